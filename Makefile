@@ -1,0 +1,84 @@
+# gpufarm.cluster: `make help` lists what can be done.
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+export PATH := $(CURDIR)/.venv/bin:$(PATH)
+export ANSIBLE_CONFIG := $(CURDIR)/ansible.cfg
+
+.PHONY: help
+help: ## Show this list
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: setup
+setup: ## Install what the demo needs: system packages, .venv (demo calls this)
+	@./scripts/setup
+
+.PHONY: setup-test
+setup-test: ## Install what the tests need as well (test calls this)
+	@./scripts/setup test
+
+.PHONY: demo
+demo: setup ## From nothing to a notebook on a GPU slice, on this machine
+	@python -m lab.demo up
+
+.PHONY: clean
+clean: ## Stop the demo and remove every host of it; caches stay
+	@if [ -x .venv/bin/python ]; then python -m lab.demo down; fi
+
+.PHONY: distclean
+distclean: clean ## Remove .venv, .work and the bench's images too; no bench may be up
+	@if [ -x .venv/bin/lab ]; then lab down --all; fi
+	rm -rf .venv .work $${LAB_CACHE_DIR:-/var/cache/gpufarm-lab}
+
+.PHONY: test
+test: setup-test lint unit sanity integration molecule e2e ## Run every test
+
+.PHONY: lint
+lint: setup-test ## ansible-lint (production), yamllint, ruff, mypy, documentation and changelog checks
+	yamllint --strict .
+	ruff check .
+	ruff format --check .
+	mypy lab tosca/gpufarm plugins roles/jupyterhub/files/gpufarm_hub
+	ansible-lint --strict --offline
+	antsibull-changelog lint
+	scripts/role-docs --check
+
+.PHONY: unit
+unit: setup-test ## Unit and contract tests: no root, no bench
+	pytest -q -n 2 tests/unit tests/contract
+
+.PHONY: sanity
+sanity: setup-test ## ansible-test sanity on the collection as it is shipped
+	scripts/sanity
+
+.PHONY: integration
+integration: setup-test ## Tests of the bench itself (root)
+	pytest -q tests/integration
+
+.PHONY: molecule
+molecule: setup-test ## Every role on bench hosts (root)
+	scripts/scenarios
+
+.PHONY: e2e
+e2e: setup-test ## The demo, in a real browser; screenshots in .work/artifacts (root)
+	LAB_BENCH=e2e python -m lab.demo up
+	LAB_BENCH=e2e pytest -q tests/e2e
+	LAB_BENCH=e2e python -m lab.demo down
+
+.PHONY: bench
+bench: setup ## How long the demo takes, cold and warm, and where the time goes; how fast the bench boots
+	@python -m lab.timing
+
+.PHONY: docs
+docs: setup ## Write the generated parts of the documentation
+	scripts/role-docs
+
+LOCK := uv pip compile --quiet --upgrade --universal --generate-hashes --no-emit-index-url --no-header
+
+.PHONY: lock
+lock: setup ## Resolve the Python packages of controller, GPU modules and hub anew and lock them with hashes
+	$(LOCK) --python-version 3.11 --extra dev --output-file requirements/controller.lock pyproject.toml
+	$(LOCK) --python-version 3.9 --no-annotate --output-file roles/_common/files/gpu.lock roles/_common/files/gpu.in
+	$(LOCK) --python-version 3.11 --no-annotate --output-file roles/jupyterhub/files/hub.lock roles/jupyterhub/files/hub.in
