@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The simulated host: its GPUs, their instances and processes, kept in one text file.
+ *
+ * <directory>/state is replaced by rename, so a reader needs no lock and always finds a whole state. Writers hold
+ * <directory>/lock (mode 0600: only the owner of the state can take it, so nobody else can block a writer). */
+#ifndef NVMLSIM_HOST_H
+#define NVMLSIM_HOST_H
+
+#include "abi.h"
+#include "models.h"
+
+#define MAX_GPUS 16
+#define MAX_GPU_INSTANCES 15 /* ids 0..14: the driver numbers 15 GPU instances of 1 + 8 capabilities each */
+#define MAX_COMPUTE_INSTANCES 8
+#define MAX_PROCESSES 64
+#define MAX_FAULTS 8
+
+typedef struct { int used, profile_index, start, slices; } compute_instance;
+typedef struct {
+    int used, profile_id, start, units;
+    compute_instance compute[MAX_COMPUTE_INSTANCES];
+} gpu_instance;
+typedef struct { int pid, gpu_instance, compute_instance, mib; } process; /* instances are -1 on a whole GPU */
+typedef struct { char call[64]; int nth, code; } fault;
+
+typedef struct {
+    const model *model;
+    char bus[32], uuid[64], serial[32];
+    int minor;
+    int current, pending; /* MIG mode */
+    int clients;          /* programs that hold the driver without computing (persistence daemon, DCGM) */
+    int profiler;         /* a profiler holds the GPU: no instance can be created (seen on a GH200) */
+    int passthrough;      /* the host is a VM that cannot reset its GPU */
+    int lost, persistence, temperature, ecc_errors, remapped_rows;
+    int process_count;
+    process processes[MAX_PROCESSES];
+    gpu_instance instances[MAX_GPU_INSTANCES];
+} gpu;
+
+typedef struct {
+    char driver[32];
+    char dev[128], run[128]; /* where the device nodes and the /proc tree are played; empty = not at all */
+    char log[128];           /* call log of all processes; empty = none */
+    int cuda, loaded;
+    int gpu_count, fault_count;
+    gpu gpus[MAX_GPUS];
+    fault faults[MAX_FAULTS];
+} host_state;
+
+/* The state that the current call works on; valid between call_begin and call_end. */
+extern host_state host;
+
+/* Directory of the state: NVMLSIM_STATE, or /var/lib/nvmlsim. */
+const char *host_directory(void);
+
+/* Read the state. Returns 0, or -1 with errno set (ENOENT: no host was initialised; EBADMSG: not a whole state). */
+int host_load(void);
+
+/* Replace the state. The caller holds the lock. Returns 0, or -1 with errno set. */
+int host_save(void);
+
+/* Wait for the writers' lock. Returns a descriptor to close, or -1 with errno set. */
+int host_lock(void);
+
+/* Set one of the fields that a test may disturb; returns -1 for an unknown key or a value out of its form. */
+int host_set(const char *key, const char *value);
+int gpu_set(gpu *g, const char *key, const char *value);
+
+int gpu_has_instances(const gpu *g);
+int gpu_is_held(const gpu *g); /* by a client, a profiler or a process */
+void gpu_clear_instances(gpu *g);
+
+#endif
