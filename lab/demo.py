@@ -1,0 +1,235 @@
+"""From nothing to a notebook on a GPU slice: `python -m lab.demo up`, and `down` to remove all of it."""
+
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from lab import bench as benches
+from lab.bench import Bench
+from lab.errors import LabError
+from lab.selfcheck import Proof, check
+from lab.spec import HostSpec
+from lab.system import require_root, run, write_atomically
+from lab.visitor import trust
+
+ROOT = Path(__file__).resolve().parent.parent
+TEMPLATE = Path("tosca/templates/ml_infn.yaml")
+POOL = Path("inventories/lab")
+GPU_HOST = "gpu1"
+HOSTS = [HostSpec(GPU_HOST, gpus=("a100-80gb:1",)), HostSpec("iam", iam=True)]
+FLAVOR = "7x 1g.10gb MIG GPUs"
+GROUPS = {"iam_groups": "ml-infn-users", "iam_admin_groups": "ml-infn"}
+USER = "alice"
+HUB_AUTHORITY = (
+    "/etc/jupyterhub/tls/ca.crt"  # where role jupyterhub keeps the certificate that users must trust
+)
+
+console = Console(stderr=True, highlight=False)
+
+
+@dataclass
+class Demo:
+    """One demo on this machine; its bench and its deployment have the same name."""
+
+    name: str = field(default_factory=lambda: os.environ.get("LAB_BENCH", "demo"))
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def directory(self) -> Path:
+        """What the demo leaves for its user: timings, certificates."""
+        return ROOT / ".work" / self.name
+
+    @property
+    def deployments(self) -> Path:
+        """The deployer's state: apart from that of real deployments, whose machines outlive a bench."""
+        return self.directory / "deployments"
+
+    def bench(self, say: Callable[[str], None]) -> Bench:
+        return Bench(self.name, benches.state_dir(), benches.cache_dir(), say)
+
+    def up(self) -> None:
+        """Bring everything up, prove it, and tell how to use it."""
+        require_root()
+        images = benches.cache_dir() / "rootfs"
+        cold = not any(path.is_dir() for path in images.glob("*"))
+        with self._phase("bench", "Two hosts: a simulated A100, an identity provider") as say:
+            bench = self.bench(say)
+            if not any(host["name"] == GPU_HOST for host in bench.status()["hosts"]):
+                shutil.rmtree(self.deployments, ignore_errors=True)  # of a bench that is gone
+            started = bench.up(HOSTS)
+            status = bench.status()
+        with self._phase("service", "GPU driver check, seven MIG slices, JupyterHub", moves=False):
+            self._deploy(status["iam"])
+        outputs = self.outputs()
+        logins = json.loads(Path(status["iam"]["users_file"]).read_text())
+        authorities = self._authorities(status)
+        with self._phase("check", f"{USER} signs in and runs Python on a slice") as say:
+            context = trust(*(file.read_text() for file in authorities))
+            proof = check(outputs["jupyter_endpoint"], context, USER, logins[USER]["password"], say)
+        state = "cold" if cold else "fresh" if started else "warm"
+        timings = {"state": state, "seconds": self.seconds, "total": round(sum(self.seconds.values()), 1)}
+        write_atomically(self.directory / "timings.json", json.dumps(timings, indent=2) + "\n")
+        _tell(outputs, logins, authorities, proof, status["iam"]["url"], timings)
+
+    def down(self) -> None:
+        """Remove the bench and the demo's files, with what the deployer remembers of it."""
+        self.bench(_line).down()
+        shutil.rmtree(self.directory, ignore_errors=True)
+        _line(f"bench and deployment {self.name} are gone; downloaded packages and images stay cached")
+
+    def outputs(self) -> dict[str, Any]:
+        """The outputs of the deployment: `jupyter_endpoint`, `gpu_slices` and others of the template."""
+        return json.loads(self._gpufarm("outputs", self.name, "--json"))
+
+    def _deploy(self, iam: dict[str, str]) -> None:
+        inputs = {
+            "iam_url": iam["url"],
+            "iam_ca_file": iam["ca_file"],
+            "gpu_partition_flavor": FLAVOR,
+            "num_gpus": "1",
+            **GROUPS,
+        }
+        options = [word for key, value in inputs.items() for word in ("--input", f"{key}={value}")]
+        self._gpufarm("deploy", str(TEMPLATE), "--pool", str(POOL), "--name", self.name, *options)
+
+    def _gpufarm(self, *arguments: str) -> str:
+        """Run the deployer; what it says on standard error goes to the terminal. Returns its standard output.
+
+        Raises:
+            LabError: it failed, and has said why.
+        """
+        command = [str(Path(sys.executable).with_name("gpufarm")), *arguments]
+        environment = {
+            **os.environ,
+            "LAB_BENCH": self.name,
+            "GPUFARM_STATE_DIR": str(self.deployments),
+            "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"),
+        }
+        pipe = subprocess.PIPE
+        with subprocess.Popen(command, cwd=ROOT, env=environment, stdout=pipe, text=True) as process:
+            try:
+                output, _ = process.communicate()
+            except KeyboardInterrupt:
+                process.wait()  # it was interrupted too, and leaves its state in order
+                raise
+        if process.returncode:
+            raise LabError("the service could not be set up (see above); the next run continues")
+        return output
+
+    def _authorities(self, status: dict[str, Any]) -> list[Path]:
+        """Put the certificates of the hub's and the provider's authority where the user finds them."""
+        hub = run(["ssh", "-F", status["ssh_config"], GPU_HOST, "cat", HUB_AUTHORITY])
+        texts = {"hub-ca.crt": hub, "iam-ca.crt": Path(status["iam"]["ca_file"]).read_text()}
+        for name, text in texts.items():
+            write_atomically(self.directory / name, text)
+        return [self.directory / name for name in texts]
+
+    @contextmanager
+    def _phase(self, name: str, title: str, moves: bool = True) -> Iterator[Callable[[str], None]]:
+        """Show a phase while it runs, then its time; `moves` is off while a child draws its own progress."""
+        console.print(f"[bold]{escape(title)}[/]")
+        start = time.monotonic()
+        spinner = console.status("") if moves and console.is_terminal else None
+
+        def say(text: str) -> None:
+            if spinner:
+                spinner.update(escape(text))
+            else:
+                _line(f"  {text}")
+
+        with spinner or nullcontext():
+            yield say
+        self.seconds[name] = round(time.monotonic() - start, 1)
+        console.print(f"  [green]done[/] in {self.seconds[name]:.1f} s")
+
+
+def _line(text: str) -> None:
+    console.print(escape(text), soft_wrap=True)
+
+
+def _tell(
+    outputs: dict[str, Any],
+    logins: dict[str, Any],
+    authorities: list[Path],
+    proof: Proof,
+    iam: str,
+    timings: dict[str, Any],
+) -> None:
+    """What a newcomer needs now, on standard output."""
+    hub = outputs["jupyter_endpoint"]
+    out = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
+    out.print(f"\n[bold green]Ready[/] in {timings['total']:.0f} s: [bold]{hub}[/]\n")
+    people = Table(box=None, pad_edge=False)
+    for title in ("user", "password", "groups", "may"):
+        people.add_column(title)
+    allowed, admins = GROUPS["iam_groups"], GROUPS["iam_admin_groups"]
+    for name, login in logins.items():
+        groups = login["groups"]
+        rights = "use and administer the hub" if admins in groups else "use the hub"
+        people.add_row(
+            name, login["password"], ", ".join(groups), rights if allowed in groups else "nothing: is refused"
+        )
+    out.print(people)
+    free = ", ".join(f"{count} x {profile}" for profile, count in (proof.free or {}).items())
+    facts = Table.grid(padding=(0, 2))
+    facts.add_column(no_wrap=True)
+    facts.add_column(overflow="fold")
+    facts.add_row("Free GPU slices", free or f"the form shows them; {USER} has a notebook running")
+    facts.add_row("Proven just now", f"{USER} signed in; Python in a notebook saw one slice, {proof.slice}")
+    facts.add_row("Certificates", "accept two warnings, or trust " + "\nand ".join(map(str, authorities)))
+    facts.add_row("Another user", f"sign out at {hub}/hub/logout and at {iam}/logout")
+    if os.environ.get("SSH_CONNECTION"):
+        machine = os.environ["SSH_CONNECTION"].split()[2]
+        browser = f"chromium --proxy-server=socks5://localhost:1080 --user-data-dir=demo {hub}"
+        facts.add_row("From your desk", f"ssh -D 1080 {machine}\n{browser}")
+    facts.add_row("Simulated", "the A100 (its NVML and device nodes, no CUDA) and the three people")
+    facts.add_row("Real", "Debian, systemd, SSH, Ansible, the MIG planner, JupyterHub, OpenID Connect, TLS")
+    facts.add_row("Stop", "make clean")
+    out.print()
+    out.print(facts)
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+def main() -> None:
+    """From nothing to a notebook on a GPU slice. The bench's name is LAB_BENCH, or else demo."""
+
+
+@main.command()
+def up() -> None:
+    """Bring the demo up, prove it, and tell how to use it. A second run changes nothing."""
+    Demo().up()
+
+
+@main.command()
+def down() -> None:
+    """Remove all of the demo except downloaded packages and images."""
+    Demo().down()
+
+
+if __name__ == "__main__":
+    try:
+        main(standalone_mode=False)
+    except (LabError, click.ClickException) as problem:
+        message = problem.format_message() if isinstance(problem, click.ClickException) else str(problem)
+        console.print(f"[bold red]demo:[/] {escape(message)}", soft_wrap=True)
+        sys.exit(1)
+    except (KeyboardInterrupt, click.Abort):
+        console.print("demo: interrupted; run it again to continue, or make clean to remove it")
+        sys.exit(130)
