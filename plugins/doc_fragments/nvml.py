@@ -1,0 +1,27 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Documentation that the modules which talk to NVML share."""
+
+from __future__ import annotations
+
+
+class ModuleDocFragment:
+    """What these modules need on the target."""
+
+    DOCUMENTATION = r"""
+attributes:
+  check_mode:
+    support: full
+    description: In check mode the module reads and plans, and changes nothing.
+  idempotent:
+    support: full
+    description: A second run changes nothing.
+requirements:
+  - an NVIDIA driver that is loaded (its library C(libnvidia-ml.so.1) is what the module talks to)
+  - the Python package nvidia-ml-py 11.525 or later
+notes:
+  - The roles of this collection run the module with C(/opt/gpufarm/gpu/bin/python), an environment that holds
+    nvidia-ml-py, by setting the variable C(ansible_python_interpreter) of the task.
+author:
+  - gpufarm maintainers (@gpufarm)
+"""

@@ -1,0 +1,55 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Filter that tells what is wrong with a MIG flavor, before any machine is touched."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+name: mig_flavor_problem
+short_description: Tell what is wrong with a MIG flavor
+version_added: 0.1.0
+description:
+  - Reads a flavor as M(gpufarm.cluster.mig_partition) does, on the controller and without a GPU.
+positional: _input
+options:
+  _input:
+    description: The flavor.
+    type: str
+    required: true
+author:
+  - gpufarm maintainers (@gpufarm)
+"""
+
+EXAMPLES = r"""
+- name: Refuse a flavor that nobody can have
+  ansible.builtin.assert:
+    that: mig_partition_flavor | gpufarm.cluster.mig_flavor_problem == ''
+    fail_msg: "{{ mig_partition_flavor | gpufarm.cluster.mig_flavor_problem }}"
+"""
+
+RETURN = r"""
+_value:
+  description: One sentence that says what is wrong; empty when the flavor can be read.
+  type: str
+"""
+
+from collections.abc import Callable
+
+from ansible_collections.gpufarm.cluster.plugins.module_utils._mig_flavor import FlavorError, parse_flavor
+
+
+def mig_flavor_problem(text: str) -> str:
+    """Return what is wrong with a flavor, an empty text when nothing is."""
+    try:
+        parse_flavor(str(text))
+    except FlavorError as error:
+        return str(error)
+    return ""
+
+
+class FilterModule:
+    """The filters of this file."""
+
+    def filters(self) -> dict[str, Callable[[str], str]]:
+        """Return the filters by name."""
+        return {"mig_flavor_problem": mig_flavor_problem}

@@ -1,0 +1,167 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""GPUs and their partitions as plain data, in the words of NVML."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+
+class GpuError(Exception):
+    """A GPU, its driver or its library cannot do what is asked; the text is one sentence for a user."""
+
+
+class DriverNotRunning(GpuError):
+    """The driver is installed, and does not run or not in the version that is installed."""
+
+
+@dataclass(frozen=True, order=True)
+class Placement:
+    """Where a GPU instance lies, in memory units of its GPU; the size is not the number before the "g"."""
+
+    start: int
+    size: int
+
+    def overlaps(self, other: Placement) -> bool:
+        """Whether two placements share a unit."""
+        return self.start < other.start + other.size and other.start < self.start + self.size
+
+
+@dataclass(frozen=True)
+class Profile:
+    """A kind of GPU instance that a GPU offers.
+
+    `id` is what create calls take, `slices` counts compute slices, `max_count` says how many fit on an empty
+    GPU. `engines` counts the media engines of one instance by kind, `remaining` says how many more the driver
+    would create now (None when MIG mode is off).
+    """
+
+    id: int
+    name: str
+    slices: int
+    memory_mib: int
+    max_count: int
+    placements: tuple[Placement, ...]
+    engines: tuple[tuple[str, int], ...] = ()
+    remaining: int | None = None
+
+
+@dataclass(frozen=True)
+class Process:
+    """A program that uses a GPU; the instance ids are None when it uses the whole GPU."""
+
+    pid: int
+    name: str
+    gpu_instance: int | None
+    compute_instance: int | None
+
+    def __str__(self) -> str:
+        """The process as messages name it."""
+        return f"{self.name or 'process'} (PID {self.pid})"
+
+
+@dataclass(frozen=True)
+class ComputeInstance:
+    """A compute instance. Programs address it by `uuid`, which is empty while no MIG device belongs to it."""
+
+    id: int
+    slices: int
+    uuid: str
+
+
+@dataclass(frozen=True)
+class GpuInstance:
+    """A GPU instance and what is in it."""
+
+    id: int
+    profile: Profile
+    placement: Placement
+    compute_instances: tuple[ComputeInstance, ...]
+
+    @property
+    def whole(self) -> bool:
+        """Whether it is one slice for a user: exactly one compute instance, of full width."""
+        return [one.slices for one in self.compute_instances] == [self.profile.slices]
+
+    def __str__(self) -> str:
+        """The instance as messages name it."""
+        return f"{self.profile.name} at {self.placement.start}"
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """A GPU. `profiles` is empty when it cannot be partitioned."""
+
+    index: int
+    minor: int
+    uuid: str
+    name: str
+    serial: str
+    pci_address: str
+    memory_mib: int
+    mig_capable: bool
+    mig_enabled: bool
+    mig_pending: bool
+    profiles: tuple[Profile, ...]
+    instances: tuple[GpuInstance, ...]
+    processes: tuple[Process, ...]
+
+    def __str__(self) -> str:
+        """The GPU as messages name it."""
+        return f"GPU {self.index} ({self.name}, {self.pci_address})"
+
+    def users(self, instance: GpuInstance) -> tuple[Process, ...]:
+        """Return the programs that use one of the GPU's instances."""
+        return tuple(process for process in self.processes if process.gpu_instance == instance.id)
+
+
+def select(gpus: tuple[Gpu, ...], selectors: list[str]) -> tuple[Gpu, ...]:
+    """Return the GPUs that a list of selectors names, in the order of the GPUs.
+
+    :arg selectors: each is `all`, an index, a UUID, a PCI address, a serial number or a model name
+    :raises GpuError: when one of them matches no GPU
+    """
+    chosen = set()
+    for selector in selectors:
+        matches = {gpu.uuid for gpu in gpus if _matches(gpu, selector, len(gpus))}
+        if not matches:
+            known = "; ".join(
+                f"{gpu}, UUID {gpu.uuid}, serial number {gpu.serial or 'unknown'}" for gpu in gpus
+            )
+            raise GpuError(
+                f"'{selector}' names no GPU of this machine: choose among {known}."
+                if gpus
+                else "The NVIDIA driver manages no GPU on this machine: check the hardware and the driver."
+            )
+        chosen |= matches
+    return tuple(gpu for gpu in gpus if gpu.uuid in chosen)
+
+
+def _matches(gpu: Gpu, selector: str, count: int) -> bool:
+    word = selector.strip().lower()
+    # A number below the number of GPUs is an index; serial numbers are longer.
+    if word.isdecimal() and int(word) < count:
+        return gpu.index == int(word)
+    names = {"all", gpu.uuid.lower(), gpu.name.lower(), _short_pci(gpu.pci_address)}
+    names |= {gpu.serial} if gpu.serial else set()
+    return word in names or _short_pci(word) in names
+
+
+def _short_pci(address: str) -> str:
+    """Return a PCI address with a domain of four digits: NVML writes eight, lspci four or none."""
+    match = re.fullmatch(
+        r"(?:(?P<domain>[0-9a-f]{4,8}):)?(?P<rest>[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])", address.lower()
+    )
+    return f"{int(match['domain'] or '0', 16):04x}:{match['rest']}" if match else address.lower()
+
+
+def slices(gpus: tuple[Gpu, ...]) -> list[dict[str, str]]:
+    """Return UUID, profile and GPU of each partition that programs can use, in the order of places."""
+    return [
+        {"uuid": compute_instance.uuid, "profile": instance.profile.name, "gpu": gpu.uuid}
+        for gpu in gpus
+        for instance in sorted(gpu.instances, key=lambda one: one.placement)
+        for compute_instance in instance.compute_instances
+        if compute_instance.uuid
+    ]

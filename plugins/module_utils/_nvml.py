@@ -1,0 +1,378 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The NVIDIA Management Library (NVML), as far as partitions need it, in terms of the data of `_gpu`."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from importlib import metadata
+from typing import Any
+
+try:
+    import pynvml
+except ImportError:
+    pynvml = None
+
+from ._gpu import ComputeInstance, DriverNotRunning, Gpu, GpuError, GpuInstance, Placement, Process, Profile
+
+# Profile indexes of nvml.h 13.3 are 0..17; the binding's own constants are fewer in older releases, and a GPU
+# that lacks a profile answers NOT_SUPPORTED or INVALID_ARGUMENT.
+PROFILE_INDEXES = range(18)
+COMPUTE_PROFILE_INDEXES = range(9)
+# Older releases return bytes instead of text, or lack explicit placements.
+OLDEST_BINDING = (11, 525)
+ENGINES = ("decoderCount", "encoderCount", "jpegCount", "ofaCount")
+# nvmlProcessInfo_t: instance ids of a process that uses the whole GPU.
+NO_INSTANCE = 0xFFFFFFFF
+
+
+@dataclass(frozen=True)
+class Driver:
+    """Versions: of the driver, of NVML, and of the newest CUDA that the driver runs."""
+
+    version: str
+    nvml_version: str
+    cuda_version: str
+
+
+class Nvml:
+    """A session with NVML. The methods raise GpuError with one sentence for a user."""
+
+    def driver(self) -> Driver:
+        """Return the versions of the driver."""
+        cuda = self._ask("the CUDA version", pynvml.nvmlSystemGetCudaDriverVersion)
+        return Driver(
+            version=self._ask("the driver version", pynvml.nvmlSystemGetDriverVersion),
+            nvml_version=self._ask("the NVML version", pynvml.nvmlSystemGetNVMLVersion),
+            cuda_version=f"{cuda // 1000}.{cuda % 1000 // 10}",
+        )
+
+    def gpus(self) -> tuple[Gpu, ...]:
+        """Return all GPUs with their partitions and the programs that use them."""
+        count = self._ask("the number of GPUs", pynvml.nvmlDeviceGetCount)
+        return tuple(self._gpu(index) for index in range(count))
+
+    def set_mig_mode(self, uuid: str, enabled: bool) -> str:
+        """Switch the MIG mode of a GPU.
+
+        :returns: the activation status: `applied`, `in use`, `reset required`, or NVML's words for any other
+        """
+        status = self._ask(
+            f"to switch MIG mode of {uuid}", pynvml.nvmlDeviceSetMigMode, self._handle(uuid), int(enabled)
+        )
+        names = {
+            pynvml.NVML_SUCCESS: "applied",
+            pynvml.NVML_ERROR_IN_USE: "in use",
+            pynvml.NVML_ERROR_RESET_REQUIRED: "reset required",
+        }
+        return names.get(status) or str(pynvml.NVMLError(status))
+
+    def create(self, uuid: str, profile: Profile, placement: Placement) -> int:
+        """Create a GPU instance at a place, with a compute instance of full width, and return its id."""
+        instance = self._ask(
+            f"to create {profile.name} at {placement.start} on {uuid}",
+            pynvml.nvmlDeviceCreateGpuInstanceWithPlacement,
+            self._handle(uuid),
+            profile.id,
+            ctypes.byref(pynvml.c_nvmlGpuInstancePlacement_t(placement.start, placement.size)),
+        )
+        try:
+            self._create_compute_instance(instance, profile)
+        except GpuError:
+            with contextlib.suppress(GpuError):
+                self._ask("to destroy a GPU instance", pynvml.nvmlGpuInstanceDestroy, instance)
+            raise
+        return int(pynvml.nvmlGpuInstanceGetInfo(instance).id)
+
+    def refit(self, uuid: str, instance: GpuInstance) -> None:
+        """Replace the compute instances of a GPU instance by one of full width."""
+        handle = self._instance_handle(uuid, instance)
+        self._destroy_compute_instances(handle, instance)
+        self._create_compute_instance(handle, instance.profile)
+
+    def destroy(self, uuid: str, instance: GpuInstance) -> None:
+        """Destroy a GPU instance and the compute instances in it."""
+        handle = self._instance_handle(uuid, instance)
+        self._destroy_compute_instances(handle, instance)
+        self._ask(f"to destroy {instance} on {uuid}", pynvml.nvmlGpuInstanceDestroy, handle)
+
+    def _gpu(self, index: int) -> Gpu:
+        handle = self._ask(f"GPU {index}", pynvml.nvmlDeviceGetHandleByIndex, index)
+
+        def ask(call: Callable[..., Any], *arguments: Any) -> Any:
+            return self._ask(f"{call.__name__} of GPU {index}", call, handle, *arguments)
+
+        mode = self._optional(pynvml.nvmlDeviceGetMigMode, handle)
+        current, pending = mode or (0, 0)
+        profiles = tuple(self._profiles(handle, bool(current))) if mode else ()
+        slices = tuple(self._mig_devices(handle)) if current else ()
+        uuids = {
+            (gpu_instance, compute_instance): uuid for gpu_instance, compute_instance, uuid, _handle in slices
+        }
+        memory = ask(pynvml.nvmlDeviceGetMemoryInfo)
+        return Gpu(
+            index=index,
+            minor=ask(pynvml.nvmlDeviceGetMinorNumber),
+            uuid=ask(pynvml.nvmlDeviceGetUUID),
+            name=ask(pynvml.nvmlDeviceGetName),
+            serial=self._optional(pynvml.nvmlDeviceGetSerial, handle) or "",
+            pci_address=_pci_address(_text(ask(pynvml.nvmlDeviceGetPciInfo).busId)),
+            memory_mib=memory.total // 2**20,
+            mig_capable=mode is not None,
+            mig_enabled=bool(current),
+            mig_pending=bool(pending),
+            profiles=profiles,
+            instances=tuple(self._instances(handle, profiles, uuids)) if current else (),
+            processes=tuple(self._processes(handle, slices)),
+        )
+
+    def _profiles(self, handle: Any, enabled: bool) -> Iterator[Profile]:
+        for index in PROFILE_INDEXES:
+            info = self._optional(pynvml.nvmlDeviceGetGpuInstanceProfileInfo, handle, index)
+            if info is None:
+                continue
+            placements = self._list(
+                pynvml.nvmlDeviceGetGpuInstancePossiblePlacements,
+                pynvml.c_nvmlGpuInstancePlacement_t,
+                handle,
+                info.id,
+            )
+            remaining = None
+            if enabled:
+                remaining = self._ask(
+                    "the remaining capacity",
+                    pynvml.nvmlDeviceGetGpuInstanceRemainingCapacity,
+                    handle,
+                    info.id,
+                )
+            yield Profile(
+                id=info.id,
+                name=_text(info.name).replace("MIG ", ""),
+                slices=info.sliceCount,
+                memory_mib=info.memorySizeMB,
+                max_count=info.instanceCount,
+                placements=tuple(sorted(Placement(one.start, one.size) for one in placements)),
+                engines=tuple((kind, getattr(info, kind)) for kind in ENGINES),
+                remaining=remaining,
+            )
+
+    def _instances(
+        self, handle: Any, profiles: tuple[Profile, ...], uuids: dict[tuple[int, int], str]
+    ) -> Iterator[GpuInstance]:
+        for profile in profiles:
+            for instance in self._instances_of(handle, profile):
+                info = self._ask("a GPU instance", pynvml.nvmlGpuInstanceGetInfo, instance)
+                compute_instances = [
+                    ComputeInstance(one.id, slices, uuids.get((info.id, one.id), ""))
+                    for _one, one, slices in self._compute_instances(instance)
+                ]
+                yield GpuInstance(
+                    id=info.id,
+                    profile=profile,
+                    placement=Placement(info.placement.start, info.placement.size),
+                    compute_instances=tuple(compute_instances),
+                )
+
+    def _instances_of(self, handle: Any, profile: Profile) -> list[Any]:
+        return self._fill(
+            pynvml.nvmlDeviceGetGpuInstances,
+            pynvml.c_nvmlGpuInstance_t,
+            profile.max_count,
+            handle,
+            profile.id,
+        )
+
+    def _compute_instances(self, instance: Any) -> Iterator[tuple[Any, Any, int]]:
+        """Yield (handle, information, compute slices) of the compute instances of a GPU instance."""
+        for profile in self._compute_profiles(instance):
+            for one in self._fill(
+                pynvml.nvmlGpuInstanceGetComputeInstances,
+                pynvml.c_nvmlComputeInstance_t,
+                profile.instanceCount,
+                instance,
+                profile.id,
+            ):
+                info = self._ask("a compute instance", pynvml.nvmlComputeInstanceGetInfo, one)
+                yield one, info, profile.sliceCount
+
+    def _compute_profiles(self, instance: Any) -> Iterator[Any]:
+        for index in COMPUTE_PROFILE_INDEXES:
+            info = self._optional(
+                pynvml.nvmlGpuInstanceGetComputeInstanceProfileInfo,
+                instance,
+                index,
+                pynvml.NVML_COMPUTE_INSTANCE_ENGINE_PROFILE_SHARED,
+            )
+            if info is not None:
+                yield info
+
+    def _create_compute_instance(self, instance: Any, profile: Profile) -> None:
+        # The full width has no fixed profile id (a 1g with double memory has one of its own): slices tell it.
+        for candidate in self._compute_profiles(instance):
+            if candidate.sliceCount == profile.slices and self._ask(
+                "the remaining capacity",
+                pynvml.nvmlGpuInstanceGetComputeInstanceRemainingCapacity,
+                instance,
+                candidate.id,
+            ):
+                self._ask(
+                    f"to create the compute instance of {profile.name}",
+                    pynvml.nvmlGpuInstanceCreateComputeInstance,
+                    instance,
+                    candidate.id,
+                )
+                return
+        raise GpuError(f"The driver offers no compute instance that fills {profile.name}: update the driver.")
+
+    def _destroy_compute_instances(self, handle: Any, instance: GpuInstance) -> None:
+        for one, _info, _slices in list(self._compute_instances(handle)):
+            self._ask(
+                f"to destroy the compute instances of {instance}", pynvml.nvmlComputeInstanceDestroy, one
+            )
+
+    def _instance_handle(self, uuid: str, instance: GpuInstance) -> Any:
+        return self._ask(
+            f"the instance {instance} of {uuid}",
+            pynvml.nvmlDeviceGetGpuInstanceById,
+            self._handle(uuid),
+            instance.id,
+        )
+
+    def _mig_devices(self, handle: Any) -> Iterator[tuple[int, int, str, Any]]:
+        """Yield (GPU instance id, compute instance id, UUID, handle) of each MIG device of a GPU."""
+        for index in range(self._ask("the number of slices", pynvml.nvmlDeviceGetMaxMigDeviceCount, handle)):
+            try:
+                device = pynvml.nvmlDeviceGetMigDeviceHandleByIndex(handle, index)
+            except (pynvml.NVMLError_NotFound, pynvml.NVMLError_InvalidArgument):
+                continue
+            except pynvml.NVMLError as error:
+                raise GpuError(f"NVML does not tell slice {index}: {error}.") from error
+            yield (
+                self._ask("a slice's GPU instance", pynvml.nvmlDeviceGetGpuInstanceId, device),
+                self._ask("a slice's compute instance", pynvml.nvmlDeviceGetComputeInstanceId, device),
+                self._ask("a slice's UUID", pynvml.nvmlDeviceGetUUID, device),
+                device,
+            )
+
+    def _processes(self, handle: Any, slices: tuple[tuple[int, int, str, Any], ...]) -> Iterator[Process]:
+        """Yield the programs that use a GPU or a slice of it.
+
+        The GPU's own list has those of its slices too when the caller is privileged, and a slice's list has
+        them in any case (nvml.h, nvmlDeviceGetComputeRunningProcesses_v3): both are read, and each program is
+        told once.
+        """
+        found: dict[tuple[int, int | None, int | None], Process] = {}
+        sources: list[tuple[Any, int | None, int | None]] = [(handle, None, None)]
+        sources += [
+            (device, gpu_instance, compute_instance)
+            for gpu_instance, compute_instance, _uuid, device in slices
+        ]
+        for device, gpu_instance, compute_instance in sources:
+            for call in (
+                pynvml.nvmlDeviceGetComputeRunningProcesses,
+                pynvml.nvmlDeviceGetGraphicsRunningProcesses,
+            ):
+                for one in self._optional(call, device) or ():
+                    where = (
+                        _instance_id(one.gpuInstanceId) if gpu_instance is None else gpu_instance,
+                        _instance_id(one.computeInstanceId) if compute_instance is None else compute_instance,
+                    )
+                    name = self._optional(pynvml.nvmlSystemGetProcessName, one.pid) or ""
+                    found[(one.pid, *where)] = Process(one.pid, name.rpartition("/")[2], *where)
+        yield from found.values()
+
+    def _handle(self, uuid: str) -> Any:
+        return self._ask(f"the GPU {uuid}", pynvml.nvmlDeviceGetHandleByUUID, uuid)
+
+    def _list(self, call: Callable[..., Any], kind: Any, *arguments: Any) -> list[Any]:
+        """Read a list from a call that tells its length when it gets no room."""
+        count = ctypes.c_uint(0)
+        self._ask("a list", call, *arguments, None, ctypes.byref(count))
+        return self._fill(call, kind, count.value, *arguments)
+
+    def _fill(self, call: Callable[..., Any], kind: Any, room: int, *arguments: Any) -> list[Any]:
+        found = (kind * room)()
+        count = ctypes.c_uint(room)
+        self._ask("a list", call, *arguments, found, ctypes.byref(count))
+        return list(found[: count.value])
+
+    def _optional(self, call: Callable[..., Any], *arguments: Any) -> Any:
+        """Ask for what a GPU may not have; None when it does not."""
+        try:
+            return call(*arguments)
+        except (pynvml.NVMLError_NotSupported, pynvml.NVMLError_InvalidArgument, pynvml.NVMLError_NotFound):
+            return None
+        except pynvml.NVMLError as error:
+            raise GpuError(f"NVML does not answer {call.__name__}: {error}.") from error
+
+    def _ask(self, what: str, call: Callable[..., Any], *arguments: Any) -> Any:
+        try:
+            return call(*arguments)
+        except pynvml.NVMLError as error:
+            # "asked to create 1g.10gb at 0", "asked for the number of GPUs"
+            wish = what if what.startswith("to ") else f"for {what}"
+            raise GpuError(f"NVML was asked {wish} and answered: {error}.") from error
+
+
+@contextlib.contextmanager
+def session() -> Iterator[Nvml]:
+    """Open NVML, close it in the end.
+
+    :raises GpuError: when the binding, the library or the driver is missing, or they do not fit together
+    """
+    _check_binding()
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError_LibraryNotFound as error:
+        raise GpuError(
+            "The NVIDIA driver is not installed on this machine, as there is no library libnvidia-ml.so.1:"
+            " install the driver."
+        ) from error
+    except pynvml.NVMLError_DriverNotLoaded as error:
+        raise DriverNotRunning(
+            "The NVIDIA driver is installed on this machine, but its kernel module is not loaded: run"
+            " 'modprobe nvidia' or reboot, and look into the kernel's log if that does not help."
+        ) from error
+    except pynvml.NVMLError as error:
+        if error.value == pynvml.NVML_ERROR_LIB_RM_VERSION_MISMATCH:
+            raise DriverNotRunning(
+                "The NVIDIA library and the loaded kernel module are of different versions: reboot the"
+                " machine, so that the module of the installed version is loaded."
+            ) from error
+        raise GpuError(f"NVML does not start: {error}.") from error
+    try:
+        yield Nvml()
+    finally:
+        with contextlib.suppress(pynvml.NVMLError):
+            pynvml.nvmlShutdown()
+
+
+def _check_binding() -> None:
+    try:
+        version = metadata.version("nvidia-ml-py")
+    except metadata.PackageNotFoundError:
+        version = ""
+    if pynvml is None or not version:
+        raise GpuError(
+            "The Python package nvidia-ml-py is missing for this interpreter: run the module with the one"
+            " that the role _common installs, /opt/gpufarm/gpu/bin/python."
+        )
+    if tuple(int(part) for part in version.split(".")[:2]) < OLDEST_BINDING:
+        raise GpuError(f"nvidia-ml-py {version} is too old: install 11.525 or later.")
+
+
+def _text(value: bytes | str) -> str:
+    return value.decode() if isinstance(value, bytes) else value
+
+
+def _pci_address(bus_id: str) -> str:
+    """Return an address as lspci -D writes it; NVML's has eight digits of domain."""
+    domain, _colon, rest = bus_id.lower().partition(":")
+    return f"{int(domain, 16):04x}:{rest}"
+
+
+def _instance_id(value: int | None) -> int | None:
+    return None if value in (None, NO_INSTANCE) else value

@@ -1,0 +1,166 @@
+#!/usr/bin/python
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Ansible module: what NVML says about the GPUs of a machine."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: gpu_info
+short_description: Tell about NVIDIA GPUs, their partitions and the programs that use them
+version_added: 0.1.0
+description:
+  - Asks the NVIDIA Management Library once for the driver, the GPUs, their MIG profiles and partitions, and
+    the programs that use them.
+  - A query that fails is an error, never an empty answer.
+extends_documentation_fragment:
+  - gpufarm.cluster.nvml
+attributes:
+  diff_mode:
+    support: none
+    description: The module reads only.
+options:
+  gpus:
+    description:
+      - Which GPUs to tell about. Each item is V(all), an index, a UUID, a PCI address, a serial number or a
+        model name. An item that names no GPU is an error, V(all) on a machine without GPUs too.
+      - If empty, all GPUs, and none is no error.
+    type: list
+    elements: str
+    default: []
+seealso:
+  - module: gpufarm.cluster.mig_partition
+"""
+
+EXAMPLES = r"""
+- name: Read the GPUs
+  gpufarm.cluster.gpu_info:
+  register: gpu
+  vars:
+    ansible_python_interpreter: /opt/gpufarm/gpu/bin/python
+
+- name: Show the slices
+  ansible.builtin.debug:
+    var: gpu.slices
+"""
+
+RETURN = r"""
+driver:
+  description: Versions of the driver, of NVML, and of the newest CUDA that the driver runs.
+  returned: success
+  type: dict
+  contains:
+    version:
+      description: Version of the driver.
+      type: str
+      sample: 550.163.01
+    nvml_version:
+      description: Version of NVML.
+      type: str
+      sample: 12.550.163.01
+    cuda_version:
+      description: Newest version of CUDA that the driver runs.
+      type: str
+      sample: "12.4"
+gpus:
+  description: The GPUs, in the order of their indexes.
+  returned: success
+  type: list
+  elements: dict
+  contains:
+    index:
+      description: Index of the GPU, which may change when hardware does.
+      type: int
+    minor:
+      description: Minor number of the device node C(/dev/nvidia<minor>).
+      type: int
+    uuid:
+      description: UUID of the GPU.
+      type: str
+    name:
+      description: Model.
+      type: str
+    serial:
+      description: Serial number, empty if the GPU has none.
+      type: str
+    pci_address:
+      description: PCI address with domain.
+      type: str
+    memory_mib:
+      description: Memory in MiB.
+      type: int
+    mig_capable:
+      description: Whether the GPU can be partitioned.
+      type: bool
+    mig_enabled:
+      description: Whether MIG mode is on.
+      type: bool
+    mig_pending:
+      description: Whether MIG mode is on after the next reset.
+      type: bool
+    profiles:
+      description: The MIG profiles that the GPU offers.
+      type: list
+      elements: dict
+    instances:
+      description: The GPU instances, with their compute instances.
+      type: list
+      elements: dict
+    processes:
+      description: The programs that use the GPU or a part of it.
+      type: list
+      elements: dict
+driver_running:
+  description:
+    - False when the module failed because the driver is installed and does not run, or does not run in the
+      version that is installed.
+  returned: failure
+  type: bool
+slices:
+  description: The partitions that a program can use, one for each compute instance.
+  returned: success
+  type: list
+  elements: dict
+  contains:
+    uuid:
+      description: UUID by which a program selects the partition.
+      type: str
+    profile:
+      description: Name of the MIG profile.
+      type: str
+    gpu:
+      description: UUID of the GPU.
+      type: str
+"""
+
+from dataclasses import asdict
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.gpufarm.cluster.plugins.module_utils import _gpu, _nvml
+
+
+def main() -> None:
+    """Run the module."""
+    module = AnsibleModule(
+        argument_spec={"gpus": {"type": "list", "elements": "str", "default": []}}, supports_check_mode=True
+    )
+    selectors = module.params["gpus"]
+    try:
+        with _nvml.session() as nvml:
+            driver = nvml.driver()
+            gpus = nvml.gpus()
+        if selectors:
+            gpus = _gpu.select(gpus, selectors)
+    except _gpu.GpuError as error:
+        module.fail_json(msg=str(error), driver_running=not isinstance(error, _gpu.DriverNotRunning))
+    module.exit_json(
+        changed=False,
+        driver=asdict(driver),
+        gpus=[asdict(gpu) for gpu in gpus],
+        slices=_gpu.slices(gpus),
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,141 @@
+#!/usr/bin/python
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Ansible module: many small text files at once."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: text_files
+short_description: Write several text files of a folder in one go
+version_added: 0.1.0
+description:
+  - Writes text files whose contents are given, owned by the user that runs the module, as root mostly.
+  - One call for all of them, where C(ansible.builtin.copy) in a loop takes two round trips for each file.
+  - Folders that are missing are made with mode 0755. A file is replaced as a whole, never seen half-written.
+attributes:
+  check_mode:
+    support: full
+    description: Can run in check mode and return changed status without modifying the target.
+  diff_mode:
+    support: full
+    description: Returns the files before and after.
+  idempotent:
+    support: full
+    description: A second run changes nothing.
+options:
+  folder:
+    description: Absolute path of the folder that the files are in.
+    type: path
+    required: true
+  files:
+    description: The files' contents by their names.
+    type: dict
+    required: true
+  mode:
+    description: The files' permissions in octal.
+    type: str
+    default: "0644"
+author:
+  - gpufarm maintainers (@gpufarm)
+"""
+
+EXAMPLES = r"""
+- name: Write a service
+  gpufarm.cluster.text_files:
+    folder: /etc/systemd/system
+    files:
+      example.service: "{{ lookup('ansible.builtin.template', 'example.service.j2') }}"
+
+- name: Write a package of Python
+  gpufarm.cluster.text_files:
+    folder: /opt/example
+    files: "{{ dict(sources | map('basename') | zip(query('file', *sources, rstrip=false))) }}"
+  vars:
+    sources: "{{ query('fileglob', 'package/*.py') }}"
+"""
+
+RETURN = r"""
+changed_files:
+  description: Paths of the files that were written, or whose permissions were changed.
+  returned: success
+  type: list
+  elements: str
+  sample: [/etc/example/settings.json]
+"""
+
+import os
+import stat
+import tempfile
+from pathlib import Path
+from typing import Any, Dict, Optional
+
+from ansible.module_utils.basic import AnsibleModule
+
+
+def read(path: Path) -> Optional[bytes]:
+    """Return what the file holds; None when there is no file."""
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return None
+
+
+def difference(
+    path: Path, before: Optional[bytes], content: str, mode_before: Optional[int], mode: int
+) -> Dict[str, Any]:
+    """Return the diff of one file: of its text, or of its permissions where the text is the same."""
+    shown: Dict[str, Any] = {"before_header": str(path), "after_header": str(path)}
+    if before == content.encode() and mode_before is not None:
+        return {**shown, "before": "mode %04o\n" % mode_before, "after": "mode %04o\n" % mode}
+    return {**shown, "before": (before or b"").decode("utf-8", "replace"), "after": content}
+
+
+def write(module: AnsibleModule, path: Path, content: str, mode: int) -> None:
+    """Replace the file."""
+    path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+    handle, new = tempfile.mkstemp(dir=module.tmpdir)
+    with os.fdopen(handle, "w", encoding="utf-8") as stream:
+        stream.write(content)
+    module.add_cleanup_file(new)
+    Path(new).chmod(mode)
+    module.atomic_move(new, str(path))
+    path.chmod(mode)
+
+
+def main() -> None:
+    """Run the module."""
+    module = AnsibleModule(
+        argument_spec={
+            "folder": {"type": "path", "required": True},
+            "files": {"type": "dict", "required": True},
+            "mode": {"type": "str", "default": "0644"},
+        },
+        supports_check_mode=True,
+    )
+    os.umask(0o022)
+    changed, diffs = [], []
+    try:
+        mode = int(module.params["mode"], 8)
+    except ValueError:
+        module.fail_json(msg="The mode %r is no octal number; give one such as 0644." % module.params["mode"])
+    for name, content in sorted(module.params["files"].items()):
+        path = Path(module.params["folder"]) / name
+        if not isinstance(content, str):
+            module.fail_json(msg="The content of %s is no text." % path)
+        try:
+            before = read(path)
+            mode_before = stat.S_IMODE(path.stat().st_mode) if before is not None else None
+            if before == content.encode() and mode_before == mode:
+                continue
+            changed.append(str(path))
+            diffs.append(difference(path, before, content, mode_before, mode))
+            if not module.check_mode:
+                write(module, path, content, mode)
+        except OSError as error:
+            module.fail_json(msg="%s cannot be written: %s." % (path, error.strerror))
+    module.exit_json(changed=bool(changed), changed_files=changed, diff=diffs)
+
+
+if __name__ == "__main__":
+    main()
