@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""JupyterHub's configuration, made from the settings that the role has written."""
+
+from __future__ import annotations
+
+import json
+import logging
+from pathlib import Path
+from typing import Any
+
+from . import recovery
+from .authenticator import GroupAuthenticator, groups_in
+from .leases import Leases
+from .spawner import SliceSpawner, apply_choice, give_back
+
+
+def configure(c: Any, settings_file: str) -> None:
+    """Fill the configuration object.
+
+    Args:
+        c: what ``get_config()`` returns in ``jupyterhub_config.py``.
+        settings_file: JSON; its keys are those of the role's template ``settings.json.j2``.
+    """
+    settings = json.loads(Path(settings_file).read_text(encoding="utf-8"))
+    state = Path(settings["state_folder"])
+    _hub(c, settings, state)
+    _login(c, settings)
+    _notebooks(c, settings, state)
+    recovery.at_hub_start(Leases(state / "leases.json"), logging.getLogger("gpufarm_hub"))
+
+
+def _hub(c: Any, settings: dict[str, Any], state: Path) -> None:
+    c.JupyterHub.bind_url = settings["public_url"]
+    c.JupyterHub.hub_bind_url = settings["hub_url"]
+    c.JupyterHub.db_url = f"sqlite:///{state / 'jupyterhub.sqlite'}"
+    c.JupyterHub.upgrade_db = True
+    c.JupyterHub.template_paths = [str(Path(__file__).parent / "templates")]
+    c.JupyterHub.cookie_secret_file = f"{settings['secrets_folder']}/cookie_secret"
+    # The proxy and the notebooks are units of their own and outlive the hub.
+    c.ConfigurableHTTPProxy.should_start = False
+    c.ConfigurableHTTPProxy.api_url = settings["proxy_api_url"]
+    c.JupyterHub.cleanup_proxy = False
+    c.JupyterHub.cleanup_servers = False
+
+
+def _login(c: Any, settings: dict[str, Any]) -> None:
+    iam = settings["iam"]
+    client = json.loads(Path(iam["client_file"]).read_text(encoding="utf-8"))
+    c.JupyterHub.authenticator_class = GroupAuthenticator
+    auth = c.GroupAuthenticator
+    auth.issuer = iam["issuer"]
+    auth.persons_file = settings["persons_file"]
+    auth.client_id = client["client_id"]
+    auth.client_secret = client["client_secret"]
+    auth.oauth_callback_url = f"{settings['public_url']}/hub/oauth_callback"
+    auth.authorize_url = iam["authorization_endpoint"]
+    auth.token_url = iam["token_endpoint"]
+    auth.userdata_url = iam["userinfo_endpoint"]
+    if iam["ca_file"]:
+        auth.http_request_kwargs = {"ca_certs": iam["ca_file"]}
+    auth.scope = iam["scopes"]
+    auth.login_service = "your institution's account"
+    auth.username_claim = iam["username_claim"]
+    auth.manage_groups = True
+    auth.auth_state_groups_key = lambda auth_state: groups_in(auth_state["oauth_user"], iam["groups_claim"])
+    auth.allowed_groups = set(iam["groups"])
+    auth.admin_groups = set(iam["admin_groups"])
+    names = ", ".join([*iam["groups"], *iam["admin_groups"]])
+    auth.custom_403_message = (
+        f"Your account is in none of the groups that may use this service ({names}). "
+        "Ask for membership at your identity provider, then log in again."
+    )
+    # Groups are asked for again while a user works, so who leaves a group is out soon.
+    auth.enable_auth_state = True
+    auth.auth_refresh_age = 300
+    auth.refresh_pre_spawn = True
+
+
+def _notebooks(c: Any, settings: dict[str, Any], state: Path) -> None:
+    venv = settings["venv"]
+    c.JupyterHub.spawner_class = SliceSpawner
+    spawner = c.SliceSpawner
+    spawner.leases_file = str(state / "leases.json")
+    spawner.memory_choices = settings["memory_choices"]
+    spawner.use_gpu = settings["use_gpu"]
+    spawner.cpu_limit = settings["cpu_limit"]
+    spawner.apply_user_options = apply_choice
+    spawner.post_stop_hook = give_back
+    # The suffix keeps systemd from reading a unit type out of a user name such as "a.mount".
+    spawner.unit_name_template = "jupyterhub-notebook-{USERNAME}.service"
+    spawner.slice = "jupyterhub.slice"
+    spawner.default_shell = "/bin/bash"
+    # Nothing of the hub's environment reaches notebooks, but the language.
+    spawner.env_keep = ["LANG", "LC_ALL"]
+    spawner.environment = {
+        "PATH": f"{venv}/bin:/usr/local/bin:/usr/bin:/bin",
+        # In the notebook's private /tmp: a home's path could be too long for the sockets.
+        "JUPYTER_RUNTIME_DIR": "/tmp/jupyter",  # noqa: S108
+    }
+    spawner.cmd = [f"{venv}/bin/jupyterhub-singleuser"]
+    spawner.args = [
+        # JupyterLab would ask project servers for news and new versions.
+        "--LabApp.news_url=None",
+        "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
+        "--LabApp.extension_manager=readonly",
+        # On TCP every user of the machine could read what kernels print.
+        "--KernelManager.transport=ipc",
+    ]
+    spawner.default_url = "/lab"
+    spawner.start_timeout = 90
+    spawner.http_timeout = 60
+    spawner.poll_interval = 5

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The form in which a user chooses the notebook's memory and GPU slice."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+
+class ChoiceError(ValueError):
+    """The user asked for something that is not offered; the text is for the user."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What the user wants.
+
+    Attributes:
+        memory: one of the offered sizes, such as ``2G``.
+        gpu: profile of the GPU slice; empty for none.
+    """
+
+    memory: str
+    gpu: str
+
+
+@dataclass(frozen=True)
+class Offer:
+    """How many slices of one profile there are.
+
+    Attributes:
+        profile: such as ``1g.10gb``.
+        memory: bytes of one slice.
+        free: how many nobody holds.
+        total: how many there are.
+    """
+
+    profile: str
+    memory: int
+    free: int
+    total: int
+
+
+def _options(pairs: Sequence[tuple[str, str, bool]]) -> str:
+    return "".join(
+        f'<option value="{escape(value)}"{"" if enabled else " disabled"}>{escape(text)}</option>'
+        for value, text, enabled in pairs
+    )
+
+
+def _select(name: str, label: str, options: str, hint: str = "") -> str:
+    # "form-select", "form-text" and "mb-3" are classes of Bootstrap, which JupyterHub's pages are made with.
+    return (
+        f'<div class="mb-3"><label class="form-label" for="{name}">{escape(label)}</label>'
+        f'<select class="form-select" id="{name}" name="{name}">{options}</select>{hint}</div>'
+    )
+
+
+def render(memory_choices: Sequence[str], offers: Sequence[Offer] | None, problem: str = "") -> str:
+    """Return the form's fields as HTML.
+
+    Args:
+        memory_choices: the sizes offered.
+        offers: the GPU slices of this machine; None when this hub offers no GPUs.
+        problem: why the slices are not known at the moment; shown in their place.
+    """
+    memory = _select("memory", "Memory", _options([(size, size, True) for size in memory_choices]))
+    if offers is None:
+        return memory
+    pairs = [("", "No GPU", True)]
+    for offer in offers:
+        size = f"{offer.memory / 2**30:.0f} GiB"
+        text = f"{offer.profile} ({size}): {offer.free} of {offer.total} free"
+        pairs.append((offer.profile, text, offer.free > 0))
+    if problem:
+        summary = problem
+    elif not offers:
+        summary = "This machine has no GPU slices at the moment."
+    elif not any(offer.free for offer in offers):
+        summary = "All GPU slices are in use; reload this page later."
+    else:
+        summary = "A slice is yours alone until the notebook stops."
+    hint = f'<div class="form-text" id="gpu-summary">{escape(summary)}</div>'
+    return memory + _select("gpu", "GPU slice", _options(pairs), hint)
+
+
+def parse(values: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    """Turn what the browser sent (a list per field) into user options."""
+    return {name: items[0] for name, items in values.items() if name in ("memory", "gpu") and items}
+
+
+def check(options: Mapping[str, Any], memory_choices: Sequence[str], use_gpu: bool) -> Choice:
+    """Return the choice in user options, whoever sent them: they come from the form or from the REST API.
+
+    Raises:
+        ChoiceError: something in them is not offered.
+    """
+    memory = options.get("memory", memory_choices[0])
+    gpu = options.get("gpu", "")
+    if memory not in memory_choices:
+        offered = ", ".join(memory_choices)
+        raise ChoiceError(f"The memory size {memory!s:.20} is not offered; choose one of {offered}.")
+    if not isinstance(gpu, str):
+        raise ChoiceError("The GPU slice must be given by the name of its profile.")
+    if gpu and not use_gpu:
+        raise ChoiceError("This service offers no GPUs.")
+    return Choice(memory=memory, gpu=gpu)

@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Make the hub's keys once, on the machine that uses them: ``python -m gpufarm_hub.keys FOLDER``."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sys
+from pathlib import Path
+
+
+def make(folder: Path) -> None:
+    """Write ``proxy.env`` and ``hub.env`` (mode 0600) unless they are there; ``hub.env`` comes last.
+
+    The hub encrypts users' tokens with JUPYTERHUB_CRYPT_KEY and opens the proxy with CONFIGPROXY_AUTH_TOKEN.
+    """
+    for name, key in (("proxy.env", "CONFIGPROXY_AUTH_TOKEN"), ("hub.env", "JUPYTERHUB_CRYPT_KEY")):
+        path = folder / name
+        if path.exists():
+            continue
+        new = folder / f"{name}.new"
+        descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(descriptor, "w", encoding="ascii") as stream:
+            stream.write(f"{key}={secrets.token_hex(32)}\n")
+            stream.flush()
+            os.fsync(stream.fileno())
+        new.rename(path)
+
+
+if __name__ == "__main__":
+    make(Path(sys.argv[1]))

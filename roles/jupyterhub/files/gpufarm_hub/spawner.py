@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Notebooks as systemd units, each with the devices of its own GPU slice and nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+import pwd
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from jupyterhub.spawner import SpawnException
+from systemdspawner import SystemdSpawner
+from traitlets import Bool, List, Unicode
+
+from . import accounts, devices, form, recovery, units
+from .leases import Lease, Leases, NoFreeSliceError, count_by_profile
+from .slices import GpuQueryError, list_slices
+
+# systemd.exec(5), systemd.resource-control(5). A notebook runs its user's code and needs no privilege.
+SANDBOX: dict[str, str] = {
+    "CapabilityBoundingSet": "",
+    "CollectMode": "inactive-or-failed",  # a failed notebook leaves no unit behind
+    "DevicePolicy": "closed",
+    # Over the system bus users could start services outside of these limits (loginctl enable-linger).
+    "InaccessiblePaths": "-/run/dbus/system_bus_socket",
+    "LockPersonality": "yes",
+    "MemorySwapMax": "0",
+    "PrivateDevices": "yes",
+    "PrivateTmp": "yes",
+    "ProtectClock": "yes",
+    "ProtectControlGroups": "yes",
+    "ProtectHostname": "yes",
+    "ProtectKernelLogs": "yes",
+    "ProtectKernelModules": "yes",
+    "ProtectKernelTunables": "yes",
+    "ProtectSystem": "strict",
+    "RestrictNamespaces": "yes",
+    "RestrictRealtime": "yes",
+    "RestrictSUIDSGID": "yes",
+    "TimeoutStopSec": "20",
+}
+
+
+class RefusedSpawnError(SpawnException):  # type: ignore[misc]
+    """A notebook that is not started, and why: one sentence that the user sees."""
+
+    def __init__(self, message: str, reason: str, status_code: int) -> None:
+        super().__init__(message, reason=reason, status_code=status_code)
+        # Without it the page shows "409 RefusedSpawnError(reason=...)" in front of the sentence.
+        self.jupyterhub_message = message
+
+
+class SliceSpawner(SystemdSpawner):  # type: ignore[misc]
+    """Starts a notebook under the user's own account with the memory and the GPU slice chosen in the form."""
+
+    leases_file = Unicode(help="The file that holds the leases.").tag(config=True)
+    memory_choices = List(Unicode(), help="Memory sizes offered in the form.").tag(config=True)
+    use_gpu = Bool(help="Whether GPU slices are offered.").tag(config=True)
+
+    _lease: Lease | None = None
+    _gpu = ""
+
+    @property
+    def owner(self) -> str:
+        """The lease's owner: user and server name."""
+        return f"{self.user.name}/{self.name}"
+
+    @property
+    def leases(self) -> Leases:
+        """The leases of this machine."""
+        return Leases(Path(self.leases_file))
+
+    async def get_options_form(self) -> str:
+        """Return the form with the numbers of slices that are free right now."""
+        if not self.use_gpu:
+            return form.render(self.memory_choices, None)
+        try:
+            slices = await asyncio.to_thread(list_slices)
+        except GpuQueryError as error:
+            self.log.error("No GPU slices are offered: %s", error)
+            return form.render(self.memory_choices, [], "The GPUs of this machine do not answer.")
+        free = count_by_profile(self.leases.free(slices))
+        memory = {piece.profile: piece.memory for piece in slices}
+        offers = [
+            form.Offer(profile, memory[profile], free[profile], total)
+            for profile, total in count_by_profile(slices).items()
+        ]
+        return form.render(self.memory_choices, offers)
+
+    def options_from_form(self, form_data: Mapping[str, Sequence[str]]) -> dict[str, str]:
+        """Return the user options; `apply_choice` checks them, because the REST API sets them as well."""
+        return form.parse(form_data)
+
+    async def start(self) -> tuple[str, int]:
+        """Take the lease and start the unit. When it fails, the hub calls `give_back`."""
+        try:
+            await asyncio.to_thread(accounts.ensure, self.user.name)
+        except accounts.AccountError as error:
+            raise RefusedSpawnError(str(error), "account", 403) from error
+        # The hub may have lost sight of a notebook of this user; it must end before its lease does.
+        await asyncio.to_thread(units.stop, self.unit_name)
+        self._lease = await self._take() if self._gpu else None
+        properties: dict[str, Any] = {
+            **SANDBOX,
+            "ReadWritePaths": pwd.getpwnam(self.user.name).pw_dir,
+        }
+        if self._lease:
+            try:
+                nodes = await asyncio.to_thread(devices.nodes_of, self._lease.piece)
+            except devices.DeviceError as error:
+                self.log.error("Slice %s cannot be used: %s", self._lease.piece.uuid, error)
+                raise RefusedSpawnError(
+                    "The GPU slice cannot be reached on this machine; tell its administrator.", "device", 503
+                ) from error
+            # PrivateDevices= leaves only harmless nodes in /dev; those of the slice are put back.
+            properties["BindPaths"] = [str(node.path) for node in nodes]
+            properties["DeviceAllow"] = [f"{node.path} {node.access}" for node in nodes]
+        self.unit_extra_properties = properties
+        return await super().start()
+
+    async def _take(self) -> Lease:
+        try:
+            # Apart from taking: when the driver hangs, the hub gives up here and no lease is taken later.
+            slices = await asyncio.to_thread(list_slices)
+        except GpuQueryError as error:
+            self.log.error("No GPU slice can be leased: %s", error)
+            raise RefusedSpawnError(
+                "The GPUs of this machine do not answer; choose no GPU or tell its administrator.", "gpu", 503
+            ) from error
+        recovery.drop_vanished(self.leases, slices, self.log)
+        try:
+            lease = self.leases.take(self.owner, self.unit_name, self._gpu, slices)
+        except NoFreeSliceError as error:
+            raise RefusedSpawnError(str(error), "no-slice", 409) from error
+        self.log.info("%s holds slice %s (%s)", self.owner, lease.piece.uuid, lease.piece.profile)
+        return lease
+
+    def get_env(self) -> dict[str, str]:
+        """Return the notebook's environment, with the slice in the variables of CUDA and NVIDIA's tools."""
+        env: dict[str, str] = super().get_env()
+        env["CUDA_VISIBLE_DEVICES"] = self._lease.piece.uuid if self._lease else ""
+        env["NVIDIA_VISIBLE_DEVICES"] = self._lease.piece.uuid if self._lease else "void"
+        return env
+
+    def _expand_user_vars(self, value: Any) -> Any:
+        # The base class expands strings only, but a property that is given several times is a list.
+        if isinstance(value, list):
+            return [self._expand_user_vars(item) for item in value]
+        return super()._expand_user_vars(value)
+
+    async def poll(self) -> int | None:
+        """Return None while any process of the notebook is left.
+
+        The base class takes "is stopping" and "systemd does not answer" for the end; the slice of a notebook
+        that still computes could then be given to somebody else.
+        """
+        try:
+            over = await asyncio.to_thread(units.is_over, self.unit_name)
+        except units.UnitError as error:
+            self.log.error("Taking the notebook of %s as running: %s", self.user.name, error)
+            return None
+        return 0 if over else None
+
+
+def apply_choice(spawner: SliceSpawner, user_options: Mapping[str, Any]) -> None:
+    """Check the user's choice and apply it: ``c.Spawner.apply_user_options``."""
+    try:
+        choice = form.check(user_options, spawner.memory_choices, spawner.use_gpu)
+    except form.ChoiceError as error:
+        raise RefusedSpawnError(str(error), "choice", 400) from error
+    spawner.mem_limit = choice.memory
+    spawner._gpu = choice.gpu
+
+
+async def give_back(spawner: SliceSpawner) -> None:
+    """Give back the lease: ``c.Spawner.post_stop_hook``.
+
+    The hub calls it after a stop, after a start that failed, and when it finds that a notebook has ended;
+    ``stop`` it calls only in the first case.
+    """
+    try:
+        await asyncio.to_thread(units.stop, spawner.unit_name)
+    except units.UnitError as error:
+        spawner.log.error("%s keeps its slice: %s", spawner.owner, error)
+        return
+    lease = spawner.leases.release(spawner.owner)
+    if lease:
+        spawner.log.info("%s gave back slice %s", spawner.owner, lease.piece.uuid)

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What systemd says about notebooks' units."""
+
+from __future__ import annotations
+
+import subprocess
+
+TIMEOUT = 60  # seconds; stopping a notebook takes its TimeoutStopSec at most
+
+# systemd's unit states in which no process of the unit is left (systemctl(1), ActiveState).
+OVER = ("inactive", "failed")
+
+
+class UnitError(Exception):
+    """systemd did not answer; nothing is known about the unit."""
+
+
+def _systemctl(*arguments: str) -> str:
+    try:
+        done = subprocess.run(
+            ["systemctl", *arguments], check=True, capture_output=True, text=True, timeout=TIMEOUT
+        )
+    except subprocess.CalledProcessError as error:
+        raise UnitError(f"systemctl {' '.join(arguments)}: {error.stderr.strip()}") from error
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise UnitError(f"systemctl {' '.join(arguments)}: {error}") from error
+    return done.stdout.strip()
+
+
+def is_over(unit: str) -> bool:
+    """Tell whether no process of the unit is left; a unit that is still stopping is not over.
+
+    Raises:
+        UnitError: systemd did not answer.
+    """
+    return _systemctl("show", "--property=ActiveState", "--value", unit) in OVER
+
+
+def stop(unit: str) -> None:
+    """Stop the unit and wait until it is over; a unit that is not there is over already.
+
+    Raises:
+        UnitError: it still runs, or systemd did not answer.
+    """
+    if is_over(unit):
+        return
+    _systemctl("stop", unit)
+    if not is_over(unit):
+        raise UnitError(f"{unit} still runs after systemctl stop")
+
+
+def revoke_devices(unit: str) -> None:
+    """Take from a running unit all devices that were allowed to it one by one.
+
+    Raises:
+        UnitError: systemd did not do it.
+    """
+    _systemctl("set-property", "--runtime", unit, "DeviceAllow=")
