@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Runs Ansible: one process, its events handed on as they happen."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import ansible_runner
+
+from gpufarm.errors import BadInput, GpufarmError
+
+_CHECKOUT = Path(__file__).resolve().parents[2]
+_COLLECTION = Path("ansible_collections") / "gpufarm" / "cluster"
+_STANDARD_COLLECTIONS = ("~/.ansible/collections", "/usr/share/ansible/collections")
+_COLOURS = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+
+
+def environment() -> dict[str, str]:
+    """Environment in which Ansible finds its programs, its configuration and gpufarm.cluster.
+
+    Returns:
+        The variables to set beside the present ones.
+    """
+    collections = os.environ.get("ANSIBLE_COLLECTIONS_PATH", "").split(":")
+    linked = _CHECKOUT / ".work" / "collections"
+    if (linked / _COLLECTION).exists():
+        collections.insert(0, str(linked))
+    variables = {
+        "PATH": f"{Path(sys.executable).parent}:{os.environ.get('PATH', os.defpath)}",
+        "ANSIBLE_COLLECTIONS_PATH": ":".join(
+            [path for path in collections if path] + list(_STANDARD_COLLECTIONS)
+        ),
+        "ANSIBLE_NOCOLOR": "1",
+        "ANSIBLE_FORCE_COLOR": "0",
+    }
+    # Ansible is not started in the user's directory, so it would not see the configuration there
+    for configuration in (Path.cwd() / "ansible.cfg", _CHECKOUT / "ansible.cfg"):
+        if "ANSIBLE_CONFIG" not in os.environ and configuration.is_file():
+            variables["ANSIBLE_CONFIG"] = str(configuration)
+            break
+    return variables
+
+
+def inventory(pool: Path) -> dict[str, dict[str, Any]]:
+    """Read an inventory.
+
+    Args:
+        pool: file or folder of the inventory.
+
+    Returns:
+        The variables of every host, by host.
+
+    Raises:
+        BadInput: there is no such inventory, it cannot be read, or it names no host.
+    """
+    if not pool.exists():
+        raise BadInput(
+            f"{pool}: there is no such inventory; copy inventories/example and name your machines in it"
+        )
+    done = subprocess.run(
+        ["ansible-inventory", "-i", str(pool), "--list"],
+        env=os.environ | environment() | {"ANSIBLE_INVENTORY_ANY_UNPARSED_IS_FAILED": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode != 0:
+        raise BadInput(f"{pool}: the inventory cannot be read: {complaint(done.stderr)}")
+    groups = json.loads(done.stdout)
+    variables = groups.pop("_meta", {}).get("hostvars", {})
+    hosts = {host for group in groups.values() for host in group.get("hosts", [])}
+    if not hosts:
+        raise BadInput(f"{pool}: names no machine")
+    return {host: variables.get(host, {}) for host in sorted(hosts)}
+
+
+def complaint(text: str) -> str:
+    """Find the sentence in what Ansible wrote when it could not start.
+
+    Args:
+        text: its output.
+
+    Returns:
+        The first error, on one line.
+    """
+    lines = [_COLOURS.sub("", line).strip() for line in text.splitlines()]
+    for heading, line in itertools.pairwise(lines):
+        # what a dynamic inventory says itself is worth more than what Ansible makes of it
+        if heading == "Standard error from inventory script:":
+            return line.removeprefix("Error: ")
+    found = next((line for line in lines if line.startswith(("[ERROR]", "ERROR!"))), None)
+    last = next((line for line in reversed(lines) if line), "it says nothing")
+    return re.sub(r"^(\[ERROR\]:|ERROR!)\s*", "", found or last)
+
+
+@contextlib.contextmanager
+def _signals() -> Iterator[threading.Event]:
+    """An event that SIGINT and SIGTERM set instead of ending the program."""
+    stop = threading.Event()
+
+    def remember(_number: int, _frame: Any) -> None:
+        stop.set()
+
+    previous = {number: signal.signal(number, remember) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield stop
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+
+
+def end_leftovers(directory: Path) -> bool:
+    """End processes of a run that was killed: Ansible survives the death of the one who started it.
+
+    Args:
+        directory: of the run; it stands in the command line of every process that belongs to it.
+
+    Returns:
+        Whether there were any.
+    """
+    mark = f"{directory}/".encode()
+    found = False
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        alive = []
+        for entry in Path("/proc").iterdir():
+            with contextlib.suppress(OSError):
+                if (
+                    entry.name.isdigit()
+                    and int(entry.name) != os.getpid()
+                    and mark in (entry / "cmdline").read_bytes()
+                ):
+                    alive.append(int(entry.name))
+        if not alive:
+            return found
+        found = True
+        for process in alive:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process, number)
+        time.sleep(1)
+    return found
+
+
+def play(
+    playbook: Path,
+    pool: Path,
+    directory: Path,
+    on_event: Callable[[dict[str, Any]], None],
+    *,
+    check: bool = False,
+) -> str:
+    """Run a playbook.
+
+    Args:
+        playbook: the file.
+        pool: the inventory.
+        directory: a private folder for the run; nothing in it is needed afterwards.
+        on_event: called with every event of ansible-runner, in order.
+        check: only say what would change, with differences.
+
+    Returns:
+        ``successful``, ``failed`` or ``canceled``.
+
+    Raises:
+        GpufarmError: Ansible cannot be started.
+    """
+
+    def handle(event: dict[str, Any]) -> bool:
+        on_event(event)
+        return False  # nothing is kept on disk
+
+    with _signals() as stop:
+        run = ansible_runner.run(
+            private_data_dir=str(directory),
+            playbook=str(playbook),
+            inventory=[str(pool.resolve())],
+            envvars=environment(),
+            settings={"pexpect_timeout": 1, "suppress_output_file": True},
+            cmdline="--check --diff" if check else None,
+            quiet=True,
+            event_handler=handle,
+            cancel_callback=stop.is_set,
+        )
+    if run.status == "canceled":
+        end_leftovers(directory)
+    if run.rc == 127:
+        raise GpufarmError("ansible-playbook was not found; run `make setup` in the checkout")
+    return str(run.status)

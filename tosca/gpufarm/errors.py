@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Everything that can go wrong, as one sentence and an exit status."""
+
+from __future__ import annotations
+
+from typing import IO, Any
+
+import click
+
+
+class GpufarmError(click.ClickException):
+    """Something went wrong; the message is one sentence: the thing, the reason and the next step."""
+
+    exit_code = 1
+
+    def show(self, file: IO[Any] | None = None) -> None:
+        """Print the sentence.
+
+        Args:
+            file: where to; None for standard error.
+        """
+        click.echo(f"gpufarm: {self.message}", file=file, err=file is None)
+
+
+class BadInput(GpufarmError):
+    """The template, an input, the pool or the command line is wrong; nothing was touched."""
+
+    exit_code = 2
+
+
+class NoMachine(GpufarmError):
+    """No free machine of the pool has what the template asks for; nothing was touched."""
+
+    exit_code = 3
+
+
+class Locked(GpufarmError):
+    """Another run is changing the deployment; nothing was touched."""
+
+    exit_code = 4
+
+
+class Interrupted(GpufarmError):
+    """The run was stopped by a signal; the next one continues."""
+
+    exit_code = 130

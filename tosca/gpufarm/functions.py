@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Evaluates the functions of TOSCA 1.3, chapter 4, that templates here may use."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from gpufarm.errors import BadInput
+from gpufarm.topology import Node, Topology
+
+_OTHERS = ("get_operation_output", "get_nodes_of_type", "get_artifact", "token", "join")
+
+
+class Unknown(Exception):
+    """An attribute has no value yet.
+
+    Attributes:
+        node: whose attribute it is.
+        attribute: its name.
+    """
+
+    def __init__(self, node: str, attribute: str) -> None:
+        super().__init__(f"attribute {attribute} of node {node} has no value yet")
+        self.node = node
+        self.attribute = attribute
+
+
+@dataclass(frozen=True)
+class Scope:
+    """What expressions can refer to.
+
+    Attributes:
+        topology: the template.
+        inputs: value of every input that has one.
+        attributes: value of each known attribute, by node.
+    """
+
+    topology: Topology
+    inputs: Mapping[str, Any]
+    attributes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    def on(self, addresses: Mapping[str, str]) -> Scope:
+        """Say where the machines are.
+
+        Args:
+            addresses: of each Compute node.
+
+        Returns:
+            A scope in which the attributes of these nodes have values.
+        """
+        known = {
+            node: {"public_address": address, "private_address": address}
+            for node, address in addresses.items()
+        }
+        return replace(self, attributes=known)
+
+    def evaluate(self, expression: Any, node: str | None = None, depth: int = 0) -> Any:
+        """Compute the value of an expression.
+
+        Args:
+            expression: a value that may contain functions at any depth.
+            node: the node that SELF and HOST refer to; None outside of a node.
+            depth: how many references led here.
+
+        Returns:
+            The value.
+
+        Raises:
+            BadInput: the expression refers to something that is not there.
+            Unknown: it refers to an attribute that has no value yet.
+        """
+        if depth > 50:
+            raise BadInput(f"{self.topology.path}: properties of node {node} refer to each other in a circle")
+        if isinstance(expression, list):
+            return [self.evaluate(item, node, depth) for item in expression]
+        if not isinstance(expression, dict):
+            return expression
+        name = next(iter(expression)) if len(expression) == 1 else None
+        if name in _OTHERS:
+            raise BadInput(f"{self.topology.path}: the function {name} is not supported; node {node} uses it")
+        if name == "get_input":
+            return self._input(expression[name])
+        if name == "concat":
+            parts = self.evaluate(expression[name], node, depth)
+            if not isinstance(parts, list):
+                raise BadInput(f"{self.topology.path}: concat needs a list")
+            return "".join(str(part) for part in parts)
+        if name in ("get_property", "get_attribute"):
+            return self._reference(str(name), expression[name], node, depth)
+        return {key: self.evaluate(item, node, depth) for key, item in expression.items()}
+
+    def _input(self, name: Any) -> Any:
+        if isinstance(name, list) and len(name) == 1:
+            (name,) = name
+        if not isinstance(name, str) or name not in self.topology.inputs:
+            raise BadInput(f"{self.topology.path}: get_input names {name}, which is no input")
+        return self.inputs.get(name)
+
+    def _reference(self, function: str, path: Any, node: str | None, depth: int) -> Any:
+        text = f"{function} {path}"
+        if (
+            not isinstance(path, list)
+            or len(path) < 2
+            or not all(isinstance(part, str | int) for part in path)
+        ):
+            raise BadInput(f"{self.topology.path}: {text} has to be a list: a node, then a name")
+        target = self._target(str(path[0]), node, text)
+        rest = list(path[1:])
+        if function == "get_property" and rest[0] in target.capabilities and len(rest) > 1:
+            found = self.evaluate(target.capabilities[rest.pop(0)].get(rest.pop(0)), target.name, depth + 1)
+        elif function == "get_property" and rest[0] in target.properties:
+            found = self.evaluate(target.properties[rest.pop(0)], target.name, depth + 1)
+        elif function == "get_attribute" and rest[0] in target.attributes:
+            found = self._attribute(target, str(rest.pop(0)), depth)
+        elif function == "get_attribute" and rest[0] in target.properties:
+            # every property is reflected as an attribute (TOSCA 1.3, section 2.6)
+            found = self.evaluate(target.properties[rest.pop(0)], target.name, depth + 1)
+        else:
+            raise BadInput(f"{self.topology.path}: {text}: node {target.name} has no {rest[0]} with a value")
+        for key in rest:
+            try:
+                found = found[int(key)] if isinstance(found, list) else found[key]
+            except (KeyError, IndexError, TypeError, ValueError) as error:
+                raise BadInput(f"{self.topology.path}: {text}: there is no {key} in it") from error
+        return found
+
+    def _target(self, name: str, node: str | None, text: str) -> Node:
+        chosen: str | None = name
+        if name == "SELF":
+            chosen = node
+        elif name == "HOST":
+            chosen = self.topology.machine_of(node) if node else None
+        if chosen is None or chosen not in self.topology.nodes:
+            raise BadInput(f"{self.topology.path}: {text}: {name} is no node of the template")
+        return self.topology.nodes[chosen]
+
+    def _attribute(self, target: Node, name: str, depth: int) -> Any:
+        values = self.attributes.get(target.name, {})
+        if name in values:
+            return values[name]
+        if target.attributes[name] is None:
+            raise Unknown(target.name, name)
+        return self.evaluate(target.attributes[name], target.name, depth + 1)

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What to run, in which order, with which variables. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gpufarm.errors import BadInput
+from gpufarm.functions import Scope, Unknown
+from gpufarm.topology import DEPLOY, UNDEPLOY, Node, Operation, is_secret
+
+
+@dataclass(frozen=True)
+class Step:
+    """One operation of one node on one machine.
+
+    Attributes:
+        node: the node.
+        operation: its operation.
+        host: machine in the inventory.
+        playbook: the operation's implementation.
+        variables: what the playbook gets.
+        secrets: names of the variables whose values must not be shown.
+        outputs: attribute that each value returned by the playbook sets.
+    """
+
+    node: str
+    operation: str
+    host: str
+    playbook: Path
+    variables: dict[str, Any]
+    secrets: frozenset[str]
+    outputs: dict[str, str]
+
+    @property
+    def name(self) -> str:
+        """Such as ``hub.configure``."""
+        return f"{self.node}.{self.operation}"
+
+    def public(self) -> dict[str, Any]:
+        """The variables as they may be shown.
+
+        Returns:
+            A copy with the secrets replaced.
+        """
+        return {key: "(secret)" if key in self.secrets else value for key, value in self.variables.items()}
+
+
+def _inputs_in(expression: Any) -> set[str]:
+    """The inputs that an expression refers to."""
+    if isinstance(expression, dict):
+        if len(expression) == 1 and isinstance(expression.get("get_input"), str):
+            return {expression["get_input"]}
+        return set().union(*(_inputs_in(item) for item in expression.values()))
+    if isinstance(expression, list):
+        return set().union(*(_inputs_in(item) for item in expression))
+    return set()
+
+
+def _own_property(node: Node, expression: Any) -> str | None:
+    """The property that ``{get_property: [SELF, name]}`` names."""
+    path = expression.get("get_property") if isinstance(expression, dict) and len(expression) == 1 else None
+    if isinstance(path, list) and len(path) == 2 and path[0] in ("SELF", node.name):
+        return str(path[1]) if str(path[1]) in node.properties else None
+    return None
+
+
+def _variables(
+    node: Node, operation: Operation, scope: Scope, given: frozenset[str]
+) -> tuple[dict[str, Any], frozenset[str]]:
+    """Variables of an operation, and which of them are secret.
+
+    A property that nobody chose is not passed: the role has the same default, and the inventory of the pool
+    may set something that fits the site, such as a package mirror.
+    """
+    variables = {}
+    secrets = set()
+    for variable, expression in operation.inputs.items():
+        own = _own_property(node, expression)
+        source = node.properties[own] if own else expression
+        used = _inputs_in(source)
+        value = scope.evaluate(source, node.name)
+        if own and value == node.defaults.get(own) and not used & given:
+            continue
+        if value is None:
+            continue
+        variables[variable] = value
+        if is_secret(variable) or any(scope.topology.inputs[name].secret for name in used):
+            secrets.add(variable)
+    return variables, frozenset(secrets)
+
+
+def steps(
+    scope: Scope, hosts: Mapping[str, str], given: frozenset[str], *, undeploy: bool = False
+) -> list[Step]:
+    """Order the operations of a template.
+
+    Args:
+        scope: the template and its values.
+        hosts: machine of the inventory for each Compute node.
+        given: names of the inputs that the user gave.
+        undeploy: list the operations that take everything away, in the opposite order.
+
+    Returns:
+        The steps; each comes after those that it needs.
+
+    Raises:
+        BadInput: an operation cannot be run as the template has it.
+    """
+    topology = scope.topology
+    found = []
+    nodes = list(topology.nodes.values())
+    for node in reversed(nodes) if undeploy else nodes:
+        for name in UNDEPLOY if undeploy else DEPLOY:
+            operation = node.operations.get(name)
+            if operation is None:
+                continue
+            machine = topology.machine_of(node.name)
+            if machine is None:
+                raise BadInput(
+                    f"{topology.path}: node {node.name} stands on no machine; add the requirement host"
+                )
+            try:
+                variables, secrets = _variables(node, operation, scope, given)
+            except Unknown as error:
+                raise BadInput(
+                    f"{topology.path}: node {node.name} uses attribute {error.attribute} of node "
+                    f"{error.node}, which is known only afterwards; use a property"
+                ) from error
+            found.append(
+                Step(
+                    node.name, name, hosts[machine], operation.playbook, variables, secrets, operation.outputs
+                )
+            )
+    return found

@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The machines of an Ansible inventory: which there are and what they have."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from gpufarm import ansible
+from gpufarm.errors import GpufarmError, Interrupted
+
+# What Ansible wraps around the reason: which plugin was at work, and how to see more.
+_WRAPPING = re.compile(
+    r"Task failed: (?!Module)|Failed to connect to the host via ssh: (ssh: )?"
+    r"|Finalization of task args for '[^']*' failed: "
+    r"|Error while resolving value for '[^']*': |The lookup plugin '[^']*' failed: | Use -v+ to see .*$"
+)
+_PROBE = Path(__file__).parent / "probe" / "probe.yml"
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """A GPU. What cannot be known before the driver is installed is None.
+
+    Attributes:
+        model: name, such as "NVIDIA A100-SXM4-80GB".
+        memory: in bytes.
+        mig_capable: whether it supports Multi-Instance GPU.
+    """
+
+    model: str | None
+    memory: int | None
+    mig_capable: bool | None
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A machine that was looked at.
+
+    Attributes:
+        host: its name in the inventory.
+        address: under which Ansible reaches it.
+        cpus: number of CPUs.
+        memory: in bytes.
+        disk: size of the root file system in bytes.
+        distribution: ID of os-release, such as "debian".
+        version: VERSION_ID of os-release.
+        gpus: the NVIDIA GPUs.
+    """
+
+    host: str
+    address: str
+    cpus: int
+    memory: int
+    disk: int
+    distribution: str
+    version: str
+    gpus: tuple[Gpu, ...]
+
+
+@dataclass(frozen=True)
+class Pool:
+    """What a look at an inventory found.
+
+    Attributes:
+        path: the inventory.
+        machines: those that answered, by host.
+        silent: why each of the others did not answer, by host.
+    """
+
+    path: Path
+    machines: dict[str, Machine]
+    silent: dict[str, str]
+
+
+def address(host: str, variables: dict[str, Any]) -> str:
+    """Find the address of a host.
+
+    Args:
+        host: its name in the inventory.
+        variables: of the host.
+
+    Returns:
+        ``ansible_host``, or the name.
+    """
+    return str(variables.get("ansible_host") or host)
+
+
+def look(path: Path) -> Pool:
+    """Look at every machine of an inventory, with one run of Ansible that changes nothing.
+
+    Args:
+        path: the inventory.
+
+    Returns:
+        What was found.
+
+    Raises:
+        BadInput: the inventory cannot be read.
+        GpufarmError: Ansible fails as a whole.
+        Interrupted: a signal stopped it.
+    """
+    hosts = ansible.inventory(path)
+    machines: dict[str, Machine] = {}
+    silent: dict[str, str] = {}
+    output: list[str] = []
+
+    def on_event(event: dict[str, Any]) -> None:
+        data = event.get("event_data", {})
+        host, result = data.get("host"), data.get("res", {})
+        output.append(event.get("stdout") or "")
+        if event["event"] == "runner_on_ok":
+            machines[host] = Machine(
+                host=host,
+                address=address(host, hosts[host]),
+                cpus=result["cpus"],
+                memory=result["memory"],
+                disk=result["disk"],
+                distribution=result["distribution"],
+                version=result["version"],
+                gpus=tuple(Gpu(**gpu) for gpu in result["gpus"]),
+            )
+        elif event["event"] in ("runner_on_unreachable", "runner_on_failed"):
+            silent[host] = reason(result)
+
+    with tempfile.TemporaryDirectory(prefix="gpufarm-") as directory:
+        playbook = Path(directory) / "look.yml"
+        playbook.write_text(
+            yaml.safe_dump([{"import_playbook": str(_PROBE), "vars": {"gpufarm_hosts": sorted(hosts)}}])
+        )
+        status = ansible.play(playbook, path, Path(directory), on_event)
+    if status == "canceled":
+        raise Interrupted("interrupted while looking at the pool; nothing was changed")
+    if not machines and not silent:
+        raise GpufarmError(
+            f"{path}: the machines cannot be looked at: {ansible.complaint(chr(10).join(output))}"
+        )
+    return Pool(path, machines, silent)
+
+
+def reason(result: dict[str, Any]) -> str:
+    """Reduce the result of a failed task to one line.
+
+    Args:
+        result: as the module returned it.
+
+    Returns:
+        What went wrong, without a full stop at the end.
+    """
+    if "censored" in result:
+        return "the output is hidden because it carries secrets"
+    items = [item for item in result.get("results", []) if isinstance(item, dict) and item.get("failed")]
+    if items:
+        return reason(items[0])
+    text = str(result.get("msg") or "").strip()
+    detail = [
+        str(result.get(key) or "").strip() for key in ("stderr", "module_stderr", "stdout", "module_stdout")
+    ]
+    if not text or text.startswith(("non-zero return code", "MODULE FAILURE", "Task failed: Module failed")):
+        lines = next((found.splitlines() for found in detail if found), [])
+        text = (
+            f"{text}: {lines[-1]}" if text and lines else text or (lines[-1] if lines else "no reason given")
+        )
+    return _WRAPPING.sub("", " ".join(text.split())).rstrip(".")

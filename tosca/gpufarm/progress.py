@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Shows how a run goes: a moving line in a terminal, a line per step elsewhere."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.status import Status
+
+from gpufarm.plan import Step
+
+
+class Progress:
+    """A listener that prints to standard error, so that standard output stays for results."""
+
+    def __init__(self) -> None:
+        """Look whether standard error is a terminal."""
+        self.console = Console(stderr=True, highlight=False)
+        self.moving: Status | None = self.console.status("") if self.console.is_terminal else None
+
+    def __enter__(self) -> Progress:
+        """Start."""
+        if self.moving:
+            self.moving.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Stop; the moving line goes away."""
+        if self.moving:
+            self.moving.stop()
+
+    def wait(self, text: str) -> None:
+        """Tell in a terminal what is done now.
+
+        Args:
+            text: a few words.
+        """
+        if self.moving:
+            self.moving.update(escape(text))
+
+    def _line(self, text: str) -> None:
+        self.console.print(escape(text), soft_wrap=True)
+
+    def started(self, step: Step) -> None:
+        """A step begins.
+
+        Args:
+            step: the step.
+        """
+        if self.moving:
+            self.wait(f"{step.name} on {step.host}")
+        else:
+            self._line(f"{step.name} on {step.host} ...")
+
+    def task(self, step: Step, name: str) -> None:
+        """A task of a step begins.
+
+        Args:
+            step: the step.
+            name: of the task.
+        """
+        self.wait(f"{step.name} on {step.host}: {name}")
+
+    def finished(self, step: Step, changed: int, attributes: dict[str, Any], seconds: float) -> None:
+        """A step is done.
+
+        Args:
+            step: the step.
+            changed: number of tasks that changed something.
+            attributes: what it returned.
+            seconds: how long it took.
+        """
+        what = f"{changed} changed" if changed else "nothing changed"
+        self._line(f"{step.name} on {step.host}: ok, {what}, {seconds:.0f} s")

@@ -1,0 +1,330 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What is deployed: one file per deployment, locked, replaced atomically, readable by its owner alone."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import hashlib
+import hmac
+import json
+import os
+import re
+import secrets
+import shutil
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import filelock
+
+from gpufarm.errors import BadInput, GpufarmError, Locked
+
+FORMAT = 1
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}")
+
+
+def now() -> str:
+    """Tell the time.
+
+    Returns:
+        UTC in ISO 8601, to the second.
+    """
+    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+
+
+@dataclass
+class Deployment:
+    """A deployment as it is remembered.
+
+    Attributes:
+        name: its name.
+        template: absolute path of the template.
+        pool: absolute path of the inventory.
+        status: ``deploying``, ``deployed``, ``undeploying``, ``failed`` or ``interrupted``.
+        created: time of the first run.
+        updated: time of the last change.
+        inputs: values that the user gave, secrets excepted.
+        secrets: values of the secret inputs that the user gave; encrypted on disk.
+        machines: ``host`` and ``address`` of each Compute node.
+        steps: of each step that was begun: ``digest`` (empty until it is done), ``attributes``, ``changed``.
+        outputs: of the template.
+        failure: what went wrong last; empty if nothing.
+        log: file with the output of the last run.
+    """
+
+    name: str
+    template: str
+    pool: str
+    status: str = "deploying"
+    created: str = field(default_factory=now)
+    updated: str = field(default_factory=now)
+    inputs: dict[str, Any] = field(default_factory=dict)
+    secrets: dict[str, Any] = field(default_factory=dict)
+    machines: dict[str, dict[str, str]] = field(default_factory=dict)
+    steps: dict[str, dict[str, Any]] = field(default_factory=dict)
+    outputs: dict[str, Any] = field(default_factory=dict)
+    failure: str = ""
+    log: str = ""
+
+
+def default_directory() -> Path:
+    """Find where state is kept.
+
+    Returns:
+        ``GPUFARM_STATE_DIR``, or ``gpufarm`` below ``XDG_STATE_HOME`` or ``~/.local/state``.
+    """
+    chosen = os.environ.get("GPUFARM_STATE_DIR")
+    if chosen:
+        return Path(chosen).absolute()
+    return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "gpufarm"
+
+
+class Store:
+    """The folder with the state of all deployments of a user."""
+
+    def __init__(self, directory: Path) -> None:
+        """Open the folder; it is made when something is written.
+
+        Args:
+            directory: the folder.
+        """
+        self.directory = directory
+
+    def _ready(self) -> None:
+        try:
+            for folder in (self.directory, self.directory / "logs", self.directory / "runs"):
+                folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            raise GpufarmError(f"{self.directory}: state cannot be kept here: {error.strerror}") from error
+
+    def _path(self, name: str) -> Path:
+        if not _NAME.fullmatch(name):
+            raise BadInput(f'"{name}" is no name for a deployment; use letters, digits, ".", "_" and "-"')
+        return self.directory / f"{name}.json"
+
+    @contextlib.contextmanager
+    def locked(self, name: str) -> Iterator[None]:
+        """Hold the lock of a deployment.
+
+        Args:
+            name: of the deployment.
+
+        Yields:
+            Nothing; the lock is held meanwhile.
+
+        Raises:
+            Locked: another run holds it.
+        """
+        path = self._path(name).with_suffix(".lock")
+        self._ready()
+        lock = filelock.FileLock(path, mode=0o600)
+        try:
+            lock.acquire(timeout=1)  # a moment of patience: `status` tries the lock too
+        except filelock.Timeout as error:
+            raise Locked(
+                f"deployment {name} is being changed by another run; wait for it; see: gpufarm status {name}"
+            ) from error
+        try:
+            yield
+        finally:
+            lock.release()
+
+    @contextlib.contextmanager
+    def reserving(self) -> Iterator[None]:
+        """Hold the lock under which machines are chosen, so that no two deployments take the same one.
+
+        Yields:
+            Nothing; the lock is held meanwhile.
+
+        Raises:
+            Locked: another run held it for 30 seconds.
+        """
+        self._ready()
+        try:
+            with filelock.FileLock(self.directory / ".machines.lock", mode=0o600, timeout=30):
+                yield
+        except filelock.Timeout as error:
+            raise Locked("another run has been choosing machines for 30 seconds; try again") from error
+
+    def is_locked(self, name: str) -> bool:
+        """Tell whether a run is changing a deployment.
+
+        Args:
+            name: of the deployment.
+
+        Returns:
+            True if its lock is held.
+        """
+        try:
+            with self.locked(name):
+                return False
+        except Locked:
+            return True
+
+    def load(self, name: str) -> Deployment | None:
+        """Read a deployment.
+
+        Args:
+            name: its name.
+
+        Returns:
+            The deployment; None if there is none of this name.
+
+        Raises:
+            GpufarmError: its file cannot be understood.
+        """
+        path = self._path(name)
+        try:
+            content = json.loads(path.read_text())
+            if content.pop("format") != FORMAT:
+                raise GpufarmError(f"{path}: was written by another version of gpufarm")
+            content["secrets"] = (
+                json.loads(self._vault().decrypt(content["secrets"])) if content["secrets"] else {}
+            )
+            return Deployment(**content)
+        except FileNotFoundError:
+            return None
+        except GpufarmError:
+            raise
+        except Exception as error:  # the vault has exceptions of its own; none may end in a traceback
+            raise GpufarmError(f"{path}: cannot be read: {error}; restore it or the key beside it") from error
+
+    def save(self, deployment: Deployment) -> None:
+        """Write a deployment, all or nothing.
+
+        Args:
+            deployment: as it shall be remembered.
+
+        Raises:
+            GpufarmError: the disk is full or the folder cannot be written.
+        """
+        self._ready()
+        deployment.updated = now()
+        content = asdict(deployment) | {"format": FORMAT}
+        if deployment.secrets:
+            content["secrets"] = self._vault().encrypt(json.dumps(deployment.secrets)).decode()
+        path = self._path(deployment.name)
+        self._replace(path, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+
+    def _replace(self, path: Path, text: str) -> None:
+        fresh = path.with_name(f".{path.name}.new")
+        try:
+            handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+            fresh.replace(path)
+        except OSError as error:
+            raise GpufarmError(f"{path}: state cannot be written: {error.strerror}") from error
+
+    def remove(self, name: str) -> None:
+        """Forget a deployment; its logs stay.
+
+        Args:
+            name: of the deployment.
+        """
+        self._path(name).unlink(missing_ok=True)
+
+    def names(self) -> list[str]:
+        """List the deployments.
+
+        Returns:
+            Their names, sorted.
+        """
+        return sorted(path.stem for path in self.directory.glob("*.json") if not path.name.startswith("."))
+
+    def held(self, name: str) -> dict[str, str]:
+        """List the machines that are not free.
+
+        Args:
+            name: of the deployment that asks; its own machines are free for it.
+
+        Returns:
+            The deployment that holds each address.
+        """
+        found: dict[str, str] = {}
+        for other in self.names():
+            deployment = self.load(other) if other != name else None
+            if deployment:
+                found |= {machine["address"]: other for machine in deployment.machines.values()}
+        return found
+
+    def log(self, name: str) -> Path:
+        """Choose the log file of a run that starts now.
+
+        Args:
+            name: of the deployment.
+
+        Returns:
+            A path that does not exist yet.
+        """
+        self._ready()
+        stamp = now().replace(":", "").replace("+0000", "Z")
+        return self.directory / "logs" / f"{name}-{stamp}-{os.getpid()}.log"
+
+    def run_path(self, name: str) -> Path:
+        """Name the private folder of a run.
+
+        Args:
+            name: of the deployment.
+
+        Returns:
+            The folder; it exists only during a run and after one that was killed.
+        """
+        return self.directory / "runs" / name
+
+    @contextlib.contextmanager
+    def run_directory(self, name: str) -> Iterator[Path]:
+        """Make the private folder of a run; what a killed run left there goes first.
+
+        Args:
+            name: of the deployment, whose lock is held.
+
+        Yields:
+            An empty folder that is removed afterwards.
+        """
+        path = self.run_path(name)
+        shutil.rmtree(path, ignore_errors=True)
+        path.mkdir(mode=0o700)
+        try:
+            yield path
+        finally:
+            shutil.rmtree(path, ignore_errors=True)
+
+    def digest(self, value: Any) -> str:
+        """Fingerprint a value that may contain secrets.
+
+        Args:
+            value: anything that JSON can carry.
+
+        Returns:
+            A keyed hash; without the key it does not help to guess the value.
+        """
+        text = json.dumps(value, sort_keys=True, default=str)
+        return hmac.new(self._key(), text.encode(), hashlib.sha256).hexdigest()
+
+    def _key(self) -> bytes:
+        path = self.directory / "key"
+        if not path.exists():
+            self._ready()
+            fresh = path.with_name(f".key.{secrets.token_hex(4)}")
+            handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with os.fdopen(handle, "w") as file:
+                file.write(secrets.token_hex(32))
+            # a link, unlike a rename, fails if another run has been faster
+            with contextlib.suppress(FileExistsError):
+                path.hardlink_to(fresh)
+            fresh.unlink()
+        try:
+            return path.read_bytes()
+        except OSError as error:
+            raise GpufarmError(f"{path}: the key of the state cannot be read: {error.strerror}") from error
+
+    def _vault(self) -> Any:
+        # importing Ansible takes longer than all other commands together, and only secrets need it
+        from ansible.parsing.vault import VaultLib, VaultSecret
+
+        return VaultLib([("gpufarm", VaultSecret(self._key()))])

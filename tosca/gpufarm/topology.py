@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A service template as the deployer uses it: inputs, nodes with their operations, outputs."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+# Lifecycle operations of TOSCA Simple Profile 1.3, section 5.8.4, in the order in which they are called.
+DEPLOY = ("create", "configure", "start")
+UNDEPLOY = ("stop", "delete")
+
+_SECRET = re.compile("secret|password|token", re.IGNORECASE)
+
+
+def is_secret(name: str) -> bool:
+    """Tell whether a value is a secret by its name, as the dashboards of INDIGO do.
+
+    Args:
+        name: of an input or a property.
+
+    Returns:
+        True if the name speaks of a secret, a password or a token.
+    """
+    return bool(_SECRET.search(name))
+
+
+@dataclass(frozen=True)
+class Input:
+    """An input of the template.
+
+    Attributes:
+        name: its name.
+        schema: its definition as written in the template (type, default, constraints, entry_schema).
+        secret: whether its value must never be shown or stored in clear.
+    """
+
+    name: str
+    schema: dict[str, Any]
+    secret: bool
+
+    @property
+    def kind(self) -> str:
+        """TOSCA type, such as ``string``."""
+        return str(self.schema["type"])
+
+    @property
+    def description(self) -> str:
+        """What it is for, or nothing."""
+        return str(self.schema.get("description") or "").strip()
+
+    @property
+    def default(self) -> Any:
+        """Value when none is given; None if there is none."""
+        return self.schema.get("default")
+
+    @property
+    def required(self) -> bool:
+        """Whether the template cannot be deployed without a value."""
+        return self.schema.get("required", True) is not False and self.default is None
+
+
+@dataclass(frozen=True)
+class Operation:
+    """An operation of a node.
+
+    Attributes:
+        playbook: its implementation.
+        inputs: expression of each variable that the playbook gets.
+        outputs: attribute that each value returned by the playbook sets.
+    """
+
+    playbook: Path
+    inputs: dict[str, Any]
+    outputs: dict[str, str]
+
+
+@dataclass(frozen=True)
+class Node:
+    """A node template.
+
+    Attributes:
+        name: its name.
+        type: name of its type.
+        is_machine: whether the type derives from ``tosca.nodes.Compute``.
+        host: node that it is hosted on, if any.
+        needs: nodes that must be set up before it.
+        properties: expression of each property that has one, defaults of the type included.
+        defaults: default of each property of the type that has one.
+        attributes: default expression of each attribute of the type; None without one.
+        capabilities: expression of each property of each capability.
+        operations: by name.
+    """
+
+    name: str
+    type: str
+    is_machine: bool
+    host: str | None
+    needs: tuple[str, ...]
+    properties: dict[str, Any]
+    defaults: dict[str, Any]
+    attributes: dict[str, Any]
+    capabilities: dict[str, dict[str, Any]]
+    operations: dict[str, Operation]
+
+
+@dataclass(frozen=True)
+class Topology:
+    """A service template.
+
+    Attributes:
+        path: the file.
+        name: of the template.
+        inputs: by name.
+        nodes: by name, in an order in which every node follows those that it needs.
+        outputs: expression of each output.
+        descriptions: of each output that has one.
+    """
+
+    path: Path
+    name: str
+    inputs: dict[str, Input]
+    nodes: dict[str, Node]
+    outputs: dict[str, Any]
+    descriptions: dict[str, str] = field(default_factory=dict)
+
+    def machine_of(self, name: str) -> str | None:
+        """Find the machine that a node stands on.
+
+        Args:
+            name: of the node.
+
+        Returns:
+            The name of the machine's node; None if the node stands on none.
+        """
+        seen: set[str] = set()
+        node: Node | None = self.nodes[name]
+        while node is not None and node.name not in seen:
+            if node.is_machine:
+                return node.name
+            seen.add(node.name)
+            node = self.nodes.get(node.host) if node.host else None
+        return None
