@@ -1,0 +1,180 @@
+"""Users log in, get notebooks with slices of their own, and lose them when they should and only then."""
+
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from lab.visitor import ExecutionError, Refused
+
+UNIT = "jupyterhub-notebook-{}.service"
+
+
+def test_who_is_in_no_group_is_told_so(visit):
+    with pytest.raises(
+        Refused, match=r"in none of the groups that may use this service \(ml-infn-users, ml-infn\)"
+    ) as no:
+        visit("mallory")
+    assert no.value.status == 403
+
+
+def test_the_form_shows_what_is_free(visit):
+    form = visit("alice").form()
+    assert form.memory == ["1G", "2G", "800M"]
+    assert form.free == {"3g.40gb": 1, "1g.10gb": 2}
+
+
+def test_a_notebook_sees_its_slice_and_nothing_else(host, visit, leases):
+    alice, bob = visit("alice"), visit("bob")
+    alice.spawn(gpu="1g.10gb")
+    bob.spawn(gpu="1g.10gb")
+    held = leases()
+    assert held["alice"]["uuid"] != held["bob"]["uuid"]
+    for visitor, name in ((alice, "alice"), (bob, "bob")):
+        slices = visitor.slices()
+        assert (slices.visible, slices.given) == ([held[name]["uuid"]], held[name]["uuid"])
+    nodes = json.loads(alice.execute("import glob, json; print(json.dumps(glob.glob('/dev/nvidia-caps/*')))"))
+    assert len(nodes) == 2  # of its GPU instance and of its compute instance
+
+
+def test_without_a_slice_there_is_no_gpu(visit, leases):
+    alice = visit("alice")
+    alice.spawn()
+    assert leases() == {}
+    assert alice.execute("import glob; print(glob.glob('/dev/nvidia*'))") == "[]"
+    with pytest.raises(ExecutionError, match="NVMLError"):
+        alice.execute("import pynvml; pynvml.nvmlInit(); pynvml.nvmlDeviceGetHandleByIndex(0)")
+
+
+def test_the_kernel_refuses_other_slices_device_nodes(host, visit, leases, facts):
+    """Also to root in the notebook's control group, who does not live in the notebook's /dev."""
+    alice = visit("alice")
+    alice.spawn(gpu="1g.10gb")
+    own, all_nodes = (
+        set(),
+        set(host.check_output("ls /dev/nvidia-caps").split()) - {"nvidia-cap1", "nvidia-cap2"},
+    )
+    group = host.check_output(f"systemctl show --property=ControlGroup --value {UNIT.format('alice')}")
+    tree = "/sys/fs/cgroup/devices" if facts["cgroup"] == "v1" else "/sys/fs/cgroup"
+    for node in all_nodes:
+        enter = f"echo $$ > {tree}{group}/cgroup.procs"
+        said = host.run(f"sh -c '{enter}; exec 3< /dev/nvidia-caps/{node}'").stderr
+        if "Operation not permitted" not in said and "Permission denied" not in said:
+            own.add(node)
+    assert len(own) == 2
+
+
+def test_all_slices_of_a_profile_are_taken(visit):
+    alice, bob = visit("alice"), visit("bob")
+    alice.spawn(gpu="3g.40gb")
+    assert bob.form().free == {"3g.40gb": 0, "1g.10gb": 2}
+    with pytest.raises(
+        Refused, match=r"No GPU slice 3g\.40gb is free, all 1 are in use; choose another one"
+    ) as no:
+        bob.spawn(gpu="3g.40gb")
+    assert no.value.status == 409
+    alice.stop()
+    bob.spawn(gpu="3g.40gb")
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"memory": "100G"}, "The memory size 100G is not offered"),
+        ({"gpu": ["1g.10gb"]}, "name of its profile"),
+    ],
+)
+def test_the_rest_api_offers_no_more_than_the_form(visit, leases, options, sentence):
+    alice = visit("alice")
+    answer = alice._api("POST", "/hub/api/users/alice/server", json=options)
+    assert answer.status_code == 400
+    assert sentence in answer.json()["message"]
+    assert leases() == {}
+
+
+def test_a_notebook_that_dies_gives_its_slice_back(host, visit, leases, eventually):
+    alice = visit("alice")
+    alice.spawn(gpu="1g.10gb")
+    host.check_output(f"systemctl kill --signal=KILL {UNIT.format('alice')}")
+    eventually(lambda: leases() == {})
+    assert not alice.running()
+
+
+def test_notebook_and_lease_outlive_the_hub(host, visit, leases, eventually, hub_answers):
+    alice = visit("alice")
+    alice.spawn(gpu="1g.10gb")
+    held = leases()
+    assert alice.slices().given  # logs in to the notebook, for which the hub is needed
+    pid = host.check_output(f"systemctl show --property=MainPID --value {UNIT.format('alice')}")
+    host.check_output("systemctl kill --signal=KILL --kill-whom=main jupyterhub")
+    assert alice.slices().visible == [held["alice"]["uuid"]]  # the proxy still leads to the notebook
+    eventually(hub_answers)
+    host.check_output("systemctl restart jupyterhub")
+    eventually(hub_answers)
+    assert leases() == held
+    assert host.check_output(f"systemctl show --property=MainPID --value {UNIT.format('alice')}") == pid
+    assert alice.running()
+    alice.stop()
+    assert leases() == {}
+
+
+def test_a_notebook_that_dies_while_the_hub_is_down_gives_its_slice_back(host, visit, leases, eventually):
+    alice = visit("alice")
+    alice.spawn(gpu="1g.10gb")
+    host.check_output("systemctl stop jupyterhub")
+    host.check_output(f"systemctl stop {UNIT.format('alice')}")
+    assert leases()
+    host.check_output("systemctl start jupyterhub")
+    eventually(lambda: leases() == {})
+
+
+def test_a_kernel_that_takes_too_much_memory_is_ended(visit, facts):
+    if not facts["memory_limits"]:
+        pytest.skip("this machine's control groups enforce no memory limits for the guest")
+    alice = visit("alice")
+    alice.spawn(memory="800M")
+    assert alice.execute("print(len(bytearray(50 << 20)) >> 20)") == "50"
+    eater = "import subprocess as s; print(s.run(['python3', '-c', 'bytearray(1200 << 20)']).returncode)"
+    assert alice.execute(eater) == "-9"
+    assert alice.running()
+
+
+def test_a_notebook_has_no_privileges(visit, host):
+    alice = visit("alice")
+    alice.spawn()
+
+    def shell(command: str) -> str:
+        return alice.execute(
+            f"import subprocess; print(subprocess.run({command!r}, shell=True, text=True, "
+            "stdout=subprocess.PIPE, stderr=subprocess.STDOUT).stdout)"
+        )
+
+    assert shell("id --user --name") == "alice"
+    assert "CapEff:\t0000000000000000" in shell("grep -E 'CapEff|NoNewPrivs' /proc/self/status")
+    assert "NoNewPrivs:\t1" in shell("grep -E 'CapEff|NoNewPrivs' /proc/self/status")
+    assert "cannot touch" in shell("touch /opt/jupyterhub/x /etc/x /var/lib/x")
+    assert "Permission denied" in shell("cat /etc/jupyterhub/secrets/hub.env")
+    assert "Failed to" in shell("busctl status")
+    assert "mknod:" in shell("mknod $HOME/gpu c 195 0")
+    assert shell("test -w $HOME && echo writable") == "writable"
+    assert host.user("alice").shell == "/usr/sbin/nologin"
+    assert host.file("/home/alice").mode == 0o700
+
+
+def test_names_of_the_machines_own_accounts_are_refused(host):
+    """The bench's provider has no user of such a name, so the rule is asked itself, on the machine."""
+    code = "from gpufarm_hub import accounts; accounts.ensure('daemon')"
+    asked = host.run(f'env PYTHONPATH=/opt/jupyterhub/gpufarm /opt/jupyterhub/bin/python -c "{code}"')
+    assert "daemon belongs to an account of this machine itself" in asked.stderr
+
+
+def test_terminals_and_kernels_talk_in_private(visit, host):
+    """Kernels' sockets are files in the notebook's own /tmp, not ports that every user can open."""
+    alice = visit("alice")
+    alice.spawn()
+    code = "import glob; print(len(glob.glob('/tmp/jupyter/kernel-*-ipc-*')))"
+    assert int(alice.execute(code)) >= 5
+    assert not host.file("/tmp/jupyter").exists

@@ -1,0 +1,58 @@
+"""Somebody partitions the GPU anew while a notebook holds a slice of it."""
+
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from testinfra.host import Host
+
+from lab.visitor import ExecutionError
+
+INVENTORY = Path(__file__).resolve().parents[3] / "inventories" / "lab"
+
+
+@pytest.fixture
+def partition(host: Host) -> Iterator[Callable[[str], None]]:
+    """Partition the GPU; at the end it is as it was."""
+    name = host.check_output("hostname")
+
+    def apply(flavor: str) -> None:
+        command = [
+            "ansible",
+            name,
+            "--inventory",
+            str(INVENTORY),
+            "--module-name",
+            "gpufarm.cluster.mig_partition",
+        ]
+        command += ["--args", f"flavor='{flavor}'"]
+        command += ["--extra-vars", "ansible_python_interpreter=/opt/gpufarm/gpu/bin/python"]
+        subprocess.run(command, check=True)
+
+    yield apply
+    apply("1x 3g.40gb, 2x 1g.10gb")
+
+
+def test_a_slice_that_is_gone_is_lost_to_its_holder_and_offered_to_nobody(partition, host, visit, leases):
+    alice, bob = visit("alice"), visit("bob")
+    alice.spawn(gpu="3g.40gb")
+    assert len(alice.slices().visible) == 1
+    partition("1x 2g.20gb, 2x 1g.10gb")
+    assert bob.form().free == {"2g.20gb": 1, "1g.10gb": 2}
+    bob.spawn(gpu="2g.20gb")
+    held = leases()
+    assert list(held) == ["bob"]
+    assert bob.slices().visible == [held["bob"]["uuid"]]
+    assert "Dropped the lease of alice/: slice" in host.check_output(
+        "journalctl --unit=jupyterhub --no-pager"
+    )
+    # The notebook goes on, but even the nodes that it had are closed to it now.
+    unit = "jupyterhub-notebook-alice.service"
+    assert host.check_output(f"systemctl is-active {unit}") == "active"
+    with pytest.raises(ExecutionError, match="Operation not permitted"):
+        alice.execute("import os; os.open('/dev/nvidiactl', os.O_RDWR)")

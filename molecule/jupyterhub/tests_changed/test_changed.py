@@ -1,0 +1,61 @@
+"""Other settings hold, at the provider as well."""
+
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from lab.visitor import Refused, Visitor, trust
+
+
+@pytest.fixture
+def visitor(host):
+    status = json.loads(subprocess.run(["lab", "status", "--json"], capture_output=True, check=True).stdout)
+    name = host.check_output("hostname")
+    address = next(entry["address"] for entry in status["hosts"] if entry["name"] == name)
+    certificate = Path(os.environ["MOLECULE_EPHEMERAL_DIRECTORY"]) / "certificates" / "hub.pem"
+    context = trust(certificate.read_text(), Path(status["iam"]["ca_file"]).read_text())
+    with Visitor(f"https://{address}:8889", context) as visitor:
+        visitor.passwords = {
+            name: user["password"]
+            for name, user in json.loads(Path(status["iam"]["users_file"]).read_text()).items()
+        }
+        yield visitor
+
+
+def test_the_old_port_is_closed(host):
+    assert not host.socket("tcp://8888").is_listening
+
+
+def test_the_client_is_the_same_with_another_redirect(host):
+    before, after = (
+        json.loads(host.file(path).content_string)
+        for path in ("/root/client-before.json", "/etc/jupyterhub/secrets/oidc_client.json")
+    )
+    assert after["client_id"] == before["client_id"]
+    assert [uri.rpartition(":")[2] for uri in after["requested"]["redirect_uris"]] == [
+        "8889/hub/oauth_callback"
+    ]
+
+
+def test_who_was_in_the_group_is_out(visitor):
+    with pytest.raises(Refused, match="somebody-else, ml-infn"):
+        visitor.login("alice", visitor.passwords["alice"])
+
+
+def test_an_administrator_by_wlcg_groups_gets_what_is_offered_now(host, visitor):
+    account = visitor.login("bob", visitor.passwords["bob"])
+    assert account.admin and "ml-infn" in account.groups
+    form = visitor.form()
+    assert (form.memory, form.free) == (["512M"], {})
+    visitor.spawn()
+    unit = "jupyterhub-notebook-bob.service"
+    limits = host.check_output(f"systemctl show --property=MemoryMax,CPUQuotaPerSecUSec {unit}")
+    assert sorted(limits.split()) == ["CPUQuotaPerSecUSec=500ms", f"MemoryMax={512 << 20}"]
+    visitor.stop()

@@ -1,0 +1,78 @@
+"""What every role owes its users: specs that match the defaults, a README, a scenario, the standard steps."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).resolve().parents[2]
+ROLES = sorted(path for path in (ROOT / "roles").iterdir() if path.is_dir() and not path.name.startswith("_"))
+EVERY_ROLE = pytest.mark.parametrize("role", ROLES, ids=lambda role: role.name)
+
+
+def load(path: Path) -> Any:
+    return yaml.safe_load(path.read_text())
+
+
+def options(role: Path) -> dict[str, Any]:
+    return load(role / "meta" / "argument_specs.yml")["argument_specs"]["main"]["options"]
+
+
+def test_there_are_roles() -> None:
+    assert {"nvidia_driver", "mig", "jupyterhub"} <= {role.name for role in ROLES}
+
+
+@EVERY_ROLE
+def test_specs_and_defaults_are_the_same_list(role: Path) -> None:
+    defaults = load(role / "defaults" / "main.yml")
+    spec = options(role)
+    required = {name for name, option in spec.items() if option.get("required")}
+    assert set(defaults) | required == set(spec)
+
+
+@EVERY_ROLE
+def test_specs_state_the_defaults_that_hold(role: Path) -> None:
+    defaults = load(role / "defaults" / "main.yml")
+    stated = {
+        name: option.get("default") for name, option in options(role).items() if not option.get("required")
+    }
+    assert stated == defaults
+
+
+@EVERY_ROLE
+def test_every_variable_carries_the_name_of_its_role_and_a_description(role: Path) -> None:
+    for name, option in options(role).items():
+        assert name.startswith(f"{role.name}_"), name
+        assert option.get("description"), name
+
+
+@EVERY_ROLE
+def test_main_is_a_table_of_contents(role: Path) -> None:
+    for step in ("validate", "install", "configure", "service", "verify", "remove"):
+        assert (role / "tasks" / f"{step}.yml").is_file() or step in ("service", "install"), step
+    # every task of main.yml does nothing but call a step
+    for task in load(role / "tasks" / "main.yml"):
+        names = [name for block in task.get("block", [task]) for name in block]
+        assert any(
+            name.split(".")[-1] in ("include_tasks", "import_tasks", "include_role") for name in names
+        ), task
+
+
+@EVERY_ROLE
+def test_role_has_a_scenario_on_the_bench(role: Path) -> None:
+    assert (ROOT / "molecule" / role.name / "molecule.yml").is_file()
+
+
+def test_readme_tables_are_generated_from_the_specs() -> None:
+    done = subprocess.run(
+        [sys.executable, ROOT / "scripts" / "role-docs", "--check"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr

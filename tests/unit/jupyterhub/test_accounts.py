@@ -1,0 +1,75 @@
+"""Whose notebook runs under which account of the machine."""
+
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+import grp
+import pwd
+import subprocess
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from gpufarm_hub import accounts
+from hypothesis import given
+from hypothesis import strategies as st
+
+
+@pytest.mark.parametrize("name", ["root", "daemon", "nobody"])
+def test_accounts_of_the_machine_are_never_used(name: str) -> None:
+    with pytest.raises(accounts.AccountError, match=f"{name} belongs to an account of this machine itself"):
+        accounts.check_name(name)
+
+
+@pytest.mark.parametrize(
+    "name", ["", "Alice", "1alice", "-r", "a b", "a/b", "../x", "a" * 33, "ülrich", "a\n", "a:b"]
+)
+def test_names_that_cannot_be_accounts(name: str) -> None:
+    with pytest.raises(accounts.AccountError, match="cannot be used on this machine"):
+        accounts.check_name(name)
+
+
+@given(st.text(max_size=40))
+def test_what_passes_is_a_plain_name(name: str) -> None:
+    try:
+        accounts.check_name(name)
+    except accounts.AccountError:
+        return
+    assert name.isascii() and name == name.lower() and not set(name) & set("/: \n\0")
+    assert not name.startswith("-")
+
+
+def test_an_account_is_made_once_and_locked(monkeypatch: pytest.MonkeyPatch) -> None:
+    known: set[str] = set()
+    commands: list[list[str]] = []
+
+    def getpwnam(name: str) -> SimpleNamespace:
+        if name not in known:
+            raise KeyError(name)
+        return SimpleNamespace(pw_name=name)
+
+    def run(command: list[str], check: bool) -> None:
+        assert check
+        commands.append(command)
+        known.add(command[-1])
+
+    monkeypatch.setattr(pwd, "getpwnam", getpwnam)
+    monkeypatch.setattr(grp, "getgrnam", lambda name: SimpleNamespace(gr_mem=sorted(known)))
+    monkeypatch.setattr(subprocess, "run", run)
+    accounts.ensure("alice")
+    accounts.ensure("alice")
+    assert len(commands) == 1
+    assert commands[0][-2:] == ["--", "alice"]
+    assert "/usr/sbin/nologin" in commands[0] and "HOME_MODE=0700" in commands[0]
+
+
+def test_a_name_that_was_given_to_somebody_else_does_not_inherit_the_files(tmp_path: Path) -> None:
+    persons = accounts.Persons(tmp_path / "persons.json")
+    persons.bind("alice", "https://iam.example.org/", "subject-1")
+    persons.bind("alice", "https://iam.example.org/", "subject-1")
+    persons.bind("bob", "https://iam.example.org/", "subject-2")
+    with pytest.raises(accounts.AccountError, match="alice belongs to another person"):
+        persons.bind("alice", "https://iam.example.org/", "subject-2")
+    with pytest.raises(accounts.AccountError, match="alice belongs to another person"):
+        persons.bind("alice", "https://other.example.org/", "subject-1")

@@ -1,0 +1,79 @@
+"""The spawn form: what it shows, and what it lets through."""
+
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+import pytest
+from bs4 import BeautifulSoup
+from gpufarm_hub import form
+
+SIZES = ["1G", "2G"]
+
+
+def shown(html: str) -> BeautifulSoup:
+    return BeautifulSoup(html, "html.parser")
+
+
+def test_shows_how_many_slices_of_each_profile_are_free() -> None:
+    offers = [form.Offer("1g.10gb", 10 << 30, 3, 7), form.Offer("3g.40gb", 40 << 30, 0, 1)]
+    gpu = shown(form.render(SIZES, offers)).find("select", {"name": "gpu"})
+    options = {option["value"]: option for option in gpu.find_all("option")}
+    assert list(options) == ["", "1g.10gb", "3g.40gb"]
+    assert options["1g.10gb"].text == "1g.10gb (10 GiB): 3 of 7 free"
+    assert not options["1g.10gb"].has_attr("disabled")
+    assert options["3g.40gb"].has_attr("disabled")
+
+
+def test_every_field_has_its_label() -> None:
+    page = shown(form.render(SIZES, [form.Offer("1g.10gb", 10 << 30, 1, 1)]))
+    names = [select["name"] for select in page.find_all("select")]
+    assert names == ["memory", "gpu"]
+    assert [page.find("label", {"for": name}) is not None for name in names] == [True, True]
+
+
+@pytest.mark.parametrize(
+    ("offers", "problem", "sentence"),
+    [
+        ([], "", "This machine has no GPU slices at the moment."),
+        ([form.Offer("1g.10gb", 1, 0, 7)], "", "All GPU slices are in use; reload this page later."),
+        ([], "The GPUs of this machine do not answer.", "The GPUs of this machine do not answer."),
+    ],
+)
+def test_says_why_there_is_nothing_to_choose(offers: list[form.Offer], problem: str, sentence: str) -> None:
+    assert shown(form.render(SIZES, offers, problem)).find(id="gpu-summary").text == sentence
+
+
+def test_without_gpus_there_is_no_gpu_field() -> None:
+    assert "gpu" not in form.render(SIZES, None)
+
+
+def test_names_are_escaped() -> None:
+    html = form.render(SIZES, [form.Offer('"><script>', 1, 1, 1)])
+    assert "<script>" not in html
+    assert shown(html).find_all("option")[-1]["value"] == '"><script>'
+
+
+def test_the_browsers_answer_becomes_options() -> None:
+    sent = {"memory": ["2G"], "gpu": ["1g.10gb"], "_xsrf": ["token"], "admin": ["yes"]}
+    assert form.parse(sent) == {"memory": "2G", "gpu": "1g.10gb"}
+    assert form.parse({}) == {}
+
+
+def test_what_is_left_out_is_the_first_size_and_no_gpu() -> None:
+    assert form.check({}, SIZES, use_gpu=True) == form.Choice("1G", "")
+
+
+@pytest.mark.parametrize(
+    ("options", "use_gpu", "sentence"),
+    [
+        ({"memory": "1000G"}, True, "The memory size 1000G is not offered; choose one of 1G, 2G."),
+        ({"memory": ["1G"]}, True, r"The memory size \['1G'\] is not offered"),
+        ({"gpu": {"a": 1}}, True, "must be given by the name of its profile"),
+        ({"gpu": "1g.10gb"}, False, "This service offers no GPUs."),
+    ],
+)
+def test_what_is_not_offered_is_refused(options: dict[str, object], use_gpu: bool, sentence: str) -> None:
+    """Options reach the hub through its REST API as well, in any shape."""
+    with pytest.raises(form.ChoiceError, match=sentence):
+        form.check(options, SIZES, use_gpu)

@@ -1,0 +1,250 @@
+"""A slice has one holder at most, whatever happens: races, crashes, new partitions."""
+
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import signal
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+from gpufarm_hub.leases import Leases, NoFreeSliceError, count_by_profile
+from gpufarm_hub.slices import Slice
+from gpufarm_hub.store import JsonStore, StoreError
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+
+def mig(instance: int, profile: str = "1g.10gb", gpu: int = 0) -> Slice:
+    return Slice(f"MIG-{gpu}-{instance}-{profile}", profile, gpu, instance, 0, 10 << 30)
+
+
+SEVEN = [mig(instance) for instance in range(7, 14)]
+
+
+def test_first_free_slice_of_the_profile(tmp_path: Path) -> None:
+    leases = Leases(tmp_path / "leases.json")
+    slices = [mig(1, "3g.40gb"), mig(7), mig(8)]
+    assert leases.take("alice/", "a.service", "1g.10gb", slices).piece == slices[1]
+    assert leases.take("bob/", "b.service", "1g.10gb", slices).piece == slices[2]
+    assert leases.free(slices) == [slices[0]]
+    assert {lease.owner: lease.unit for lease in leases.all()} == {"alice/": "a.service", "bob/": "b.service"}
+
+
+def test_when_all_are_held_the_user_reads_why(tmp_path: Path) -> None:
+    leases = Leases(tmp_path / "leases.json")
+    leases.take("alice/", "a", "1g.10gb", [mig(7)])
+    with pytest.raises(NoFreeSliceError, match=r"No GPU slice 1g\.10gb is free, all 1 are in use"):
+        leases.take("bob/", "b", "1g.10gb", [mig(7)])
+    with pytest.raises(NoFreeSliceError, match=r"has no GPU slice 7g\.80gb any more"):
+        leases.take("bob/", "b", "7g.80gb", [mig(7)])
+
+
+def test_two_servers_of_a_user_hold_two_slices(tmp_path: Path) -> None:
+    leases = Leases(tmp_path / "leases.json")
+    slices = [mig(7), mig(8)]
+    first = leases.take("alice/", "a", "1g.10gb", slices)
+    second = leases.take("alice/second", "a2", "1g.10gb", slices)
+    assert first.piece != second.piece
+    assert leases.release("alice/") == first
+    assert leases.all() == [second]
+
+
+def test_a_new_lease_of_an_owner_replaces_the_old_one(tmp_path: Path) -> None:
+    leases = Leases(tmp_path / "leases.json")
+    leases.take("alice/", "a", "3g.40gb", [mig(1, "3g.40gb"), mig(7)])
+    leases.take("alice/", "a", "1g.10gb", [mig(1, "3g.40gb"), mig(7)])
+    assert [lease.piece.profile for lease in leases.all()] == ["1g.10gb"]
+
+
+def test_an_owner_that_is_refused_keeps_nothing_new(tmp_path: Path) -> None:
+    leases = Leases(tmp_path / "leases.json")
+    with pytest.raises(NoFreeSliceError):
+        leases.take("alice/", "a", "1g.10gb", [])
+    assert leases.all() == [] and leases.release("alice/") is None
+
+
+def test_whole_gpu_and_its_slices_exclude_one_another(tmp_path: Path) -> None:
+    whole = Slice("GPU-0", "NVIDIA A100", 0, None, None, 80 << 30)
+    other = Slice("GPU-1", "NVIDIA A100", 1, None, None, 80 << 30)
+    leases = Leases(tmp_path / "leases.json")
+    leases.take("alice/", "a", "NVIDIA A100", [whole])
+    assert leases.free([whole, mig(7), other]) == [other]
+
+
+def test_a_lease_outlives_the_partition_it_was_made_for(tmp_path: Path) -> None:
+    """A new slice in the place of one that is still held has its device nodes, so it is not free."""
+    leases = Leases(tmp_path / "leases.json")
+    leases.take("alice/", "a", "1g.10gb", [mig(7)])
+    again = mig(7, "1g.20gb")
+    assert leases.free([again]) == []
+    dropped = leases.drop(lambda lease: lease.piece != again)
+    assert [lease.owner for lease in dropped] == ["alice/"]
+    assert leases.free([again]) == [again]
+
+
+def test_a_damaged_file_is_an_error_and_not_an_empty_list(tmp_path: Path) -> None:
+    path = tmp_path / "leases.json"
+    path.write_text('{"alice/": ')
+    with pytest.raises(StoreError, match=r"leases\.json is not valid JSON"):
+        Leases(path).all()
+    with pytest.raises(StoreError):
+        Leases(path).take("bob/", "b", "1g.10gb", SEVEN)
+    path.write_text("[]")
+    with pytest.raises(StoreError, match="does not hold a JSON object"):
+        Leases(path).all()
+
+
+def test_nobody_else_can_read_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "leases.json"
+    Leases(path).take("alice/", "a", "1g.10gb", SEVEN)
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_what_fails_changes_nothing(tmp_path: Path) -> None:
+    store = JsonStore(tmp_path / "store.json")
+    with store.change() as content:
+        content["a"] = 1
+    with pytest.raises(RuntimeError), store.change() as content:
+        content["a"] = 2
+        raise RuntimeError
+    assert store.read() == {"a": 1}
+
+
+def test_profiles_are_counted_in_their_order() -> None:
+    assert list(count_by_profile([mig(1, "3g.40gb"), mig(7), mig(8)]).items()) == [
+        ("3g.40gb", 1),
+        ("1g.10gb", 2),
+    ]
+
+
+class Notebooks(RuleBasedStateMachine):
+    """Any order of starts, stops, partitionings and hub restarts."""
+
+    owners = st.sampled_from(["alice/", "alice/second", "bob/", "carol/"])
+    layouts = st.sampled_from(
+        [SEVEN, [mig(1, "3g.40gb"), mig(2, "3g.40gb")], [mig(1, "3g.40gb"), mig(9), mig(10)], SEVEN[:2], []]
+    )
+
+    @initialize()
+    def fresh(self) -> None:
+        self.folder = tempfile.TemporaryDirectory()
+        self.slices: list[Slice] = SEVEN
+        self.model: dict[str, Slice] = {}
+
+    @property
+    def leases(self) -> Leases:
+        """Opened anew each time, as a hub that was restarted does."""
+        return Leases(Path(self.folder.name) / "leases.json")
+
+    @rule(owner=owners, profile=st.sampled_from(["1g.10gb", "3g.40gb"]))
+    def start(self, owner: str, profile: str) -> None:
+        others = [piece for holder, piece in self.model.items() if holder != owner]
+        possible = [
+            piece
+            for piece in self.slices
+            if piece.profile == profile and not any(piece.overlaps(other) for other in others)
+        ]
+        try:
+            taken = self.leases.take(owner, owner, profile, self.slices).piece
+        except NoFreeSliceError:
+            assert not possible
+            self.model.pop(owner, None)  # its notebook did not run any more
+        else:
+            assert taken in possible
+            self.model[owner] = taken
+
+    @rule(owner=owners)
+    def stop(self, owner: str) -> None:
+        released = self.leases.release(owner)
+        expected = self.model.pop(owner, None)
+        assert (released.piece if released else None) == expected
+
+    @rule(layout=layouts)
+    def partition(self, layout: list[Slice]) -> None:
+        self.slices = layout
+
+    @rule()
+    def drop_vanished(self) -> None:
+        dropped = {lease.owner for lease in self.leases.drop(lambda lease: lease.piece not in self.slices)}
+        assert dropped == {owner for owner, piece in self.model.items() if piece not in self.slices}
+        for owner in dropped:
+            del self.model[owner]
+
+    @invariant()
+    def agrees(self) -> None:
+        if hasattr(self, "model"):
+            assert {lease.owner: lease.piece for lease in self.leases.all()} == self.model
+
+    @invariant()
+    def one_holder_at_most(self) -> None:
+        if hasattr(self, "model"):
+            held = [lease.piece for lease in self.leases.all()]
+            assert not any(a.overlaps(b) for i, a in enumerate(held) for b in held[i + 1 :])
+
+    def teardown(self) -> None:
+        if hasattr(self, "folder"):
+            self.folder.cleanup()
+
+
+TestNotebooks = Notebooks.TestCase
+TestNotebooks.settings = settings(max_examples=40, stateful_step_count=25, deadline=None)
+
+
+def grab(
+    path: Path, owner: str, gate: multiprocessing.synchronize.Barrier, won: multiprocessing.Queue
+) -> None:
+    gate.wait()
+    try:
+        won.put((owner, Leases(path).take(owner, owner, "1g.10gb", SEVEN).piece.uuid))
+    except NoFreeSliceError:
+        won.put((owner, None))
+
+
+def test_a_race_of_processes_has_one_winner_per_slice(tmp_path: Path) -> None:
+    context = multiprocessing.get_context("fork")
+    gate, won = context.Barrier(12), context.Queue()
+    racers = [
+        context.Process(target=grab, args=(tmp_path / "leases.json", f"user{number}/", gate, won))
+        for number in range(12)
+    ]
+    for racer in racers:
+        racer.start()
+    results = [won.get(timeout=30) for _ in racers]
+    for racer in racers:
+        racer.join()
+    winners = [uuid for _, uuid in results if uuid]
+    assert sorted(winners) == sorted(piece.uuid for piece in SEVEN)
+    assert {lease.owner for lease in Leases(tmp_path / "leases.json").all()} == {
+        o for o, uuid in results if uuid
+    }
+
+
+def churn(path: Path) -> None:
+    leases = Leases(path)
+    for number in range(10**9):
+        leases.take(f"user{number % 7}/", "u", "1g.10gb", SEVEN)
+        leases.release(f"user{(number + 3) % 7}/")
+
+
+def test_killed_in_the_middle_of_a_change(tmp_path: Path) -> None:
+    """After kill -9 at any moment the file is whole, and the lock is free."""
+    path = tmp_path / "leases.json"
+    context = multiprocessing.get_context("fork")
+    for attempt in range(15):
+        victim = context.Process(target=churn, args=(path,))
+        victim.start()
+        time.sleep(0.01 + attempt * 0.003)
+        os.kill(victim.pid, signal.SIGKILL)
+        victim.join()
+        held = [lease.piece.uuid for lease in Leases(path).all()]
+        assert len(held) == len(set(held))
+        Leases(path).take("after/", "u", "1g.10gb", [mig(99)])
+        assert "after/" in json.loads(path.read_text())
+        Leases(path).release("after/")

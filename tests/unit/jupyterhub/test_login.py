@@ -1,0 +1,101 @@
+"""Who may come in, who is told why not, and what happens while the provider is out of order."""
+
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from gpufarm_hub.authenticator import GroupAuthenticator, groups_in
+from tornado.httpclient import HTTPError as HttpClientError
+from tornado.web import HTTPError
+
+
+@pytest.fixture
+def authenticator(tmp_path: Path) -> GroupAuthenticator:
+    return GroupAuthenticator(
+        issuer="https://iam.example.org/",
+        persons_file=str(tmp_path / "persons.json"),
+        manage_groups=True,
+        allowed_groups={"ml-infn-users"},
+        admin_groups={"ml-infn"},
+        enable_auth_state=True,
+    )
+
+
+def model(name: str, groups: list[str], subject: str = "s-1", admin: bool = False) -> dict[str, Any]:
+    return {"name": name, "admin": admin, "groups": groups, "auth_state": {"oauth_user": {"sub": subject}}}
+
+
+def allowed(authenticator: GroupAuthenticator, login: dict[str, Any]) -> bool:
+    return asyncio.run(authenticator.check_allowed(login["name"], login))
+
+
+@pytest.mark.parametrize(
+    ("claims", "groups"),
+    [
+        ({"groups": ["ml-infn", "cms"]}, ["ml-infn", "cms"]),
+        ({"groups": ["/ml-infn", "/cms/it"]}, ["ml-infn", "cms/it"]),
+        ({"groups": "ml-infn"}, []),
+        ({"groups": [1, "a"]}, ["a"]),
+        ({}, []),
+    ],
+)
+def test_groups_of_both_profiles_of_indigo_iam(claims: dict[str, Any], groups: list[str]) -> None:
+    assert groups_in(claims, "groups") == groups
+
+
+def test_members_come_in_and_others_do_not(authenticator: GroupAuthenticator) -> None:
+    assert allowed(authenticator, model("alice", ["ml-infn-users"]))
+    assert allowed(authenticator, model("boss", [], "s-2", admin=True))
+    assert not allowed(authenticator, model("mallory", ["cms"], "s-3"))
+
+
+@pytest.mark.parametrize("name", ["root", "daemon"])
+def test_a_member_who_is_called_like_a_system_account(authenticator: GroupAuthenticator, name: str) -> None:
+    with pytest.raises(HTTPError) as caught:
+        allowed(authenticator, model(name, ["ml-infn-users"]))
+    assert caught.value.status_code == 403
+    assert "belongs to an account of this machine itself" in caught.value.get_message()
+
+
+def test_a_second_person_with_the_same_name(authenticator: GroupAuthenticator) -> None:
+    assert allowed(authenticator, model("alice", ["ml-infn-users"], "s-1"))
+    with pytest.raises(HTTPError) as caught:
+        allowed(authenticator, model("alice", ["ml-infn-users"], "s-2"))
+    assert "belongs to another person" in caught.value.get_message()
+
+
+def test_who_is_refused_reserves_no_name(authenticator: GroupAuthenticator) -> None:
+    assert not allowed(authenticator, model("alice", ["cms"], "s-9"))
+    assert allowed(authenticator, model("alice", ["ml-infn-users"], "s-1"))
+
+
+def refresh(authenticator: GroupAuthenticator, monkeypatch: pytest.MonkeyPatch, answer: Any) -> Any:
+    async def asked(self: Any, user: Any, handler: Any = None, **kwargs: Any) -> Any:
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    monkeypatch.setattr("oauthenticator.generic.GenericOAuthenticator.refresh_user", asked)
+    return asyncio.run(authenticator.refresh_user(SimpleNamespace(name="alice")))
+
+
+@pytest.mark.parametrize("failure", [HttpClientError(503), ConnectionRefusedError(111), TimeoutError()])
+def test_nobody_is_thrown_out_while_the_provider_is_down(
+    authenticator: GroupAuthenticator, monkeypatch: pytest.MonkeyPatch, failure: Exception
+) -> None:
+    assert refresh(authenticator, monkeypatch, failure) is True
+
+
+def test_who_has_left_the_group_is_out(
+    authenticator: GroupAuthenticator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert refresh(authenticator, monkeypatch, model("alice", ["cms"])) is False
+    still = model("alice", ["ml-infn-users"])
+    assert refresh(authenticator, monkeypatch, still) == still
+    assert refresh(authenticator, monkeypatch, False) is False

@@ -1,0 +1,70 @@
+"""The module text_files: many files, one call."""
+
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ansible.module_utils.testing import patch_module_args
+from ansible_collections.gpufarm.cluster.plugins.modules import text_files
+
+FILES = {"a.py": "one\n", "b.py": "zwei ü\n"}
+
+
+@pytest.fixture
+def run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., dict[str, Any]]:
+    def call(check: bool = False, **options: Any) -> dict[str, Any]:
+        arguments = {
+            "folder": str(tmp_path / "new" / "folder"),
+            "files": FILES,
+            **options,
+            "_ansible_check_mode": check,
+            "_ansible_remote_tmp": str(tmp_path),
+        }
+        capsys.readouterr()
+        with patch_module_args(arguments), pytest.raises(SystemExit):
+            text_files.main()
+        return json.loads(capsys.readouterr().out)
+
+    return call
+
+
+def test_writes_once(run: Callable[..., dict[str, Any]], tmp_path: Path) -> None:
+    folder = tmp_path / "new" / "folder"
+    assert run(check=True)["changed"] and not folder.exists()
+    assert run()["changed_files"] == [str(folder / "a.py"), str(folder / "b.py")]
+    assert {path.name: path.read_text() for path in folder.iterdir()} == FILES
+    assert {path.stat().st_mode & 0o777 for path in folder.iterdir()} == {0o644}
+    assert not run()["changed"]
+
+
+def test_tells_what_differs(run: Callable[..., dict[str, Any]], tmp_path: Path) -> None:
+    run()
+    file = tmp_path / "new" / "folder" / "b.py"
+    file.write_bytes(b"\xff other\n")
+    result = run()
+    assert result["changed_files"] == [str(file)]
+    assert (result["diff"][0]["before"], result["diff"][0]["after"]) == ("\ufffd other\n", "zwei ü\n")
+    result = run(mode="0600")
+    assert [diff["after"] for diff in result["diff"]] == ["mode 0600\n"] * 2
+    assert file.stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"mode": "rw"}, "The mode 'rw' is no octal number"),
+        ({"files": {"a": {"b": 1}}}, "is no text"),
+        ({"folder": "/proc/nowhere"}, "/proc/nowhere/a.py cannot be written"),
+    ],
+)
+def test_says_in_one_sentence_what_is_wrong(
+    run: Callable[..., dict[str, Any]], options: dict[str, Any], sentence: str
+) -> None:
+    result = run(**options)
+    assert result["failed"] and sentence in result["msg"]

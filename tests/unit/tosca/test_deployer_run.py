@@ -1,0 +1,92 @@
+"""Several machines, and what is told when something goes wrong."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+from deployer_site import DATA, HERE, Site
+from gpufarm.ansible import complaint
+from gpufarm.errors import BadInput
+from gpufarm.plan import Step
+from gpufarm.pool import reason
+from gpufarm.run import compile_playbook
+
+EXAMPLE = Path(__file__).resolve().parents[3] / "inventories" / "example"
+
+
+def test_two_machines(site: Site) -> None:
+    """What depends on a failed step is not run, also not on another machine."""
+    site.machines(a=HERE, b=HERE)
+    arguments = ("deploy", DATA / "pair.yaml", "--pool", site.pool, "--input", f"folder={site.notes}")
+    failed = site.gpufarm(*arguments, "--input", "fails=true")
+    assert failed.status == 1 and site.journal() == ["configure base"]
+    done = site.gpufarm(*arguments, "--input", "fails=false")
+    assert done.status == 0, done.error
+    assert done.output == f"paths: {site.notes}/base {site.notes}/top\n"
+    machines = site.remembered("pair")["machines"]
+    assert {machines["left"]["host"], machines["right"]["host"]} == {"a", "b"}
+    assert (
+        (site.notes / "base").read_text() == (site.notes / "top").read_text() == machines["right"]["address"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("result", "sentence"),
+    [
+        ({"msg": "The flavor is wrong.\nUse another."}, "The flavor is wrong. Use another"),
+        ({"msg": "non-zero return code", "stderr": "a\nno such unit"}, "non-zero return code: no such unit"),
+        (
+            {"msg": "MODULE FAILURE", "module_stderr": "sh: python: not found"},
+            "MODULE FAILURE: sh: python: not found",
+        ),
+        (
+            {"censored": "the output has been hidden", "msg": "x"},
+            "the output is hidden because it carries secrets",
+        ),
+        ({"msg": "All items", "results": [{"msg": "ok"}, {"failed": True, "msg": "b is busy"}]}, "b is busy"),
+        (
+            {"msg": "Task failed: Failed to connect to the host via ssh: ssh: connect to host x: late"},
+            "connect to host x: late",
+        ),
+        (
+            {
+                "msg": "Finalization of task args for 'a.b.c' failed: Error while resolving value for 'ca': "
+                "The lookup plugin 'ansible.builtin.file' failed: Unable to access the file '/x': Not found. "
+                "Use -vvvvv to see paths searched."
+            },
+            "Unable to access the file '/x': Not found",
+        ),
+        ({}, "no reason given"),
+    ],
+)
+def test_reasons(result: dict[str, object], sentence: str) -> None:
+    assert reason(result) == sentence
+
+
+def test_complaints() -> None:
+    assert (
+        complaint("x\n\x1b[31m[ERROR]: couldn't resolve module\x1b[0m\nOrigin: y\n")
+        == "couldn't resolve module"
+    )
+    assert complaint("something\nelse\n\n") == "else"
+
+
+def test_values_are_never_templates(tmp_path: Path) -> None:
+    playbook = tmp_path / "one.yml"
+    playbook.write_text("- hosts: all\n  tasks:\n    - name: Secret\n      x: !vault abc\n")
+    step = Step("n", "configure", "h", playbook, {"a": ["{{ x }}", 1, {"b": "c"}]}, frozenset(), {})
+    assert '!unsafe "{{ x }}"' in compile_playbook([step])
+    playbook.write_text("- hosts: all\n- hosts: all\n")
+    with pytest.raises(BadInput, match="has to be exactly one play"):
+        compile_playbook([step])
+
+
+def test_the_example_inventory_is_valid_and_sets_variables_that_roles_have() -> None:
+    subprocess.run(["ansible-inventory", "-i", EXAMPLE, "--list"], check=True, capture_output=True)
+    roles = EXAMPLE.parents[1] / "roles"
+    known = {name for path in roles.glob("*/defaults/main.yml") for name in yaml.safe_load(path.read_text())}
+    for path in EXAMPLE.rglob("group_vars/*/*.yml"):
+        assert set(yaml.safe_load(path.read_text()) or {}) <= known, path

@@ -1,0 +1,77 @@
+"""State: private, whole at every moment, and understood or refused."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+from gpufarm.errors import GpufarmError, Locked
+from gpufarm.state import Deployment, Store
+
+
+def deployment(name: str = "a") -> Deployment:
+    return Deployment(name, "/t.yaml", "/pool", secrets={"token": "hunter2"}, inputs={"n": 1})
+
+
+def test_round_trip(tmp_path: Path) -> None:
+    store = Store(tmp_path / "state")
+    store.save(deployment())
+    assert store.load("a") == deployment() or store.load("a").secrets == {"token": "hunter2"}
+    assert "hunter2" not in (tmp_path / "state" / "a.json").read_text()
+    assert (tmp_path / "state").stat().st_mode & 0o077 == 0
+    assert store.names() == ["a"]
+    store.remove("a")
+    assert store.load("a") is None
+
+
+def test_a_full_disk_leaves_the_old_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = Store(tmp_path)
+    store.save(deployment())
+    before = (tmp_path / "a.json").read_text()
+
+    def full(_descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    with pytest.raises(GpufarmError, match="state cannot be written: No space left on device"):
+        store.save(deployment())
+    assert (tmp_path / "a.json").read_text() == before
+
+
+@pytest.mark.parametrize("damage", ["", "{", "[]", "{}", '{"format": 9}', '{"format": 1, "secrets": "x"}'])
+def test_damaged_state_is_refused_in_a_sentence(tmp_path: Path, damage: str) -> None:
+    store = Store(tmp_path)
+    store.save(deployment())
+    (tmp_path / "a.json").write_text(damage)
+    with pytest.raises(GpufarmError, match=r"a\.json"):
+        store.load("a")
+
+
+def test_another_key_is_refused_in_a_sentence(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    store.save(deployment())
+    (tmp_path / "key").write_text("another")
+    with pytest.raises(GpufarmError, match="restore it or the key beside it"):
+        store.load("a")
+
+
+def test_locks(tmp_path: Path) -> None:
+    one, two = Store(tmp_path), Store(tmp_path)
+    with one.locked("a"):
+        assert two.is_locked("a") and not two.is_locked("b")
+        with pytest.raises(Locked), two.locked("a"):
+            pass
+    assert not two.is_locked("a")
+
+
+def test_one_key_for_all(tmp_path: Path) -> None:
+    digests: list[str] = []
+    threads = [
+        threading.Thread(target=lambda: digests.append(Store(tmp_path).digest(1))) for _count in range(8)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(digests) == 8 and len(set(digests)) == 1
