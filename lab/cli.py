@@ -14,6 +14,7 @@ import click
 
 from lab import bench as benches
 from lab.bench import Bench
+from lab.enter import enter
 from lab.errors import LabError
 from lab.inventory import inventory
 from lab.spec import CGROUPS, KINDS, SUITES, HostSpec, parse
@@ -154,7 +155,9 @@ def status(bench: Bench, as_json: bool) -> None:
 def ssh(bench: Bench, name: str, command: tuple[str, ...]) -> NoReturn:
     """Log in to a host as root, or run a command there: lab ssh NAME -- COMMAND."""
     host = bench.host(name)
-    _replace(["ssh", "-F", str(bench.ssh_config), host.name, *command])
+    ssh_command = ["ssh", "-F", str(bench.ssh_config), host.name, *command]
+    sys.stdout.flush()
+    os.execvp(ssh_command[0], ssh_command)  # noqa: S606 - there is no shell to want
 
 
 @main.command(name="exec", context_settings={"ignore_unknown_options": True})
@@ -173,12 +176,7 @@ def execute(bench: Bench, name: str, command: tuple[str, ...]) -> NoReturn:
         "TERM": os.environ.get("TERM", "dumb"),
     }
     inside = [f"--{space}" for space in ("mount", "uts", "ipc", "net", "pid", "cgroup", "root", "wd")]
-    _replace(["nsenter", "--target", str(host.leader()), *inside, "--", *command], environment)
-
-
-def _replace(command: list[str], environment: dict[str, str] | None = None) -> NoReturn:
-    sys.stdout.flush()
-    os.execvpe(command[0], command, environment or dict(os.environ))  # noqa: S606 - there is no shell to want
+    sys.exit(enter(["nsenter", "--target", str(host.leader()), *inside, "--", *command], environment))
 
 
 @main.command()

@@ -176,6 +176,15 @@ def wait_for(question: Callable[[], Any], seconds: float = 60) -> Any:
     raise AssertionError(f"no answer in {seconds} s")
 
 
+def test_a_command_in_a_host_ends_when_the_host_reboots(lab: Lab):
+    lab.out("up", "--name", "deb12")
+    held = lab.start("exec", "deb12", "--", "sleep", "600")
+    wait_for(lambda: "600" in lab.run("exec", "deb12", "--", "pgrep", "-a", "sleep").stdout)
+    lab.run("exec", "deb12", "--", "systemctl", "reboot")
+    assert held.wait(60) != 0
+    wait_for(lambda: lab.run("ssh", "deb12", "--", "true").returncode == 0)
+
+
 def test_two_benches_at_once(make_lab: Callable[[str], Lab]):
     labs = [make_lab("left"), make_lab("right")]
     starting = [lab.start("up", "--name", "twin") for lab in labs]
