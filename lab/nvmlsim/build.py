@@ -20,7 +20,9 @@ FLAGS = (
 )
 
 # What the sources define, and how the binding asks for a function.
-DEFINED = re.compile(r"^(?:API [^(\n]*?|NVML_CALL\(\w+, |NVML_ALIAS\(|GETTER\()(nvml[A-Z]\w+)", re.MULTILINE)
+DEFINED = re.compile(
+    r"^(?:API [^(\n]*?|NVML_CALL\(\w+, |NVML_ALIAS\(|NVML_GETTER\()(nvml[A-Z]\w+)", re.MULTILINE
+)
 WANTED = re.compile(r"""_nvmlGetFunctionPointer\(\s*["'](nvml\w+)""")
 
 

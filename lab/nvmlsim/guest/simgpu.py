@@ -9,9 +9,13 @@
   simgpu process start --slice MIG-...  a program computes on a slice, so the slice is in use
   simgpu process stop 4242              it ends
   simgpu set 0 clients=1                something holds GPU 0, so its MIG mode cannot change
+  simgpu set 0 temperature=95 throttle=hw_slowdown,hw_thermal_slowdown
+                                        it is too hot; simgpu set --help lists all that can go wrong
+  simgpu xid 0 79                       GPU 0 reports Xid 79: an NVML event, and a line in the kernel log
   simgpu driver unload                  NVML answers "Driver Not Loaded"
   simgpu fault add nvmlDeviceCreateGpuInstance 23 --nth 2
                                         the second such call of each process fails with code 23
+  simgpu fault add write kill --nth 3   each process dies at its third call that changes something
 
 Everything else (MIG mode, instances) is done through NVML, as on a real host. The state lies in
 $NVMLSIM_STATE, or /var/lib/nvmlsim; programs that use NVML follow changes at once. $NVMLSIM_LOG, or
@@ -32,20 +36,60 @@ from pathlib import Path
 from typing import Any
 
 import devices
+import kernel_log
 
 LIBRARY = "libnvidia-ml.so.1"
 SLEEPER = ["sleep", "infinity"]
 NUMBER = re.compile(r"-?\d{1,9}")  # a serial number has more digits, and is none
-SETTABLE = """keys of a GPU:
-  clients        how many programs hold the driver without computing
-  profiler       1: a profiler holds the GPU, and no instance can be created
-  passthrough    1: the host is a VM, which cannot reset its GPU
-  lost           1: it fell off the bus
-  temperature, ecc_errors, remapped_rows, persistence
+SETTABLE = """keys of a GPU (0|1 may be written off|on; what a model lacks is not supported whatever is set):
+  in use
+    clients                how many programs hold the driver without computing
+    profiler               1: a profiler holds the GPU, and no instance can be created
+    passthrough            1: the host is a VM, which cannot reset its GPU
+    utilization            percent
+    display, persistence   0|1
+  sensors
+    temperature, memory_temperature, slowdown_temperature   degrees Celsius
+    power, power_limit     mW
+    clock_sm               MHz
+    throttle               names, separated by commas: gpu_idle, applications_clocks_setting, sw_power_cap,
+                           hw_slowdown, sync_boost, sw_thermal_slowdown, hw_thermal_slowdown,
+                           hw_power_brake_slowdown, display_clock_setting; empty for none
+  memory
+    ecc                    on|off; ecc_pending for a change that waits for a reset
+    ecc_corrected, ecc_uncorrected, sram_uncorrected        volatile; a reset adds them to the aggregate ones
+    sram_threshold         1: more than the field diagnosis allows
+    remapped_corrected, remapped_uncorrected, remap_pending, remap_failure    Ampere and later
+    retired_single, retired_double, retired_pending                           before Ampere
+    inforom_corrupted      0|1
+  links
+    pcie_width, pcie_generation, pcie_replay
+    nvlink_down            numbers of links, separated by commas; empty for none
+    nvlink_crc             errors on the first link
+    fabric                 not_started, in_progress, completed or failed (Hopper and later with NVSwitch)
+  the worst
+    recovery_action        1 reset, 2 reboot, 3 drain, 4 drain and reset ... (nvmlDeviceGpuRecoveryAction)
+    lost                   1: it fell off the bus, and every call on it says so
 keys of host:
-  driver         version, such as 535.261.03
-  cuda           version of CUDA, 12040 for 12.4
-  log            file of the call log; empty for none"""
+  driver                   version, such as 535.261.03
+  kernel_driver            version of the loaded module, if it is not the library's; the next boot ends that
+  cuda                     version of CUDA, 12040 for 12.4
+  log                      file of the call log; empty for none"""
+
+# What the driver writes behind the number, as published logs show it.
+XID_TEXTS = {
+    13: "Graphics Exception: ESR 0x404600=0x80000001",
+    31: "MMU Fault: ENGINE GRAPHICS GPCCLIENT_T1_0 faulted @ 0x7f_00000000",
+    43: "Ch 00000008",
+    48: "An uncorrectable double bit error (DBE) has been detected on GPU",
+    63: "Row Remapper: New row marked for remapping, reset gpu to activate.",
+    64: "Row Remapper: Failed to record remapping",
+    74: "NVLink: fatal error detected on link 0",
+    79: "GPU has fallen off the bus.",
+    94: "Contained: SM (0x1). RST: No, D-RST: No",
+    95: "Uncontained: FBHUB. RST: Yes, D-RST: No",
+    119: "Timeout after 6s of waiting for RPC response from GPU0 GSP!",
+}
 
 
 class Refusal(Exception):
@@ -72,12 +116,14 @@ class Host:
             raise Refusal(text.value.decode())
 
     def read(self) -> dict[str, Any]:
-        """Return the state: {host: {}, gpus: [{..., slices: [], processes: []}], faults: []}."""
+        """Return the state: {host: {}, gpus: [{..., instances: [], processes: []}], faults: [], events: []}.
+
+        Of a GPU there is what is not as it left the factory."""
         try:
             lines = (self.directory / "state").read_text().splitlines()
         except FileNotFoundError:
             raise Refusal(f"{self.directory} holds no simulated host: run simgpu init first.") from None
-        state: dict[str, Any] = {"host": {}, "gpus": [], "faults": []}
+        state: dict[str, Any] = {"host": {}, "gpus": [], "faults": [], "events": []}
         for line in lines[1:-1]:
             kind, *pairs = line.split(" ")
             fields = {key: _number(value) for key, _, value in (pair.partition("=") for pair in pairs)}
@@ -85,8 +131,8 @@ class Host:
                 state["host"] = fields
             elif kind == "gpu":
                 state["gpus"].append({**fields, "instances": [], "processes": []})
-            elif kind == "fault":
-                state["faults"].append(fields)
+            elif kind in ("fault", "event"):
+                state[f"{kind}s"].append(fields)
             else:
                 owner = state["gpus"][fields.pop("gpu")]
                 owner["processes" if kind == "process" else "instances"].append({"kind": kind, **fields})
@@ -101,6 +147,10 @@ class Host:
             {name: _number(word) for name, word in zip(names, line.split(), strict=True)}
             for line in text.value.decode().splitlines()
         ]
+
+
+# How the library keeps what is no NVML return code.
+FAULT_WORDS = {-1: "hang", -2: "kill", -3: "kill-after"}
 
 
 def _number(word: str) -> int | str:
@@ -127,8 +177,9 @@ def status(host: Host, options: argparse.Namespace) -> None:
     if options.json:
         print(json.dumps(state, indent=2))
         return
+    library, module = state["host"]["driver"], state["host"]["kernel_driver"]
     loaded = "loaded" if state["host"]["loaded"] else "not loaded"
-    print(f"driver {state['host']['driver']}, {loaded}")
+    print(f"driver {library}, {loaded}" + (f", module {module}" if module != library else ""))
     for n, gpu in enumerate(state["gpus"]):
         mode = "on" if gpu["current"] else "off"
         pending = "" if gpu["current"] == gpu["pending"] else ", change pending"
@@ -140,7 +191,8 @@ def status(host: Host, options: argparse.Namespace) -> None:
             print(f"  process {process['pid']} {where}{process['mib']} MiB")
     for fault in state["faults"]:
         when = f"call {fault['nth']} of each process" if fault["nth"] else "always"
-        print(f"fault {fault['call']}: code {fault['code']}, {when}")
+        what = FAULT_WORDS.get(fault["code"], f"code {fault['code']}")
+        print(f"fault {fault['call']}: {what}, {when}")
 
 
 def boot(host: Host, options: argparse.Namespace) -> None:
@@ -186,6 +238,20 @@ def set_values(host: Host, options: argparse.Namespace) -> None:
         host.control("set", options.target, key, value)
 
 
+def xid(host: Host, options: argparse.Namespace) -> None:
+    host.control("xid", options.gpu, str(options.number))
+    state = host.read()
+    if not state["host"]["run"]:
+        return
+    gpu = state["gpus"][state["events"][-1]["gpu"]]
+    text = options.text or XID_TEXTS.get(options.number, "simulated")
+    message = (
+        f"NVRM: Xid (PCI:{gpu['bus'].partition('.')[0]}): {options.number}, "
+        f"pid='<unknown>', name=<unknown>, {text}"
+    )
+    kernel_log.write(Path(state["host"]["run"]), message, in_journal=state["host"]["dev"] == "/dev")
+
+
 def process_start(host: Host, options: argparse.Namespace) -> None:
     pid = options.pid
     if pid is None:
@@ -210,12 +276,19 @@ def process_stop(host: Host, options: argparse.Namespace) -> None:
 
 
 def fault_add(host: Host, options: argparse.Namespace) -> None:
-    host.control("fault-add", options.call, str(options.nth), str(options.code))
+    codes = {word: code for code, word in FAULT_WORDS.items()}
+    host.control("fault-add", options.call, str(options.nth), str(codes.get(options.what, options.what)))
 
 
 def fault_clear(host: Host, options: argparse.Namespace) -> None:
     del options
     host.control("fault-clear")
+
+
+def _fault(word: str) -> str:
+    if not word.isdigit() and word not in FAULT_WORDS.values():
+        raise argparse.ArgumentTypeError(f"'{word}' is no return code, and not hang, kill or kill-after")
+    return word
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -245,6 +318,13 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("target", metavar="GPU|host", help="index or UUID of a GPU, or the word host")
     command.add_argument("pairs", nargs="+", metavar="KEY=VALUE")
 
+    command = add(
+        commands, "xid", xid, "Let a GPU report an Xid: an NVML event, and a line in the kernel log."
+    )
+    command.add_argument("gpu", metavar="GPU", help="index or UUID")
+    command.add_argument("number", type=int, help="such as 79")
+    command.add_argument("--text", help="what the line says behind the number")
+
     command = add(commands, "process", None, "Let programs use a GPU.")
     kinds = command.add_subparsers(required=True, metavar="ACTION")
     command = add(kinds, "start", process_start, "A program starts to compute; prints its process id.")
@@ -256,12 +336,20 @@ def _parser() -> argparse.ArgumentParser:
     command = add(kinds, "stop", process_stop, "The program ends.")
     command.add_argument("pid", type=int)
 
-    command = add(commands, "fault", None, "Let NVML calls fail.")
+    command = add(commands, "fault", None, "Let NVML calls fail, hang or end their caller.")
     kinds = command.add_subparsers(required=True, metavar="ACTION")
-    text = "Add a fault for all processes ($NVMLSIM_FAULT=CALL=CODE,CALL@NTH=CODE sets some for one process)."
+    text = "Add a fault for all processes ($NVMLSIM_FAULT=CALL=WHAT,CALL@NTH=WHAT sets some for one process)."
     command = add(kinds, "add", fault_add, text)
-    command.add_argument("call", help="name of the NVML function, or * for any")
-    command.add_argument("code", type=int, help="NVML return code, such as 23 (insufficient resources)")
+    command.add_argument(
+        "call", help="name of the NVML function, write for any that changes something, * for any"
+    )
+    command.add_argument(
+        "what",
+        type=_fault,
+        metavar="WHAT",
+        help="NVML return code, such as 23 (insufficient resources); hang: it never returns; kill, "
+        "kill-after: the process dies before or after it",
+    )
     command.add_argument("--nth", type=int, default=0, help="only this call of each process, counted from 1")
     add(kinds, "clear", fault_clear, "Remove all faults.")
     return parser

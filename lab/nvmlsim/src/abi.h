@@ -15,22 +15,57 @@ typedef enum {
     NVML_ERROR_NO_PERMISSION = 4,
     NVML_ERROR_NOT_FOUND = 6,
     NVML_ERROR_INSUFFICIENT_SIZE = 7,
+    NVML_ERROR_INSUFFICIENT_POWER = 8,
     NVML_ERROR_DRIVER_NOT_LOADED = 9,
     NVML_ERROR_TIMEOUT = 10,
+    NVML_ERROR_IRQ_ISSUE = 11,
+    NVML_ERROR_LIBRARY_NOT_FOUND = 12,
+    NVML_ERROR_FUNCTION_NOT_FOUND = 13,
+    NVML_ERROR_CORRUPTED_INFOROM = 14,
     NVML_ERROR_GPU_IS_LOST = 15,
     NVML_ERROR_RESET_REQUIRED = 16,
+    NVML_ERROR_OPERATING_SYSTEM = 17,
+    NVML_ERROR_LIB_RM_VERSION_MISMATCH = 18,
     NVML_ERROR_IN_USE = 19,
+    NVML_ERROR_MEMORY = 20,
+    NVML_ERROR_NO_DATA = 21,
     NVML_ERROR_INSUFFICIENT_RESOURCES = 23,
     NVML_ERROR_ARGUMENT_VERSION_MISMATCH = 25,
     NVML_ERROR_UNKNOWN = 999
 } nvml_return;
 
-enum { NVML_DEVICE_ARCH_TURING = 6, NVML_DEVICE_ARCH_AMPERE = 7, NVML_DEVICE_ARCH_HOPPER = 9 };
-enum { NVML_BRAND_NVIDIA = 14 };
+enum {
+    NVML_DEVICE_ARCH_VOLTA = 5,
+    NVML_DEVICE_ARCH_TURING = 6,
+    NVML_DEVICE_ARCH_AMPERE = 7,
+    NVML_DEVICE_ARCH_HOPPER = 9,
+    NVML_DEVICE_ARCH_BLACKWELL = 10
+};
+enum { NVML_BRAND_TESLA = 2, NVML_BRAND_NVIDIA = 14 };
 enum { NVML_GPU_INSTANCE_PROFILE_1_SLICE_REV2 = 9, NVML_GPU_INSTANCE_PROFILE_COUNT = 18 };
 enum { NVML_COMPUTE_INSTANCE_PROFILE_1_SLICE_REV1 = 7, NVML_COMPUTE_INSTANCE_PROFILE_COUNT = 9 };
 enum { NVML_GPU_INSTANCE_PROFILE_CAPS_GFX = 2 };
-enum { NVML_MEMORY_ERROR_TYPE_UNCORRECTED = 1 };
+enum { NVML_MEMORY_ERROR_TYPE_CORRECTED = 0, NVML_MEMORY_ERROR_TYPE_UNCORRECTED = 1 };
+enum { NVML_VOLATILE_ECC = 0, NVML_AGGREGATE_ECC = 1 };
+enum {
+    NVML_MEMORY_LOCATION_L2_CACHE = 1,
+    NVML_MEMORY_LOCATION_DRAM = 2,
+    NVML_MEMORY_LOCATION_SRAM = 7,
+    NVML_MEMORY_LOCATION_COUNT = 8
+};
+enum { NVML_PAGE_RETIREMENT_CAUSE_SINGLE_BIT = 0, NVML_PAGE_RETIREMENT_CAUSE_DOUBLE_BIT = 1 };
+enum {
+    NVML_TEMPERATURE_THRESHOLD_SHUTDOWN = 0,
+    NVML_TEMPERATURE_THRESHOLD_SLOWDOWN = 1,
+    NVML_TEMPERATURE_THRESHOLD_MEM_MAX = 2,
+    NVML_TEMPERATURE_THRESHOLD_GPU_MAX = 3
+};
+enum { NVML_CLOCK_GRAPHICS = 0, NVML_CLOCK_SM = 1, NVML_CLOCK_MEM = 2, NVML_CLOCK_VIDEO = 3 };
+enum { NVML_CLOCKS_EVENT_REASON_GPU_IDLE = 1 };
+enum { NVML_NVLINK_ERROR_DL_CRC_FLIT = 2, NVML_NVLINK_ERROR_COUNT = 5 };
+enum { NVML_GPU_FABRIC_STATE_NOT_SUPPORTED = 0, NVML_GPU_FABRIC_STATE_COMPLETED = 3 };
+enum { NVML_VALUE_TYPE_UNSIGNED_INT = 1, NVML_VALUE_TYPE_UNSIGNED_LONG_LONG = 3 };
+enum { NVML_EVENT_TYPE_XID = 8 };
 
 typedef struct { uint32_t start, size; } placement;
 
@@ -83,6 +118,33 @@ typedef struct { uint32_t version; uint64_t total, reserved, free, used; } memor
 typedef struct { uint32_t pid; uint64_t memory; uint32_t gpu_instance, compute_instance; } process_info;
 typedef struct { uint32_t gpu, memory; } utilization;
 
+typedef struct { uint32_t version, sensor; int32_t celsius; } temperature_v1;
+typedef struct { uint32_t version; int32_t celsius; } margin_temperature_v1;
+typedef struct { uint32_t max, high, partial, low, none; } row_remapper_histogram;
+typedef struct {
+    uint32_t version;
+    uint64_t aggregate_parity, aggregate_sec_ded, aggregate_corrected;
+    uint64_t volatile_parity, volatile_sec_ded, volatile_corrected;
+    uint64_t aggregate_l2, aggregate_sm, aggregate_pcie, aggregate_microcontroller, aggregate_other;
+    uint32_t threshold_exceeded;
+} sram_ecc_status_v1;
+typedef struct { unsigned char cluster[16]; int32_t status; uint32_t clique, state; } fabric_info_v1;
+typedef struct {
+    uint32_t version;
+    unsigned char cluster[16];
+    int32_t status;
+    uint32_t clique, state, health_mask;
+} fabric_info_v2;
+typedef union { uint32_t u32; uint64_t u64; } value;
+typedef struct {
+    uint32_t id, scope;
+    int64_t timestamp, latency;
+    uint32_t type;
+    int32_t result;
+    value value;
+} field_value;
+typedef struct { void *device; uint64_t type, data; uint32_t gpu_instance, compute_instance; } event_data;
+
 /* version word of a versioned struct: its size in the low bytes, the version of its layout in the top byte */
 #define VERSION_WORD(type, version) ((uint32_t)(sizeof(type) | (version) << 24))
 
@@ -102,5 +164,13 @@ SIZE_IS(memory_v1, 24);
 SIZE_IS(memory_v2, 40);
 SIZE_IS(process_info, 24);
 SIZE_IS(utilization, 8);
+SIZE_IS(temperature_v1, 12);
+SIZE_IS(margin_temperature_v1, 8);
+SIZE_IS(row_remapper_histogram, 20);
+SIZE_IS(sram_ecc_status_v1, 104);
+SIZE_IS(fabric_info_v1, 28);
+SIZE_IS(fabric_info_v2, 36);
+SIZE_IS(field_value, 40);
+SIZE_IS(event_data, 32);
 
 #endif

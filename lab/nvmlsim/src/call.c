@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +16,7 @@
 int init_count;
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* a lock on a file does not separate threads */
-static struct { const char *name; access_kind kind; int lock; } current;
+static struct { const char *name; access_kind kind; int lock, kill_after; } current;
 
 /* NVMLSIM_UID poses as another user. It opens nothing: the files' own permissions still hold. */
 int caller_is_privileged(void) {
@@ -25,15 +26,26 @@ int caller_is_privileged(void) {
 
 /* ---- faults ---- */
 
-/* NVMLSIM_FAULT="nvmlX@2=23,nvmlY=999": the 2nd nvmlX of this process, and every nvmlY, fail with these codes. */
+static int fault_code(const char *word) {
+    if (!strcmp(word, "hang")) return FAULT_HANG;
+    if (!strcmp(word, "kill")) return FAULT_KILL;
+    if (!strcmp(word, "kill-after")) return FAULT_KILL_AFTER;
+    return atoi(word);
+}
+
+/* NVMLSIM_FAULT="nvmlX@2=23,write@3=kill": the 2nd nvmlX of this process fails with code 23, the 3rd call that writes
+ * ends the process. */
 static int faults_of_environment(fault *out) {
     const char *text = getenv("NVMLSIM_FAULT");
     int count = 0;
     for (; text && *text && count < MAX_FAULTS; text += strcspn(text, ",") + (strchr(text, ',') != NULL)) {
         fault f = {.nth = 0};
-        if (sscanf(text, "%63[A-Za-z0-9_*]@%d=%d", f.call, &f.nth, &f.code) == 3 ||
-            (f.nth = 0, sscanf(text, "%63[A-Za-z0-9_*]=%d", f.call, &f.code) == 2))
-            out[count++] = f;
+        char word[16];
+        if (sscanf(text, "%63[A-Za-z0-9_*]@%d=%15[a-z0-9-]", f.call, &f.nth, word) != 3 &&
+            (f.nth = 0, sscanf(text, "%63[A-Za-z0-9_*]=%15[a-z0-9-]", f.call, word) != 2))
+            continue;
+        f.code = fault_code(word);
+        out[count++] = f;
     }
     return count;
 }
@@ -41,24 +53,32 @@ static int faults_of_environment(fault *out) {
 /* calls of this process that a fault has matched so far */
 static struct { char call[64]; int count; } matched[2 * MAX_FAULTS];
 
-static int next_count(const char *call) {
+static int *count_of(const char *call) {
     unsigned i = 0;
     while (i < 2 * MAX_FAULTS - 1 && matched[i].call[0] && strcmp(matched[i].call, call)) i++;
     snprintf(matched[i].call, sizeof matched[i].call, "%.63s", call);
-    return ++matched[i].count;
+    return &matched[i].count;
 }
 
-static nvml_return injected_fault(void) {
+/* A fault names a function, or "write" for all that change something, or "*" for all. */
+static int is_meant(const char *call) {
+    return !strcmp(call, "*") || !strcmp(call, current.name) || (!strcmp(call, "write") && current.kind == WRITE);
+}
+
+static int injected_fault(void) {
     fault faults[2 * MAX_FAULTS];
     int count = faults_of_environment(faults);
     memcpy(faults + count, host.faults, host.fault_count * sizeof *faults);
     count += host.fault_count;
-    nvml_return result = NVML_SUCCESS;
+    int result = 0;
+    for (int i = 0; i < count; i++) {
+        int counted = 0;
+        for (int k = 0; k < i; k++) counted |= !strcmp(faults[k].call, faults[i].call);
+        if (is_meant(faults[i].call)) *count_of(faults[i].call) += !counted;
+    }
     for (int i = 0; i < count; i++) {
         const fault *f = &faults[i];
-        if (strcmp(f->call, "*") && strcmp(f->call, current.name)) continue;
-        int n = next_count(f->call);
-        if (!f->nth || f->nth == n) result = f->code;
+        if (is_meant(f->call) && (!f->nth || f->nth == *count_of(f->call))) result = f->code;
     }
     return result;
 }
@@ -79,21 +99,43 @@ static void log_call(nvml_return result) {
 
 /* ---- begin and end ---- */
 
+/* As a call into a driver that never answers: the process can be killed, and nothing else. */
+static void hang(void) {
+    sigset_t all;
+    sigfillset(&all);
+    sigprocmask(SIG_BLOCK, &all, NULL);
+    for (;;) pause();
+}
+
 nvml_return call_begin(const char *name, access_kind kind) {
     pthread_mutex_lock(&mutex);
     current.name = name;
     current.kind = kind;
     current.lock = -1;
+    current.kill_after = 0;
     if (!init_count && strncmp(name, "nvmlInit", 8)) return NVML_ERROR_UNINITIALIZED;
     if (host_load()) return errno == ENOENT ? NVML_ERROR_DRIVER_NOT_LOADED : NVML_ERROR_UNKNOWN;
     if (!host.loaded) return NVML_ERROR_DRIVER_NOT_LOADED;
-    nvml_return injected = injected_fault();
-    if (injected) return injected;
+    int injected = injected_fault();
+    if (injected == FAULT_HANG) hang();
+    if (injected == FAULT_KILL) kill(getpid(), SIGKILL);
+    if (injected > 0) return (nvml_return)injected;
+    current.kill_after = injected == FAULT_KILL_AFTER;
     if (kind != READ && !caller_is_privileged()) return NVML_ERROR_NO_PERMISSION;
     if (kind != WRITE) return NVML_SUCCESS;
     current.lock = host_lock();
     if (current.lock < 0) return errno == EACCES ? NVML_ERROR_NO_PERMISSION : NVML_ERROR_UNKNOWN;
     return host_load() ? NVML_ERROR_UNKNOWN : NVML_SUCCESS;
+}
+
+nvml_return call_pause(unsigned milliseconds) {
+    __typeof__(current) mine = current;
+    pthread_mutex_unlock(&mutex);
+    usleep(milliseconds * 1000);
+    pthread_mutex_lock(&mutex);
+    current = mine;
+    if (host_load()) return NVML_ERROR_UNKNOWN;
+    return host.loaded ? NVML_SUCCESS : NVML_ERROR_DRIVER_NOT_LOADED;
 }
 
 nvml_return call_end(nvml_return result) {
@@ -102,6 +144,7 @@ nvml_return call_end(nvml_return result) {
         close(current.lock);
     }
     log_call(result);
+    if (current.kill_after) kill(getpid(), SIGKILL);
     pthread_mutex_unlock(&mutex);
     return result;
 }

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "call.h"
+#include "fields.h"
 #include "handles.h"
 #include "nodes.h"
 
@@ -48,7 +49,13 @@ static int add_gpu(const char *key, answer *a) {
     int n = host.gpu_count++;
     gpu *g = &host.gpus[n];
     uint64_t high = random_bits(), low = random_bits();
-    *g = (gpu){.model = m, .minor = n, .temperature = 33};
+    *g = (gpu){.model = m};
+    fields_default(g);
+    g->minor = n;
+    if (m->driver && strverscmp(m->driver, host.driver) > 0) {
+        strcpy(host.driver, m->driver);
+        host.cuda = m->cuda;
+    }
     snprintf(g->bus, sizeof g->bus, "0000:%02x:00.0", 0x07 + 8 * n);
     snprintf(g->uuid, sizeof g->uuid, "GPU-%08x-%04x-4%03x-%04x-%012llx", (unsigned)(high >> 32),
              (unsigned)(high >> 16) & 0xffff, (unsigned)high & 0xfff, ((unsigned)(low >> 48) & 0x3fff) | 0x8000,
@@ -69,10 +76,17 @@ static int init(int count, const char *const *words, answer *a) {
     strcpy(host.run, words[1]);
     for (int i = 2; i < count; i++)
         if (add_gpu(words[i], a)) return -1;
+    strcpy(host.kernel_driver, host.driver);
     return 0;
 }
 
 /* ---- boot, driver, reset ---- */
+
+/* The module is the one on disk, of the library's version. */
+static void load_module(void) {
+    strcpy(host.kernel_driver, host.driver);
+    host.loaded = 1;
+}
 
 /* No instance and no process survives; the mode does where the board stores it, and applies what was pending. */
 static int boot(int count, const char *const *words, answer *a) {
@@ -82,9 +96,12 @@ static int boot(int count, const char *const *words, answer *a) {
         gpu *g = &host.gpus[i];
         g->current = g->pending = g->model->mode_is_stored && g->pending;
         g->clients = g->profiler = g->persistence = g->lost = 0;
+        g->power_limit = g->model->board.watts * 1000;
+        fields_after_reset(g);
         gpu_clear_instances(g);
     }
-    host.loaded = 1;
+    load_module();
+    host.event_count = 0;
     return nodes_start() ? refuse(a, "%s/driver cannot be written: %s.", host.run, strerror(errno)) : 0;
 }
 
@@ -108,7 +125,7 @@ static int load(int count, const char *const *words, answer *a) {
     (void)count;
     (void)words;
     (void)a;
-    host.loaded = 1;
+    load_module();
     return 0;
 }
 
@@ -130,7 +147,9 @@ static int reset(int count, const char *const *words, answer *a) {
     if (find_gpu(words[0], &g, a)) return -1;
     if (g->passthrough) return refuse(a, "GPU %s is passed through to a VM, which cannot reset it: reboot.", words[0]);
     if (gpu_is_held(g)) return refuse(a, "GPU %s is in use and cannot be reset: stop its clients first.", words[0]);
+    if (g->lost) return refuse(a, "GPU %s fell off the bus and cannot be reset: reboot.", words[0]);
     gpu_clear_instances(g);
+    fields_after_reset(g);
     g->current = g->pending;
     return 0;
 }
@@ -143,8 +162,22 @@ static int set(int count, const char *const *words, answer *a) {
     gpu *g = NULL;
     int whole_host = !strcmp(words[0], "host");
     if (!whole_host && find_gpu(words[0], &g, a)) return -1;
-    if (whole_host ? host_set(words[1], words[2]) : gpu_set(g, words[1], words[2]))
+    if (whole_host ? host_set(words[1], words[2]) : fields_set(g, words[1], words[2]))
         return refuse(a, "%s=%s cannot be set on %s: see simgpu set --help.", words[1], words[2], words[0]);
+    return 0;
+}
+
+/* xid GPU NUMBER: an event for those who wait for it; what goes into the kernel log is simgpu's part */
+static int xid(int count, const char *const *words, answer *a) {
+    (void)count;
+    gpu *g;
+    int number = atoi(words[1]);
+    if (find_gpu(words[0], &g, a)) return -1;
+    if (number <= 0) return refuse(a, "'%s' is no number of an Xid: they count from 1.", words[1]);
+    int last = host.event_count ? host.events[host.event_count - 1].number : 0;
+    if (host.event_count == MAX_EVENTS)
+        memmove(host.events, host.events + 1, --host.event_count * sizeof *host.events);
+    host.events[host.event_count++] = (event){(int)(g - host.gpus), number, -1, -1, last + 1};
     return 0;
 }
 
@@ -236,6 +269,7 @@ static const struct {
     {"driver-unload", 0, 0, unload},
     {"reset", 1, 0, reset},
     {"set", 3, 0, set},
+    {"xid", 2, 0, xid},
     {"fault-add", 3, 0, add_fault},
     {"fault-clear", 0, 0, clear_faults},
     {"process-start", 3, 0, start_process},

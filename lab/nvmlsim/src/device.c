@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Devices: finding them, their properties, their health, their processes. */
+/* Devices: finding them, their properties, their processes. */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <string.h>
@@ -219,105 +219,20 @@ NVML_CALL(READ, nvmlDeviceGetCudaComputeCapability, (void *device, int *major, i
     return NVML_SUCCESS;
 }
 
-/* getters of one number: which handles they take, and its value over the reference r */
-#define GETTER(name, type, decode, value)                                   \
-    NVML_CALL(READ, name, (void *device, type *out), (device, out)) {       \
-        reference r;                                                        \
-        nvml_return result = decode(device, &r);                            \
-        if (result || !out) return result ? result : NVML_ERROR_INVALID_ARGUMENT; \
-        *out = (value);                                                     \
-        return NVML_SUCCESS;                                                \
-    }
-
-GETTER(nvmlDeviceGetMinorNumber, uint32_t, physical_gpu, r.g->minor)
-GETTER(nvmlDeviceGetArchitecture, uint32_t, any_device, r.g->model->architecture)
-GETTER(nvmlDeviceGetBrand, uint32_t, any_device, NVML_BRAND_NVIDIA)
-GETTER(nvmlDeviceGetPersistenceMode, uint32_t, physical_gpu, r.g->persistence)
-GETTER(nvmlDeviceGetComputeMode, uint32_t, any_device, 0)
-GETTER(nvmlDeviceGetDisplayMode, uint32_t, physical_gpu, 0)
-GETTER(nvmlDeviceGetDisplayActive, uint32_t, physical_gpu, 0)
-GETTER(nvmlDeviceGetPerformanceState, uint32_t, physical_gpu, 0)
-GETTER(nvmlDeviceGetPowerUsage, uint32_t, physical_gpu, 43000)
-GETTER(nvmlDeviceGetEnforcedPowerLimit, uint32_t, physical_gpu, 400000)
-GETTER(nvmlDeviceGetPowerManagementLimit, uint32_t, physical_gpu, 400000)
-GETTER(nvmlDeviceGetSupportedEventTypes, uint64_t, any_device, 0)
+NVML_GETTER(nvmlDeviceGetMinorNumber, uint32_t, physical_gpu, r.g->minor)
+NVML_GETTER(nvmlDeviceGetArchitecture, uint32_t, any_device, r.g->model->architecture)
+NVML_GETTER(nvmlDeviceGetBrand, uint32_t, any_device,
+            r.g->model->architecture < NVML_DEVICE_ARCH_AMPERE ? NVML_BRAND_TESLA : NVML_BRAND_NVIDIA)
+NVML_GETTER(nvmlDeviceGetPersistenceMode, uint32_t, physical_gpu, r.g->persistence)
+NVML_GETTER(nvmlDeviceGetComputeMode, uint32_t, any_device, 0)
+NVML_GETTER(nvmlDeviceGetDisplayMode, uint32_t, physical_gpu, r.g->display)
+NVML_GETTER(nvmlDeviceGetDisplayActive, uint32_t, physical_gpu, r.g->display)
 
 NVML_CALL(WRITE, nvmlDeviceSetPersistenceMode, (void *device, uint32_t mode), (device, mode)) {
     reference r;
     nvml_return result = physical_gpu(device, &r);
     if (result || mode > 1) return result ? result : NVML_ERROR_INVALID_ARGUMENT;
     r.g->persistence = mode;
-    return NVML_SUCCESS;
-}
-
-NVML_CALL(READ, nvmlDeviceRegisterEvents, (void *device, uint64_t types, void *set), (device, types, set)) {
-    reference r;
-    (void)set;
-    nvml_return result = any_device(device, &r);
-    return result ? result : types ? NVML_ERROR_NOT_SUPPORTED : NVML_SUCCESS;
-}
-
-/* ---- health ---- */
-
-NVML_CALL(READ, nvmlDeviceGetTemperature, (void *device, int sensor, uint32_t *out), (device, sensor, out)) {
-    reference r;
-    nvml_return result = physical_gpu(device, &r);
-    if (result || sensor || !out) return result ? result : NVML_ERROR_INVALID_ARGUMENT;
-    *out = r.g->temperature;
-    return NVML_SUCCESS;
-}
-
-/* Not attributed while MIG mode is on. */
-NVML_CALL(READ, nvmlDeviceGetUtilizationRates, (void *device, utilization *out), (device, out)) {
-    reference r;
-    nvml_return result = any_device(device, &r);
-    if (result || !out) return result ? result : NVML_ERROR_INVALID_ARGUMENT;
-    if (is_mig_device(&r) || r.g->current) return NVML_ERROR_NOT_SUPPORTED;
-    *out = (utilization){0, 0};
-    return NVML_SUCCESS;
-}
-
-NVML_CALL(READ, nvmlDeviceGetEccMode, (void *device, uint32_t *current, uint32_t *pending),
-          (device, current, pending)) {
-    reference r;
-    nvml_return result = physical_gpu(device, &r);
-    if (result || !current || !pending) return result ? result : NVML_ERROR_INVALID_ARGUMENT;
-    *current = *pending = r.g->model->units > 0;
-    return NVML_SUCCESS;
-}
-
-static nvml_return ecc_errors(void *device, int type, uint64_t *out) {
-    reference r;
-    nvml_return result = any_device(device, &r);
-    if (result || !out) return result ? result : NVML_ERROR_INVALID_ARGUMENT;
-    *out = type == NVML_MEMORY_ERROR_TYPE_UNCORRECTED ? r.g->ecc_errors : 0;
-    return NVML_SUCCESS;
-}
-
-NVML_CALL(READ, nvmlDeviceGetTotalEccErrors, (void *device, int type, int counter, uint64_t *out),
-          (device, type, counter, out)) {
-    (void)counter;
-    return ecc_errors(device, type, out);
-}
-
-NVML_CALL(READ, nvmlDeviceGetMemoryErrorCounter, (void *device, int type, int counter, int location, uint64_t *out),
-          (device, type, counter, location, out)) {
-    (void)counter;
-    (void)location;
-    return ecc_errors(device, type, out);
-}
-
-NVML_CALL(READ, nvmlDeviceGetRemappedRows,
-          (void *device, uint32_t *corrected, uint32_t *uncorrected, uint32_t *pending, uint32_t *failure),
-          (device, corrected, uncorrected, pending, failure)) {
-    reference r;
-    nvml_return result = physical_gpu(device, &r);
-    if (result) return result;
-    if (!corrected || !uncorrected || !pending || !failure) return NVML_ERROR_INVALID_ARGUMENT;
-    if (!r.g->model->units) return NVML_ERROR_NOT_SUPPORTED; /* row remapping came with Ampere */
-    *corrected = *failure = 0;
-    *uncorrected = r.g->remapped_rows;
-    *pending = r.g->remapped_rows > 0;
     return NVML_SUCCESS;
 }
 

@@ -5,7 +5,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,28 +12,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "fields.h"
+
 #define FIRST_LINE "nvmlsim 1\n"
 #define LAST_LINE "end\n"
 
 host_state host;
-
-/* integer fields of a GPU; the settable ones can be disturbed by a test */
-static const struct { const char *key; size_t offset; int settable; } GPU_FIELDS[] = {
-    {"minor", offsetof(gpu, minor), 0},
-    {"current", offsetof(gpu, current), 0},
-    {"pending", offsetof(gpu, pending), 0},
-    {"clients", offsetof(gpu, clients), 1},
-    {"profiler", offsetof(gpu, profiler), 1},
-    {"passthrough", offsetof(gpu, passthrough), 1},
-    {"lost", offsetof(gpu, lost), 1},
-    {"persistence", offsetof(gpu, persistence), 1},
-    {"temperature", offsetof(gpu, temperature), 1},
-    {"ecc_errors", offsetof(gpu, ecc_errors), 1},
-    {"remapped_rows", offsetof(gpu, remapped_rows), 1},
-};
-#define GPU_FIELD_COUNT (sizeof GPU_FIELDS / sizeof *GPU_FIELDS)
-
-static int *gpu_field(gpu *g, unsigned i) { return (int *)((char *)g + GPU_FIELDS[i].offset); }
 
 const char *host_directory(void) {
     const char *directory = getenv("NVMLSIM_STATE");
@@ -75,13 +58,16 @@ static int read_gpu(const char *line) {
     text_field(line, "bus", g->bus, sizeof g->bus);
     text_field(line, "uuid", g->uuid, sizeof g->uuid);
     text_field(line, "serial", g->serial, sizeof g->serial);
-    for (unsigned i = 0; i < GPU_FIELD_COUNT; i++) *gpu_field(g, i) = number_field(line, GPU_FIELDS[i].key);
-    return g->model ? 0 : -1;
+    if (!g->model) return -1;
+    fields_default(g);
+    fields_read(g, line);
+    return 0;
 }
 
 static int read_line(const char *line) {
     if (!strncmp(line, "host ", 5)) {
         text_field(line, "driver", host.driver, sizeof host.driver);
+        text_field(line, "kernel_driver", host.kernel_driver, sizeof host.kernel_driver);
         text_field(line, "dev", host.dev, sizeof host.dev);
         text_field(line, "run", host.run, sizeof host.run);
         text_field(line, "log", host.log, sizeof host.log);
@@ -96,6 +82,14 @@ static int read_line(const char *line) {
         text_field(line, "call", f->call, sizeof f->call);
         f->nth = number_field(line, "nth");
         f->code = number_field(line, "code");
+        return 0;
+    }
+
+    if (!strncmp(line, "event ", 6)) {
+        if (host.event_count == MAX_EVENTS) return -1;
+        host.events[host.event_count++] =
+            (event){number_field(line, "gpu"), number_field(line, "xid"), number_field(line, "gi"),
+                    number_field(line, "ci"), number_field(line, "number")};
         return 0;
     }
 
@@ -121,7 +115,7 @@ static int read_line(const char *line) {
 }
 
 int host_load(void) {
-    char path[512], line[1024];
+    char path[512], line[4096];
     path_of("state", path, sizeof path);
     FILE *file = fopen(path, "re");
     if (!file) return -1;
@@ -141,7 +135,7 @@ int host_load(void) {
 
 static void write_gpu(FILE *file, int n, gpu *g) {
     fprintf(file, "gpu model=%s bus=%s uuid=%s serial=%s", g->model->key, g->bus, g->uuid, g->serial);
-    for (unsigned i = 0; i < GPU_FIELD_COUNT; i++) fprintf(file, " %s=%d", GPU_FIELDS[i].key, *gpu_field(g, i));
+    fields_write(file, g);
     fputc('\n', file);
     for (int i = 0; i < MAX_GPU_INSTANCES; i++) {
         const gpu_instance *gi = &g->instances[i];
@@ -170,12 +164,17 @@ int host_save(void) {
     FILE *file = fd < 0 ? NULL : fdopen(fd, "w");
     if (!file) return -1;
     fputs(FIRST_LINE, file);
-    fprintf(file, "host driver=%s cuda=%d loaded=%d dev=%s run=%s log=%s\n", host.driver, host.cuda, host.loaded,
-            host.dev, host.run, host.log);
+    fprintf(file, "host driver=%s kernel_driver=%s cuda=%d loaded=%d dev=%s run=%s log=%s\n", host.driver,
+            host.kernel_driver, host.cuda, host.loaded, host.dev, host.run, host.log);
     for (int i = 0; i < host.gpu_count; i++) write_gpu(file, i, &host.gpus[i]);
     for (int i = 0; i < host.fault_count; i++)
         fprintf(file, "fault call=%s nth=%d code=%d\n", host.faults[i].call, host.faults[i].nth,
                 host.faults[i].code);
+    for (int i = 0; i < host.event_count; i++) {
+        const event *e = &host.events[i];
+        fprintf(file, "event gpu=%d xid=%d gi=%d ci=%d number=%d\n", e->gpu, e->xid, e->gpu_instance,
+                e->compute_instance, e->number);
+    }
     fputs(LAST_LINE, file);
     /* A process with a strict umask must not make the state unreadable for the others. */
     int failed = fflush(file) || fchmod(fd, 0644) || fdatasync(fd) || ferror(file);
@@ -213,15 +212,14 @@ static int set_text(const char *value, char *out, size_t size) {
 }
 
 int host_set(const char *key, const char *value) {
-    if (!strcmp(key, "driver")) return *value ? set_text(value, host.driver, sizeof host.driver) : -1;
+    if (!strcmp(key, "driver"))
+        return *value && !set_text(value, host.driver, sizeof host.driver)
+                   ? set_text(value, host.kernel_driver, sizeof host.kernel_driver)
+                   : -1;
+    if (!strcmp(key, "kernel_driver"))
+        return *value ? set_text(value, host.kernel_driver, sizeof host.kernel_driver) : -1;
     if (!strcmp(key, "log")) return set_text(value, host.log, sizeof host.log);
     if (!strcmp(key, "cuda")) return parse_number(value, &host.cuda);
-    return -1;
-}
-
-int gpu_set(gpu *g, const char *key, const char *value) {
-    for (unsigned i = 0; i < GPU_FIELD_COUNT; i++)
-        if (GPU_FIELDS[i].settable && !strcmp(GPU_FIELDS[i].key, key)) return parse_number(value, gpu_field(g, i));
     return -1;
 }
 

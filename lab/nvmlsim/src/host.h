@@ -14,6 +14,7 @@
 #define MAX_COMPUTE_INSTANCES 8
 #define MAX_PROCESSES 64
 #define MAX_FAULTS 8
+#define MAX_EVENTS 16 /* the last ones; what nobody waited for by then is forgotten */
 
 typedef struct { int used, profile_index, start, slices; } compute_instance;
 typedef struct {
@@ -21,7 +22,10 @@ typedef struct {
     compute_instance compute[MAX_COMPUTE_INSTANCES];
 } gpu_instance;
 typedef struct { int pid, gpu_instance, compute_instance, mib; } process; /* instances are -1 on a whole GPU */
-typedef struct { char call[64]; int nth, code; } fault;
+typedef struct { char call[64]; int nth, code; } fault; /* code: of NVML, or one of these */
+enum { FAULT_HANG = -1, FAULT_KILL = -2, FAULT_KILL_AFTER = -3 };
+typedef struct { int gpu, xid, gpu_instance, compute_instance, number; } event; /* number: 1, 2 ... over all GPUs */
+enum { FABRIC_NONE, FABRIC_NOT_STARTED, FABRIC_IN_PROGRESS, FABRIC_COMPLETED, FABRIC_FAILED };
 
 typedef struct {
     const model *model;
@@ -31,20 +35,40 @@ typedef struct {
     int clients;          /* programs that hold the driver without computing (persistence daemon, DCGM) */
     int profiler;         /* a profiler holds the GPU: no instance can be created (seen on a GH200) */
     int passthrough;      /* the host is a VM that cannot reset its GPU */
-    int lost, persistence, temperature, ecc_errors, remapped_rows;
+    int lost;             /* it fell off the bus */
+    int persistence, display;
+    int temperature, memory_temperature, slowdown_temperature; /* Celsius */
+    int power, power_limit;                                    /* mW */
+    int throttle;                                              /* clocks event reasons beside an idle GPU's */
+    int clock_sm;                                              /* MHz */
+    int utilization;                                           /* percent */
+    int ecc, ecc_pending;
+    int ecc_corrected, ecc_uncorrected, sram_uncorrected; /* volatile: since the driver was loaded; in DRAM, in SRAM */
+    int ecc_corrected_before, ecc_uncorrected_before, sram_uncorrected_before; /* aggregate is this and volatile */
+    int sram_threshold; /* more SRAM errors than the field diagnosis allows */
+    int remapped_corrected, remapped_uncorrected, remap_pending, remap_failure;
+    int retired_single, retired_double, retired_pending;
+    int inforom_corrupted;
+    int pcie_width, pcie_generation, pcie_replay;
+    int nvlink_down; /* one bit for each link */
+    int nvlink_crc;  /* errors on the first link */
+    int fabric;      /* FABRIC_...: registration with the fabric manager */
+    int recovery_action;
     int process_count;
     process processes[MAX_PROCESSES];
     gpu_instance instances[MAX_GPU_INSTANCES];
 } gpu;
 
 typedef struct {
-    char driver[32];
+    char driver[32];        /* of the library */
+    char kernel_driver[32]; /* of the loaded module: differs from an upgrade until the next boot */
     char dev[128], run[128]; /* where the device nodes and the /proc tree are played; empty = not at all */
     char log[128];           /* call log of all processes; empty = none */
     int cuda, loaded;
-    int gpu_count, fault_count;
+    int gpu_count, fault_count, event_count;
     gpu gpus[MAX_GPUS];
     fault faults[MAX_FAULTS];
+    event events[MAX_EVENTS];
 } host_state;
 
 /* The state that the current call works on; valid between call_begin and call_end. */
@@ -64,7 +88,6 @@ int host_lock(void);
 
 /* Set one of the fields that a test may disturb; returns -1 for an unknown key or a value out of its form. */
 int host_set(const char *key, const char *value);
-int gpu_set(gpu *g, const char *key, const char *value);
 
 int gpu_has_instances(const gpu *g);
 int gpu_is_held(const gpu *g); /* by a client, a profiler or a process */

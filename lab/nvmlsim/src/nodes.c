@@ -185,7 +185,8 @@ int nodes_publish(void) {
         snprintf(directory, sizeof directory, "%s/nvidia-caps", root);
         return remove_tree(nvidia) || remove_tree(directory) ? -1 : 0;
     }
-    snprintf(text, sizeof text, "NVRM version: NVIDIA UNIX x86_64 Kernel Module  %s  (simulated)\n", host.driver);
+    snprintf(text, sizeof text, "NVRM version: NVIDIA UNIX x86_64 Kernel Module  %s  (simulated)\n",
+             host.kernel_driver);
     if (put(nvidia, "version", text)) return -1;
     if (put(nvidia, "params", "ModifyDeviceFiles: 1\nDeviceFileUID: 0\nDeviceFileGID: 0\nDeviceFileMode: 438\n"))
         return -1;

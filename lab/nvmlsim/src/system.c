@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The library, the driver, and events. */
+/* The library and the driver. */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "call.h"
 #include "nodes.h"
@@ -11,6 +10,7 @@
 static nvml_return initialise(const char *name) {
     nvml_return result = call_begin(name, READ);
     if (!result) result = nodes_driver();
+    if (!result && strcmp(host.driver, host.kernel_driver)) result = NVML_ERROR_LIB_RM_VERSION_MISMATCH;
     if (!result) init_count++;
     return call_end(result);
 }
@@ -41,11 +41,20 @@ API const char *nvmlErrorString(nvml_return result) {
     case NVML_ERROR_NO_PERMISSION: return "Insufficient Permissions";
     case NVML_ERROR_NOT_FOUND: return "Not Found";
     case NVML_ERROR_INSUFFICIENT_SIZE: return "Insufficient Size";
+    case NVML_ERROR_INSUFFICIENT_POWER: return "Insufficient External Power";
     case NVML_ERROR_DRIVER_NOT_LOADED: return "Driver Not Loaded";
     case NVML_ERROR_TIMEOUT: return "Timeout";
+    case NVML_ERROR_IRQ_ISSUE: return "Interrupt Request Issue";
+    case NVML_ERROR_LIBRARY_NOT_FOUND: return "NVML Shared Library Not Found";
+    case NVML_ERROR_FUNCTION_NOT_FOUND: return "Function Not Found";
+    case NVML_ERROR_CORRUPTED_INFOROM: return "Corrupted infoROM";
     case NVML_ERROR_GPU_IS_LOST: return "GPU is lost";
     case NVML_ERROR_RESET_REQUIRED: return "GPU requires reset";
+    case NVML_ERROR_OPERATING_SYSTEM: return "The operating system has blocked the request.";
+    case NVML_ERROR_LIB_RM_VERSION_MISMATCH: return "RM has detected an NVML/RM version mismatch.";
     case NVML_ERROR_IN_USE: return "In use by another client";
+    case NVML_ERROR_MEMORY: return "Insufficient Memory";
+    case NVML_ERROR_NO_DATA: return "No data";
     case NVML_ERROR_INSUFFICIENT_RESOURCES: return "Insufficient Resources";
     case NVML_ERROR_ARGUMENT_VERSION_MISMATCH: return "Argument version mismatch";
     case NVML_ERROR_UNKNOWN: break;
@@ -83,23 +92,3 @@ NVML_CALL(READ, nvmlSystemGetProcessName, (uint32_t pid, char *out, uint32_t siz
     snprintf(out, size, "%s", name);
     return NVML_SUCCESS;
 }
-
-/* ---- events: can be registered, never happen ---- */
-
-static char event_set;
-
-API nvml_return nvmlEventSetCreate(void **out) {
-    if (!out) return NVML_ERROR_INVALID_ARGUMENT;
-    *out = &event_set;
-    return NVML_SUCCESS;
-}
-
-API nvml_return nvmlEventSetFree(void *set) { return set == &event_set ? NVML_SUCCESS : NVML_ERROR_INVALID_ARGUMENT; }
-
-API nvml_return nvmlEventSetWait_v2(void *set, void *data, uint32_t milliseconds) {
-    (void)data;
-    if (set != &event_set) return NVML_ERROR_INVALID_ARGUMENT;
-    usleep(milliseconds * 1000);
-    return NVML_ERROR_TIMEOUT;
-}
-NVML_ALIAS(nvmlEventSetWait, nvmlEventSetWait_v2)

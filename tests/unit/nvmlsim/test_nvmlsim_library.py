@@ -76,7 +76,7 @@ def test_a_struct_of_an_unknown_version_is_refused(a100: Host) -> None:
 
 def test_every_function_of_the_binding_exists(make_host: Callable[..., Host]) -> None:
     make_host("a30")
-    assert sim_nvml.code(n.nvmlDeviceGetNvLinkState, sim_nvml.gpu(), 0) == n.NVML_ERROR_NOT_SUPPORTED
+    assert sim_nvml.code(n.nvmlDeviceGetBridgeChipInfo, sim_nvml.gpu()) == n.NVML_ERROR_NOT_SUPPORTED
 
 
 def test_a_second_build_is_taken_from_the_cache(library: Path) -> None:

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* nvmlDeviceGetFieldValues: one call for many numbers. Ids are those of nvml.h, NVML_FI_DEV_... */
+#include <time.h>
+
+#include "call.h"
+#include "ecc.h"
+
+enum {
+    ECC_CURRENT = 1,
+    ECC_PENDING = 2,
+    ECC_SBE_VOL_TOTAL = 3,
+    ECC_DBE_VOL_TOTAL = 4,
+    ECC_SBE_AGG_TOTAL = 5,
+    ECC_DBE_AGG_TOTAL = 6,
+    ECC_SBE_VOL_DEV = 11,
+    ECC_DBE_VOL_DEV = 12,
+    ECC_SBE_AGG_DEV = 22,
+    ECC_DBE_AGG_DEV = 23,
+    RETIRED_SBE = 29,
+    RETIRED_DBE = 30,
+    RETIRED_PENDING = 31,
+    NVLINK_CRC_FLIT_ERROR_COUNT_L0 = 32,
+    NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL = 38,
+    NVLINK_CRC_DATA_ERROR_COUNT_TOTAL = 45,
+    NVLINK_REPLAY_ERROR_COUNT_TOTAL = 52,
+    NVLINK_RECOVERY_ERROR_COUNT_TOTAL = 59,
+    MEMORY_TEMP = 82,
+    NVLINK_LINK_COUNT = 91,
+    PCIE_REPLAY_COUNTER = 94,
+    REMAPPED_COR = 142,
+    REMAPPED_UNC = 143,
+    REMAPPED_PENDING = 144,
+    REMAPPED_FAILURE = 145,
+    POWER_AVERAGE = 185,
+    POWER_INSTANT = 186,
+    IS_MIG_MODE_INDEPENDENT_MIG_QUERY_CAPABLE = 199,
+    GET_GPU_RECOVERY_ACTION = 230
+};
+
+static nvml_return ecc(const gpu *g, uint32_t type, uint32_t counter, int whole, uint64_t *out) {
+    if (!g->ecc) return NVML_ERROR_NOT_SUPPORTED;
+    *out = dram_errors(g, type, counter) + (whole ? sram_errors(g, type, counter) : 0);
+    return NVML_SUCCESS;
+}
+
+static nvml_return rows(const gpu *g, int value, uint64_t *out) {
+    *out = value;
+    return row_remapper(g);
+}
+
+static nvml_return pages(const gpu *g, int value, uint64_t *out) {
+    *out = value;
+    return page_retirement(g);
+}
+
+static nvml_return links(const gpu *g, int value, uint64_t *out) {
+    *out = value;
+    return g->model->board.nvlinks ? NVML_SUCCESS : NVML_ERROR_NOT_SUPPORTED;
+}
+
+static nvml_return plain(int value, uint64_t *out) {
+    *out = value;
+    return NVML_SUCCESS;
+}
+
+static nvml_return read_field(const gpu *g, uint32_t id, uint64_t *out) {
+    enum { CORRECTED = NVML_MEMORY_ERROR_TYPE_CORRECTED, UNCORRECTED = NVML_MEMORY_ERROR_TYPE_UNCORRECTED };
+    switch (id) {
+    case ECC_CURRENT: return plain(g->ecc, out);
+    case ECC_PENDING: return plain(g->ecc_pending, out);
+    case ECC_SBE_VOL_TOTAL: return ecc(g, CORRECTED, NVML_VOLATILE_ECC, 1, out);
+    case ECC_DBE_VOL_TOTAL: return ecc(g, UNCORRECTED, NVML_VOLATILE_ECC, 1, out);
+    case ECC_SBE_AGG_TOTAL: return ecc(g, CORRECTED, NVML_AGGREGATE_ECC, 1, out);
+    case ECC_DBE_AGG_TOTAL: return ecc(g, UNCORRECTED, NVML_AGGREGATE_ECC, 1, out);
+    case ECC_SBE_VOL_DEV: return ecc(g, CORRECTED, NVML_VOLATILE_ECC, 0, out);
+    case ECC_DBE_VOL_DEV: return ecc(g, UNCORRECTED, NVML_VOLATILE_ECC, 0, out);
+    case ECC_SBE_AGG_DEV: return ecc(g, CORRECTED, NVML_AGGREGATE_ECC, 0, out);
+    case ECC_DBE_AGG_DEV: return ecc(g, UNCORRECTED, NVML_AGGREGATE_ECC, 0, out);
+    case RETIRED_SBE: return pages(g, g->retired_single, out);
+    case RETIRED_DBE: return pages(g, g->retired_double, out);
+    case RETIRED_PENDING: return pages(g, g->retired_pending, out);
+    case NVLINK_CRC_FLIT_ERROR_COUNT_L0:
+    case NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL: return links(g, g->nvlink_crc, out);
+    case NVLINK_CRC_DATA_ERROR_COUNT_TOTAL:
+    case NVLINK_REPLAY_ERROR_COUNT_TOTAL:
+    case NVLINK_RECOVERY_ERROR_COUNT_TOTAL: return links(g, 0, out);
+    case NVLINK_LINK_COUNT: return links(g, g->model->board.nvlinks, out);
+    case MEMORY_TEMP:
+        *out = g->memory_temperature;
+        return g->model->board.memory_celsius ? NVML_SUCCESS : NVML_ERROR_NOT_SUPPORTED;
+    case PCIE_REPLAY_COUNTER: return plain(g->pcie_replay, out);
+    case REMAPPED_COR: return rows(g, g->remapped_corrected, out);
+    case REMAPPED_UNC: return rows(g, g->remapped_uncorrected, out);
+    case REMAPPED_PENDING: return rows(g, g->remap_pending, out);
+    case REMAPPED_FAILURE: return rows(g, g->remap_failure, out);
+    case POWER_AVERAGE:
+    case POWER_INSTANT: return plain(g->power, out);
+    case IS_MIG_MODE_INDEPENDENT_MIG_QUERY_CAPABLE: return plain(g->model->units > 0, out);
+    case GET_GPU_RECOVERY_ACTION: return plain(g->recovery_action, out);
+    default: return NVML_ERROR_NOT_SUPPORTED;
+    }
+}
+
+static int is_wide(uint32_t id) { return id >= ECC_SBE_VOL_TOTAL && id <= NVLINK_RECOVERY_ERROR_COUNT_TOTAL; }
+
+/* Succeeds where single fields do not: each has a result of its own. */
+NVML_CALL(READ, nvmlDeviceGetFieldValues, (void *device, int count, field_value *fields), (device, count, fields)) {
+    reference r;
+    struct timespec now;
+    nvml_return result = physical_gpu(device, &r);
+    if (result || count < 0 || !fields) return result ? result : NVML_ERROR_INVALID_ARGUMENT;
+    clock_gettime(CLOCK_REALTIME, &now);
+    for (field_value *f = fields; f < fields + count; f++) {
+        uint64_t value = 0;
+        f->result = read_field(r.g, f->id, &value);
+        f->timestamp = now.tv_sec * 1000000ll + now.tv_nsec / 1000;
+        f->latency = 0;
+        f->type = is_wide(f->id) ? NVML_VALUE_TYPE_UNSIGNED_LONG_LONG : NVML_VALUE_TYPE_UNSIGNED_INT;
+        f->value.u64 = value; /* the smaller members share its low bytes */
+    }
+    return NVML_SUCCESS;
+}
