@@ -29,12 +29,22 @@ class Placement:
 
 
 @dataclass(frozen=True)
+class ComputeProfile:
+    """A kind of compute instance that a GPU instance offers; `placements` are in its compute slices."""
+
+    id: int
+    slices: int
+    placements: tuple[Placement, ...]
+
+
+@dataclass(frozen=True)
 class Profile:
     """A kind of GPU instance that a GPU offers.
 
     `id` is what create calls take, `slices` counts compute slices, `max_count` says how many fit on an empty
     GPU. `engines` counts the media engines of one instance by kind, `remaining` says how many more the driver
-    would create now (None when MIG mode is off).
+    would create now (None when MIG mode is off). `compute_profiles` are the compute instances that such an
+    instance offers; NVML tells them only while the GPU has one, and they are empty otherwise.
     """
 
     id: int
@@ -45,6 +55,7 @@ class Profile:
     placements: tuple[Placement, ...]
     engines: tuple[tuple[str, int], ...] = ()
     remaining: int | None = None
+    compute_profiles: tuple[ComputeProfile, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -63,11 +74,17 @@ class Process:
 
 @dataclass(frozen=True)
 class ComputeInstance:
-    """A compute instance. Programs address it by `uuid`, which is empty while no MIG device belongs to it."""
+    """A compute instance.
+
+    Programs address it by `uuid`, which is empty while no MIG device belongs to it. `start` is the first of
+    its `slices` among the compute slices of the GPU instance, `profile_id` what create calls take.
+    """
 
     id: int
     slices: int
     uuid: str
+    start: int = 0
+    profile_id: int = 0
 
 
 @dataclass(frozen=True)
@@ -83,6 +100,11 @@ class GpuInstance:
     def whole(self) -> bool:
         """Whether it is one slice for a user: exactly one compute instance, of full width."""
         return [one.slices for one in self.compute_instances] == [self.profile.slices]
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """Compute slices of its compute instances, the widest first."""
+        return tuple(sorted((one.slices for one in self.compute_instances), reverse=True))
 
     def __str__(self) -> str:
         """The instance as messages name it."""
@@ -114,6 +136,16 @@ class Gpu:
     def users(self, instance: GpuInstance) -> tuple[Process, ...]:
         """Return the programs that use one of the GPU's instances."""
         return tuple(process for process in self.processes if process.gpu_instance == instance.id)
+
+    def used_compute_instances(self, instance: GpuInstance) -> frozenset[int]:
+        """Return the ids of the compute instances of an instance that programs use.
+
+        All of them where a program is known to use the instance and not which of them.
+        """
+        ids = {process.compute_instance for process in self.users(instance)}
+        if None in ids:
+            return frozenset(one.id for one in instance.compute_instances)
+        return frozenset(one for one in ids if one is not None)
 
 
 def select(gpus: tuple[Gpu, ...], selectors: list[str]) -> tuple[Gpu, ...]:
@@ -156,12 +188,21 @@ def _short_pci(address: str) -> str:
     return f"{int(match['domain'] or '0', 16):04x}:{match['rest']}" if match else address.lower()
 
 
+def compute_name(profile: Profile, width: int) -> str:
+    """Return the name of a compute instance of some compute slices (MIG user guide, "MIG Device Names")."""
+    return profile.name if width == profile.slices else f"{width}c.{profile.name}"
+
+
 def slices(gpus: tuple[Gpu, ...]) -> list[dict[str, str]]:
     """Return UUID, profile and GPU of each partition that programs can use, in the order of places."""
     return [
-        {"uuid": compute_instance.uuid, "profile": instance.profile.name, "gpu": gpu.uuid}
+        {
+            "uuid": compute_instance.uuid,
+            "profile": compute_name(instance.profile, compute_instance.slices),
+            "gpu": gpu.uuid,
+        }
         for gpu in gpus
         for instance in sorted(gpu.instances, key=lambda one: one.placement)
-        for compute_instance in instance.compute_instances
+        for compute_instance in sorted(instance.compute_instances, key=lambda one: one.start)
         if compute_instance.uuid
     ]

@@ -1,153 +1,189 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Carry out plans on GPUs, and look afterwards whether the GPUs are as planned."""
+"""Carry out plans on GPUs as one transaction, and look afterwards whether the GPUs are as planned.
+
+Nothing is written down for the case that the process is killed: what is there then is the start of the next
+run, whose plan leads from it to the same goal.
+"""
 
 from __future__ import annotations
 
-import re
-import shutil
-import subprocess
+import contextlib
 from collections.abc import Iterable
-from operator import itemgetter
-from pathlib import Path
+from dataclasses import dataclass
+from typing import Any
 
-from ._gpu import Gpu, GpuError, GpuInstance
+from . import _mig_compute
+from ._gpu import ComputeProfile, Gpu, GpuError, GpuInstance, Placement
+from ._mig_flavor import compute_words
+from ._mig_mode import Pending, reread, switch
+from ._mig_nodes import make_nodes
 from ._mig_plan import Plan
+from ._mig_services import Services
 from ._nvml import Nvml
 
-CAPABILITIES = Path("/proc/driver/nvidia/capabilities")
-CAPABILITY_NODES = Path("/dev/nvidia-caps")
+
+@dataclass(frozen=True)
+class Outcome:
+    """All GPUs of the machine after a change, whether they differ, and whose mode takes effect later."""
+
+    gpus: tuple[Gpu, ...]
+    changed: bool
+    pending: tuple[Pending, ...]
 
 
-def apply(nvml: Nvml, plans: Iterable[Plan]) -> tuple[Gpu, ...]:
+def apply(nvml: Nvml, plans: Iterable[Plan], services: Services | None = None) -> Outcome:
     """Carry out the plans of several GPUs.
 
-    :returns: all GPUs of the machine, as they are afterwards
+    When something cannot be done, what was done on all of them is undone as far as the driver allows.
+
+    :arg services: what may be stopped while the mode is switched; the caller brings it back
     :raises GpuError: when something cannot be done, or a GPU is not as planned afterwards
     """
     plans = tuple(plans)
-    _switch_mode(nvml, [plan for plan in plans if plan.mode is True], True)
-    for plan in plans:
-        _change_partitions(nvml, plan)
-    _switch_mode(nvml, [plan for plan in plans if plan.mode is False], False)
+    services = services or Services()
+    try:
+        switched_on = [plan.gpu for plan in plans if plan.mode is True]
+        pending = switch(nvml, switched_on, True, services)
+        later = {one.gpu.uuid for one in pending}
+        for plan in plans:
+            if plan.gpu.uuid not in later:
+                _change_partitions(nvml, plan)
+        switched_off = [plan.gpu for plan in plans if plan.mode is False]
+        pending += switch(nvml, switched_off, False, services)
+    except GpuError as error:
+        raise GpuError(f"{error}{_put_back(nvml, plans)}") from error
     gpus = nvml.gpus()
+    later = {one.gpu.uuid for one in pending}
     for plan in plans:
-        _compare(plan, next(gpu for gpu in gpus if gpu.uuid == plan.gpu.uuid))
+        if plan.gpu.uuid not in later:
+            _compare(plan, _of(gpus, plan.gpu))
     make_nodes(gpus)
-    return gpus
-
-
-def missing_nodes(gpus: Iterable[Gpu]) -> tuple[Path, ...]:
-    """Return the capability files whose device nodes are missing, of the partitions of some GPUs.
-
-    Programs open these nodes to use a partition; the file names the node's minor number (MIG user guide,
-    "Device Nodes and Capabilities"). Nothing is missing where nvidia-modprobe, which makes them, is missing.
-    """
-    if shutil.which("nvidia-modprobe") is None:
-        return ()
-    return tuple(file for file in _capability_files(gpus) if file.exists() and not _node(file).exists())
-
-
-def make_nodes(gpus: Iterable[Gpu]) -> None:
-    """Make the missing device nodes of the partitions of some GPUs, as the driver makes none by itself."""
-    for file in missing_nodes(gpus):
-        command = ["nvidia-modprobe", "-f", str(file)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode != 0 or not _node(file).exists():
-            reason = done.stderr.strip() or "it gave no reason"
-            raise GpuError(f"nvidia-modprobe made no device node for {file}: {reason}.")
-
-
-def _capability_files(gpus: Iterable[Gpu]) -> Iterable[Path]:
-    for gpu in gpus:
-        for instance in gpu.instances:
-            directory = CAPABILITIES / f"gpu{gpu.minor}" / "mig" / f"gi{instance.id}"
-            yield directory / "access"
-            for compute_instance in instance.compute_instances:
-                yield directory / f"ci{compute_instance.id}" / "access"
-
-
-def _node(capability_file: Path) -> Path:
-    match = re.search(r"DeviceFileMinor:\s*([0-9]+)", capability_file.read_text(encoding="ascii"))
-    if match is None:
-        raise GpuError(f"{capability_file} names no device minor: report the version of this driver.")
-    return CAPABILITY_NODES / f"nvidia-cap{match[1]}"
-
-
-def _switch_mode(nvml: Nvml, plans: list[Plan], enabled: bool) -> None:
-    """Switch the mode of all GPUs, then tell of those on which it is not in force."""
-    problems = []
-    for plan in plans:
-        status = nvml.set_mig_mode(plan.gpu.uuid, enabled)
-        gpu = _reread(nvml, plan.gpu)
-        if status == "applied" and gpu.mig_enabled == enabled:
-            continue
-        if status == "in use":
-            # The refusal must not take effect by surprise at the next reset.
-            nvml.set_mig_mode(plan.gpu.uuid, gpu.mig_enabled)
-        problems.append(_mode_problem(gpu, status, enabled))
-    if problems:
-        raise GpuError(" ".join(problems))
-
-
-def _mode_problem(gpu: Gpu, status: str, enabled: bool) -> str:
-    wish = f"MIG mode of {gpu} cannot be switched {'on' if enabled else 'off'} at once"
-    if status == "in use":
-        users = ", ".join(str(process) for process in gpu.processes)
-        return (
-            f"{wish}, as the GPU is used by {users or 'a program that NVML does not list'}: stop what holds"
-            " it (monitoring, nvidia-persistenced, a display server) and run again."
-        )
-    if status == "reset required":
-        return (
-            f"{wish}, as the GPU must be reset, which a virtual machine cannot do for a GPU passed through to"
-            " it: the mode is set for the next start, so reboot the machine and run again."
-        )
-    return f"{wish}: NVML says '{status}'; reboot the machine and run again."
+    changed = any(_state(_of(gpus, plan.gpu)) != _state(plan.gpu) for plan in plans)
+    return Outcome(gpus, changed, pending)
 
 
 def _change_partitions(nvml: Nvml, plan: Plan) -> None:
-    """Destroy and create; when the driver refuses, put back what was there."""
     uuid = plan.gpu.uuid
-    destroyed: list[GpuInstance] = []
-    created: list[GpuInstance] = []
-    try:
-        for instance in plan.destroy:
-            nvml.destroy(uuid, instance)
-            destroyed.append(instance)
-        for instance in plan.refit:
-            nvml.refit(uuid, instance)
-        for slot in plan.create:
-            number = nvml.create(uuid, slot.profile, slot.placement)
-            created.append(GpuInstance(number, slot.profile, slot.placement, ()))
-    except GpuError as error:
-        if not destroyed and not created:
-            raise
-        raise GpuError(f"{error} {_put_back(nvml, uuid, destroyed, created)}") from error
+    for instance in plan.destroy:
+        _destroy(nvml, uuid, instance)
+    for refit in plan.refit:
+        for gone in refit.change.destroy:
+            nvml.destroy_compute_instance(uuid, refit.instance, gone)
+        kept = [one for one in refit.instance.compute_instances if one not in refit.change.destroy]
+        taken = [Placement(one.start, one.slices) for one in kept]
+        _divide(nvml, plan.gpu, refit.instance, taken, refit.change.create)
+    for slot in plan.create:
+        instance = nvml.create_gpu_instance(uuid, slot.profile, slot.placement)
+        _divide(nvml, plan.gpu, instance, [], slot.compute)
 
 
-def _put_back(nvml: Nvml, uuid: str, destroyed: list[GpuInstance], created: list[GpuInstance]) -> str:
+def _destroy(nvml: Nvml, uuid: str, instance: GpuInstance) -> None:
+    for one in instance.compute_instances:
+        nvml.destroy_compute_instance(uuid, instance, one)
+    nvml.destroy_gpu_instance(uuid, instance)
+
+
+def _divide(
+    nvml: Nvml, gpu: Gpu, instance: GpuInstance, taken: list[Placement], widths: tuple[int, ...]
+) -> None:
+    places = _mig_compute.place(nvml.compute_profiles(gpu.uuid, instance), taken, widths)
+    if places is None:
+        raise GpuError(
+            f"The driver of {gpu} offers no places in {instance} for the compute instances"
+            f" {compute_words(widths)}: ask for others, or update the driver."
+        )
+    for profile, placement in places:
+        nvml.create_compute_instance(gpu.uuid, instance, profile, placement)
+
+
+def _put_back(nvml: Nvml, plans: tuple[Plan, ...]) -> str:
+    """Undo the plans as far as possible, and return what a user is to know of it, after a blank."""
     try:
-        for instance in created:
-            nvml.destroy(uuid, instance)
-        for instance in destroyed:
-            nvml.create(uuid, instance.profile, instance.placement)
+        gpus = nvml.gpus()
+        touched = [plan for plan in plans if _state(_of(gpus, plan.gpu)) != _state(plan.gpu)]
+        if not touched:
+            return " Nothing was changed."
+        for plan in touched:
+            _undo(nvml, plan, _of(gpus, plan.gpu))
+        gpus = nvml.gpus()
     except GpuError as error:
-        return f"The former partitions could not be put back: {error} Run again when the cause is gone."
-    return "The former partitions were put back: run again when the cause is gone."
+        return f" The former partitions could not be put back: {error} Run again when the cause is gone."
+    lost = [plan.gpu for plan in touched if _state(_of(gpus, plan.gpu)) != _state(plan.gpu)]
+    if not lost:
+        return " The former partitions were put back: run again when the cause is gone."
+    found = "; ".join(_words(_of(gpus, gpu)) for gpu in lost)
+    return f" The former partitions could not all be put back: {found}. Run again when the cause is gone."
+
+
+def _undo(nvml: Nvml, plan: Plan, now: Gpu) -> None:
+    """Lead a GPU back to what it was; steps that the driver refuses are left out."""
+    before, uuid = plan.gpu, plan.gpu.uuid
+    if before.mig_enabled and not now.mig_enabled:
+        with contextlib.suppress(GpuError):
+            nvml.set_mig_mode(uuid, True)
+            now = reread(nvml, before)
+    former = {(one.profile.id, one.placement) for one in before.instances}
+    created = {(slot.profile.id, slot.placement) for slot in plan.create} - former
+    there = {(one.profile.id, one.placement): one for one in now.instances}
+    for place, instance in there.items():
+        if place in created:
+            with contextlib.suppress(GpuError):
+                _destroy(nvml, uuid, instance)
+    for instance in before.instances:
+        with contextlib.suppress(GpuError):
+            found = there.get((instance.profile.id, instance.placement))
+            if found is None:
+                found = nvml.create_gpu_instance(uuid, instance.profile, instance.placement)
+            _undo_compute(nvml, uuid, instance, found)
+    if now.mig_enabled != before.mig_enabled or now.mig_pending != before.mig_pending:
+        with contextlib.suppress(GpuError):
+            nvml.set_mig_mode(uuid, before.mig_enabled)
+
+
+def _undo_compute(nvml: Nvml, uuid: str, before: GpuInstance, now: GpuInstance) -> None:
+    former = {(one.profile_id, one.start) for one in before.compute_instances}
+    there = {(one.profile_id, one.start) for one in now.compute_instances}
+    for one in now.compute_instances:
+        if (one.profile_id, one.start) not in former:
+            nvml.destroy_compute_instance(uuid, now, one)
+    for one in before.compute_instances:
+        if (one.profile_id, one.start) not in there:
+            placement = Placement(one.start, one.slices)
+            profile = ComputeProfile(one.profile_id, one.slices, (placement,))
+            nvml.create_compute_instance(uuid, now, profile, placement)
 
 
 def _compare(plan: Plan, gpu: Gpu) -> None:
     """Fail when a GPU is not as it was to become."""
-    layout = sorted(((one.profile.name, one.placement.start) for one in gpu.instances), key=itemgetter(1))
-    hollow = [str(one) for one in gpu.instances if not one.whole] if plan.changed else []
-    if gpu.mig_enabled != plan.mig_enabled or tuple(layout) != plan.layout or hollow:
-        found = ", ".join(str(one) for one in gpu.instances) or "no partition"
+    if not plan.changed:
+        return
+    found = sorted((one.profile.id, one.placement, one.widths) for one in gpu.instances)
+    wanted = sorted((slot.profile.id, slot.placement, slot.compute) for slot in plan.layout)
+    if gpu.mig_enabled != plan.mig_enabled or found != wanted:
         raise GpuError(
-            f"{gpu} is not as planned afterwards: MIG mode is {'on' if gpu.mig_enabled else 'off'}, there"
-            f" is {found}. Look for another program that manages partitions, and run again."
+            f"{_words(gpu)}, which is not as planned: look for another program that manages partitions, and"
+            " run again."
         )
 
 
-def _reread(nvml: Nvml, gpu: Gpu) -> Gpu:
-    return next(one for one in nvml.gpus() if one.uuid == gpu.uuid)
+def _of(gpus: Iterable[Gpu], gpu: Gpu) -> Gpu:
+    return next(one for one in gpus if one.uuid == gpu.uuid)
+
+
+def _state(gpu: Gpu) -> Any:
+    """Return what a change can change of a GPU; ids and UUIDs are the driver's choice."""
+    instances = [
+        (
+            one.profile.id,
+            one.placement,
+            sorted((compute.profile_id, compute.start) for compute in one.compute_instances),
+        )
+        for one in gpu.instances
+    ]
+    return gpu.mig_enabled, gpu.mig_pending, sorted(instances)
+
+
+def _words(gpu: Gpu) -> str:
+    found = ", ".join(str(one) for one in gpu.instances) or "no partition"
+    return f"{gpu} has MIG mode {'on' if gpu.mig_enabled else 'off'} and {found}"

@@ -2,33 +2,58 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Plan the way from the partitions of one GPU to those that are wanted.
 
-The plan is exact. It destroys no instance that is in use, then as few others as possible, then replaces as
-few compute instances as possible; all of that is decided by search, before anything is touched. What a GPU
-can hold is what NVML says about it: profiles, their placements and counts. There is no table of GPU models.
+The plan is exact: of all ways to place the wanted instances it is the one that
+
+1. destroys no GPU instance and no compute instance that a program uses; if there is none, the wish is
+   refused,
+2. then destroys the fewest GPU instances, and so creates the fewest, as the number of those wanted is given,
+3. then destroys the fewest compute instances of GPU instances that stay, then creates the fewest in them,
+4. then leaves the most room: of the profile that takes the most memory (then of the one with the most compute
+   slices, then with the lowest id) the most further instances can be created afterwards, then of the second,
+   and so on, each counted for itself,
+5. then uses the lowest places.
+
+All of it is decided by search, before anything is touched.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from itertools import combinations, product
-from operator import itemgetter
+from operator import attrgetter
 
-from ._gpu import Gpu, GpuError, GpuInstance, Placement, Profile
+from . import _mig_compute
+from ._gpu import Gpu, GpuError, GpuInstance, Profile, compute_name
+from ._mig_compute import Change
+from ._mig_equivalent import equivalents
+from ._mig_fit import (
+    Room,
+    Slot,
+    Want,
+    fits,
+    flavor_words,
+    lacking_engines,
+    largest_part,
+    layouts,
+    of_instance,
+    units,
+)
 from ._mig_flavor import AS_FOUND, DISABLED, Flavor
 
 
 @dataclass(frozen=True)
-class Slot:
-    """A partition that is to be made: a profile and its place."""
+class Refit:
+    """A GPU instance that stays, and how its compute instances change."""
 
-    profile: Profile
-    placement: Placement
+    instance: GpuInstance
+    change: Change
 
-    def __str__(self) -> str:
-        """The slot as a diff shows it."""
-        return f"{self.profile.name} at {self.placement.start}"
+    @property
+    def compute(self) -> tuple[int, ...]:
+        """Widths of its compute instances afterwards, the widest first."""
+        kept = [one.slices for one in self.instance.compute_instances if one not in self.change.destroy]
+        return tuple(sorted((*kept, *self.change.create), reverse=True))
 
 
 @dataclass(frozen=True)
@@ -36,15 +61,16 @@ class Plan:
     """What to do with one GPU, in this order.
 
     `mode`: switch MIG mode on or off (None: leave it), off only after the destruction. `destroy`: instances
-    to remove. `refit`: instances to keep whose compute instances give way to one of full width. `create`: new
-    ones.
+    to remove. `refit`: instances that stay with other compute instances. `create`: new ones. `mapped` has
+    pairs of a profile name that was asked for and the equivalent one that is meant here.
     """
 
     gpu: Gpu
-    mode: bool | None
-    destroy: tuple[GpuInstance, ...]
-    refit: tuple[GpuInstance, ...]
-    create: tuple[Slot, ...]
+    mode: bool | None = None
+    destroy: tuple[GpuInstance, ...] = ()
+    refit: tuple[Refit, ...] = ()
+    create: tuple[Slot, ...] = ()
+    mapped: tuple[tuple[str, str], ...] = ()
 
     @property
     def changed(self) -> bool:
@@ -57,186 +83,241 @@ class Plan:
         return self.gpu.mig_enabled if self.mode is None else self.mode
 
     @property
-    def layout(self) -> tuple[tuple[str, int], ...]:
-        """(profile name, start) of every partition after the plan, ordered by start."""
-        kept = [one for one in self.gpu.instances if one not in self.destroy]
-        places = [(one.profile.name, one.placement.start) for one in kept]
-        places += [(slot.profile.name, slot.placement.start) for slot in self.create]
-        return tuple(sorted(places, key=itemgetter(1)))
+    def layout(self) -> tuple[Slot, ...]:
+        """The partitions after the plan, ordered by place."""
+        refitted = {refit.instance.id: refit.compute for refit in self.refit}
+        kept = (one for one in self.gpu.instances if one not in self.destroy)
+        slots = [Slot(one.profile, one.placement, refitted.get(one.id, one.widths)) for one in kept]
+        return tuple(sorted((*slots, *self.create), key=attrgetter("placement")))
 
 
-def plan_flavor(gpu: Gpu, flavor: Flavor) -> Plan:
+def plan_flavor(
+    gpu: Gpu, flavor: Flavor, allow_equivalents: bool = False, freed: Collection[int] = ()
+) -> Plan:
     """Plan one GPU for a flavor.
 
+    :arg allow_equivalents: whether a profile name of a GPU with other memory means the equivalent one of this
+        GPU
+    :arg freed: ids of processes that will be stopped if they keep MIG mode from being switched
     :raises GpuError: when it cannot be had, in one sentence: what stands against it and what to do
     """
     if flavor.kind == AS_FOUND:
-        return Plan(gpu, None, (), (), ())
+        return Plan(gpu)
     if flavor.kind == DISABLED:
-        return _plan_disabled(gpu)
-    _check_mode(gpu, str(flavor))
-    wanted = _wanted(gpu, flavor)
-    _check_fits_empty(gpu, flavor, wanted)
-    plan = _search(gpu, wanted)
+        return _plan_disabled(gpu, freed)
+    _check_mode(gpu, flavor, freed)
+    mapped: tuple[tuple[str, str], ...] = ()
+    if allow_equivalents:
+        flavor, mapped = equivalents(gpu, flavor)
+    wants = _wants(gpu, flavor)
+    _check_fits_empty(gpu, flavor, wants)
+    plan = _search(gpu, wants, mapped)
     if plan is None:
-        raise GpuError(_refusal_in_use(gpu, flavor, wanted))
+        raise GpuError(_refusal_in_use(gpu, flavor, wants))
     return plan
 
 
-def plan_layout(gpu: Gpu, layout: Iterable[tuple[str, int]]) -> Plan:
-    """Plan one GPU for partitions at given places, as a machine does that has just started.
-
-    :arg layout: (profile name, start) of each partition
-    :raises GpuError: when it cannot be had
-    """
-    _check_mode(gpu, "the stored layout")
-    slots = {_slot(gpu, name, start) for name, start in layout}
-    for first, second in combinations(slots, 2):
-        if first.placement.overlaps(second.placement):
-            raise GpuError(f"The stored layout of {gpu} puts {first} and {second} on top of each other.")
-    kept = [one for one in gpu.instances if Slot(one.profile, one.placement) in slots]
-    _check_unused(
-        gpu, [one for one in gpu.instances if one not in kept], "the stored layout has no place for them"
-    )
-    return _plan_keeping(gpu, kept, slots - {Slot(one.profile, one.placement) for one in kept})
+def layout_entries(plan: Plan) -> list[dict[str, object]]:
+    """Return the partitions after a plan in the form that `parse_layout` reads, each with its place."""
+    return [
+        {
+            "profile": slot.profile.name,
+            "start": slot.placement.start,
+            "compute_instances": [compute_name(slot.profile, width) for width in slot.compute],
+        }
+        for slot in plan.layout
+    ]
 
 
-def _check_mode(gpu: Gpu, wish: str) -> None:
+def _check_mode(gpu: Gpu, wish: Flavor, freed: Collection[int]) -> None:
     """Refuse a layout for a GPU that has no MIG mode, or whose programs keep it from being switched on."""
     if not gpu.mig_capable:
         raise GpuError(
             f"{gpu} cannot be partitioned, so '{wish}' cannot be had: leave it out of the selected GPUs."
         )
-    if not gpu.mig_enabled and gpu.processes:
+    if not gpu.profiles:
         raise GpuError(
-            f"MIG mode of {gpu} cannot be switched on while it is used by"
-            f" {_listing(gpu.processes)}: stop that and run again."
+            f"{gpu} offers no MIG profiles, so '{wish}' cannot be had: update the driver, which is too old"
+            " for it."
+        )
+    if not gpu.mig_enabled:
+        _check_whole_gpu_unused(gpu, "on", freed)
+
+
+def _check_whole_gpu_unused(gpu: Gpu, mode: str, freed: Collection[int]) -> None:
+    users = [one for one in gpu.processes if one.gpu_instance is None and one.pid not in freed]
+    if users:
+        raise GpuError(
+            f"MIG mode of {gpu} cannot be switched {mode} while it is used by {_listing(users)}: stop that"
+            " and run again."
         )
 
 
-def _plan_disabled(gpu: Gpu) -> Plan:
+def _plan_disabled(gpu: Gpu, freed: Collection[int]) -> Plan:
     if not gpu.mig_enabled and not gpu.mig_pending:
-        return Plan(gpu, None, (), (), ())
-    _check_unused(gpu, gpu.instances, "MIG mode is to be switched off")
-    return Plan(gpu, False, gpu.instances, (), ())
-
-
-def _check_unused(gpu: Gpu, instances: Iterable[GpuInstance], why: str) -> None:
-    used = [one for one in instances if gpu.users(one)]
+        return Plan(gpu)
+    used = [one for one in gpu.instances if gpu.users(one)]
     if used:
-        raise GpuError(f"{_listing_used(gpu, used)} and {why}: stop what uses it and run again.")
+        raise GpuError(
+            f"{_listing_used(gpu, used)} and MIG mode is to be switched off: stop what uses it and run again."
+        )
+    _check_whole_gpu_unused(gpu, "off", freed)
+    return Plan(gpu, mode=False, destroy=gpu.instances)
 
 
-def _wanted(gpu: Gpu, flavor: Flavor) -> Counter[Profile]:
-    """Return the profiles of a flavor, as the GPU knows them."""
+def _wants(gpu: Gpu, flavor: Flavor) -> tuple[Want, ...]:
+    """Return the instances of a flavor, as the GPU knows their profiles."""
     by_name = {profile.name: profile for profile in gpu.profiles}
-    missing = [name for name, _count in flavor.profiles if name not in by_name]
+    missing = list(dict.fromkeys(item.profile for item in flavor.items if item.profile not in by_name))
     if missing:
         raise GpuError(
-            f"{gpu} has no MIG profile {_listing(missing)}: it offers"
-            f" {_listing(f'{profile.name} (at most {profile.max_count})' for profile in gpu.profiles)}"
-            " with the driver that is loaded."
+            f"{gpu} has no MIG profile {_listing(missing)}: it offers {_offer(gpu)} with the driver that is"
+            " loaded."
         )
-    return Counter({by_name[name]: count for name, count in flavor.profiles})
-
-
-def _check_fits_empty(gpu: Gpu, flavor: Flavor, wanted: Counter[Profile]) -> None:
-    """Refuse what the GPU could not even hold when it was empty."""
-    for profile, count in wanted.items():
+    counts: Counter[Profile] = Counter()
+    for item in flavor.items:
+        counts[by_name[item.profile]] += item.count
+    for profile, count in counts.items():
         if count > profile.max_count:
             raise GpuError(
                 f"{gpu} cannot hold '{flavor}': the profile {profile.name} fits on it at most"
                 f" {profile.max_count}x."
             )
-    if _place(gpu, wanted, ()) is None:
-        best = _largest(gpu, wanted, Counter(), ())
-        raise GpuError(
-            f"{gpu} cannot hold '{flavor}', as its partitions do not fit beside one another:"
-            f" '{_words(best)}' would fit."
+    wants = []
+    for item in flavor.items:
+        profile = by_name[item.profile]
+        starts = [one.start for one in profile.placements]
+        if item.start is not None and item.start not in starts:
+            raise GpuError(
+                f"{gpu} has no place for {profile.name} at {item.start}: it may start at {_listing(starts)}."
+            )
+        compute = (profile.slices,) if item.compute is None else item.compute
+        if not _mig_compute.fits(profile, compute):
+            raise GpuError(
+                f"{gpu} cannot divide {profile.name} into {_listing(f'{width}c' for width in compute)}: its"
+                f" {profile.slices} compute slices offer no such places."
+            )
+        wants += [Want(profile, compute, item.start)] * item.count
+    return tuple(wants)
+
+
+def _check_fits_empty(gpu: Gpu, flavor: Flavor, wants: tuple[Want, ...]) -> None:
+    """Refuse what the GPU could not even hold when it was empty."""
+    if fits(gpu, wants):
+        return
+    engines = lacking_engines(gpu, Counter(want.profile for want in wants))
+    need = sum(want.profile.placements[0].size for want in wants)
+    if engines:
+        why = f"its media engines do not suffice ({engines})"
+    elif need > units(gpu):
+        why = f"they take {need} of its {units(gpu)} units of memory"
+    else:
+        why = f"their places ({_places(wants)}) overlap however they are chosen"
+    best = flavor_words(largest_part(gpu, wants))
+    raise GpuError(
+        f"{gpu} cannot hold '{flavor}', as its partitions do not fit beside one another: {why}; '{best}'"
+        " would fit."
+    )
+
+
+def _places(wants: Iterable[Want]) -> str:
+    return "; ".join(
+        f"{want.profile.name} at {_listing(one.start for one in want.placements)}"
+        for want in dict.fromkeys(wants)
+    )
+
+
+def _search(gpu: Gpu, wants: tuple[Want, ...], mapped: tuple[tuple[str, str], ...]) -> Plan | None:
+    """Return the best plan, or None if every one destroys what is used."""
+    situation = _Situation(gpu)
+    room = Room(gpu, wants)
+    best: list[tuple[Slot, ...]] = []
+    lowest: tuple[int, ...] | None = None
+    for layout in layouts(gpu, wants):
+        cost = situation.cost(layout)
+        if cost is None or (lowest is not None and cost > lowest):
+            continue
+        if cost != lowest:
+            best, lowest = [], cost
+        best.append(layout)
+    if not best:
+        return None
+    chosen = min(
+        best,
+        key=lambda layout: ([-count for count in room.left(layout)], [slot.placement for slot in layout]),
+    )
+    # Mode that is on, but to be off after the next reset, is switched on again too.
+    mode = None if gpu.mig_enabled and gpu.mig_pending else True
+    return situation.plan(chosen, mode, mapped)
+
+
+class _Situation:
+    """What is on a GPU, and what a layout would cost it."""
+
+    def __init__(self, gpu: Gpu) -> None:
+        self._gpu = gpu
+        self._at = {(one.profile.id, one.placement): one for one in gpu.instances}
+        self._used = {(one.profile.id, one.placement) for one in gpu.instances if gpu.users(one)}
+        self._changes: dict[tuple[int, tuple[int, ...]], Change | None] = {}
+        self._remaining = {one.id: one.remaining for one in gpu.profiles if one.remaining is not None}
+
+    def cost(self, layout: tuple[Slot, ...]) -> tuple[int, ...] | None:
+        """Return what a layout destroys and creates, the worst first, or None when it cannot be had."""
+        kept = [slot for slot in layout if (slot.profile.id, slot.placement) in self._at]
+        if self._used and not self._used <= {(slot.profile.id, slot.placement) for slot in kept}:
+            return None
+        destroyed = created = 0
+        for slot in kept:
+            change = self._change(slot)
+            if change is None:
+                return None
+            destroyed += len(change.destroy)
+            created += len(change.create)
+        gone = len(self._at) - len(kept)
+        if not gone and self._remaining and not self._driver_agrees(layout):
+            return None
+        return gone, destroyed, created
+
+    def _driver_agrees(self, layout: tuple[Slot, ...]) -> bool:
+        """Whether the driver reports room for what is created; it tells the room of the GPU as it is."""
+        new = Counter(slot.profile.id for slot in layout if (slot.profile.id, slot.placement) not in self._at)
+        return all(count <= self._remaining.get(number, count) for number, count in new.items())
+
+    def _change(self, slot: Slot) -> Change | None:
+        instance = self._at[(slot.profile.id, slot.placement)]
+        key = (instance.id, slot.compute)
+        if key not in self._changes:
+            self._changes[key] = _mig_compute.change(
+                instance.profile,
+                instance.compute_instances,
+                self._gpu.used_compute_instances(instance),
+                slot.compute,
+            )
+        return self._changes[key]
+
+    def plan(self, layout: tuple[Slot, ...], mode: bool | None, mapped: tuple[tuple[str, str], ...]) -> Plan:
+        kept = {(slot.profile.id, slot.placement): slot for slot in layout}
+        refit = []
+        for place, instance in self._at.items():
+            change = self._change(kept[place]) if place in kept else None
+            if change is not None and change != Change():
+                refit.append(Refit(instance, change))
+        return Plan(
+            self._gpu,
+            mode,
+            destroy=tuple(one for place, one in self._at.items() if place not in kept),
+            refit=tuple(refit),
+            create=tuple(
+                sorted(
+                    (slot for place, slot in kept.items() if place not in self._at),
+                    key=attrgetter("placement"),
+                )
+            ),
+            mapped=mapped,
         )
 
 
-def _search(gpu: Gpu, wanted: Counter[Profile]) -> Plan | None:
-    """Return the plan that keeps the most instances, all used ones among them, or None if there is none."""
-    used = {one for one in gpu.instances if gpu.users(one)}
-    if any(not one.whole for one in used):
-        return None
-    spare = [one for one in gpu.instances if one not in used]
-    for count in range(len(spare), -1, -1):
-        # Among equals, those that need no new compute instance come first.
-        choices = sorted(combinations(spare, count), key=lambda some: sum(not one.whole for one in some))
-        for choice in choices:
-            kept = [one for one in gpu.instances if one in used or one in choice]
-            slots = _complete(gpu, wanted, kept)
-            if slots is not None:
-                return _plan_keeping(gpu, kept, slots)
-    return None
-
-
-def _plan_keeping(gpu: Gpu, kept: list[GpuInstance], slots: Iterable[Slot]) -> Plan:
-    destroy = tuple(one for one in gpu.instances if one not in kept)
-    refit = tuple(one for one in kept if not one.whole)
-    _check_unused(gpu, refit, "its compute instances are to be replaced")
-    create = tuple(sorted(slots, key=lambda slot: slot.placement))
-    # Mode that is on, but to be off after the next reset, is switched on again too.
-    return Plan(gpu, None if gpu.mig_enabled and gpu.mig_pending else True, destroy, refit, create)
-
-
-def _complete(gpu: Gpu, wanted: Counter[Profile], kept: list[GpuInstance]) -> list[Slot] | None:
-    """Return the slots that complete kept instances to the wanted layout, or None if nothing does."""
-    have = Counter(one.profile for one in kept)
-    if have - wanted:
-        return None
-    missing = wanted - have
-    if len(kept) == len(gpu.instances) and any(
-        profile.remaining is not None and count > profile.remaining for profile, count in missing.items()
-    ):
-        # Nothing is destroyed, so what the driver says about the room that is left holds.
-        return None
-    return _place(gpu, missing, tuple(Slot(one.profile, one.placement) for one in kept))
-
-
-def _place(gpu: Gpu, missing: Counter[Profile], taken: tuple[Slot, ...]) -> list[Slot] | None:
-    """Find places for profiles beside slots that are taken, or return None when there are none."""
-    if missing and not _engines_suffice(gpu, missing + Counter(slot.profile for slot in taken)):
-        return None
-    # Large ones first: they have the fewest places, so a dead end shows early.
-    order = sorted(missing.elements(), key=lambda profile: (-profile.placements[0].size, profile.id))
-    return _place_each(order, taken, -1)
-
-
-def _place_each(order: list[Profile], taken: tuple[Slot, ...], last_start: int) -> list[Slot] | None:
-    if not order:
-        return []
-    for placement in order[0].placements:
-        # Partitions of one profile are alike, so only one order of their places is tried.
-        if placement.start <= last_start or any(placement.overlaps(slot.placement) for slot in taken):
-            continue
-        slot = Slot(order[0], placement)
-        same_next = order[1:2] == order[:1]
-        rest = _place_each(order[1:], (*taken, slot), placement.start if same_next else -1)
-        if rest is not None:
-            return [slot, *rest]
-    return None
-
-
-def _engines_suffice(gpu: Gpu, layout: Counter[Profile]) -> bool:
-    """Whether the media engines of a GPU suffice for a layout.
-
-    NVML gives the engines of one instance of each profile, and no total. That all instances share as many as
-    the best profile has is inferred from the counts that NVML gives; a kind of engine for which those counts
-    say otherwise on the GPU at hand is left out.
-    """
-    for kind in {kind for profile in gpu.profiles for kind, _count in profile.engines}:
-        need = {profile: dict(profile.engines).get(kind, 0) for profile in gpu.profiles}
-        total = max(need.values())
-        explained = all(need[profile] * profile.max_count <= total for profile in gpu.profiles)
-        if explained and sum(need[profile] * count for profile, count in layout.items()) > total:
-            return False
-    return True
-
-
-def _refusal_in_use(gpu: Gpu, flavor: Flavor, wanted: Counter[Profile]) -> str:
+def _refusal_in_use(gpu: Gpu, flavor: Flavor, wants: tuple[Want, ...]) -> str:
     """Say why a layout that an empty GPU could hold cannot be had beside what is used."""
     used = [one for one in gpu.instances if gpu.users(one)]
     if not used:
@@ -244,45 +325,38 @@ def _refusal_in_use(gpu: Gpu, flavor: Flavor, wanted: Counter[Profile]) -> str:
             f"The driver of {gpu} reports less room than '{flavor}' needs: look for programs that hold the"
             " GPU without using a partition (monitoring, profilers), stop them and run again."
         )
-    narrow = [one for one in used if not one.whole]
-    if narrow:
+    beside = tuple(of_instance(one) for one in used)
+    divided = tuple(Want(one.profile, (), one.start) for one in beside)
+    rest = _without(wants, used)
+    if rest is not None and fits(gpu, (*rest, *divided)):
         return (
-            f"{_listing_used(gpu, narrow)}, but not divided as '{flavor}' wants it: stop what uses it and run"
+            f"{_listing_used(gpu, used)}, but not divided as '{flavor}' wants it: stop what uses it and run"
             " again."
         )
-    taken = tuple(Slot(one.profile, one.placement) for one in used)
-    have = Counter(slot.profile for slot in taken)
-    best = have + _largest(gpu, wanted - have, have, taken)
+    best = (*beside, *largest_part(gpu, rest if rest is not None else _others(wants, used), beside))
     return (
         f"{_listing_used(gpu, used)}, and '{flavor}' does not fit beside it: stop what uses it,"
-        f" or ask for '{_words(best)}', which keeps it."
+        f" or ask for '{flavor_words(best)}', which keeps it."
     )
 
 
-def _largest(
-    gpu: Gpu, wanted: Counter[Profile], have: Counter[Profile], taken: tuple[Slot, ...]
-) -> Counter[Profile]:
-    """Return the part of a wish that fits beside what is taken and has the most compute slices."""
-    room = [range(min(count, profile.max_count - have[profile]), -1, -1) for profile, count in wanted.items()]
-    parts = (+Counter(dict(zip(wanted, counts))) for counts in product(*room))  # noqa: B905 - Python 3.9
-    by_slices = sorted(parts, key=lambda part: -sum(one.slices * count for one, count in part.items()))
-    return next(part for part in by_slices if _place(gpu, part, taken) is not None)
+def _without(wants: tuple[Want, ...], used: list[GpuInstance]) -> tuple[Want, ...] | None:
+    """Return what is wanted beside used instances, or None when they are not among what is wanted."""
+    rest = _others(wants, used)
+    return rest if len(rest) + len(used) == len(wants) else None
 
 
-def _slot(gpu: Gpu, name: str, start: int) -> Slot:
-    for profile, placement in _places(gpu):
-        if (profile.name, placement.start) == (name, start):
-            return Slot(profile, placement)
-    raise GpuError(
-        f"{gpu} has no MIG profile {name} that may start at {start}: the driver or the GPU has changed since"
-        " the layout was stored, so apply the flavor again."
-    )
-
-
-def _places(gpu: Gpu) -> Iterator[tuple[Profile, Placement]]:
-    for profile in gpu.profiles:
-        for placement in profile.placements:
-            yield profile, placement
+def _others(wants: tuple[Want, ...], used: list[GpuInstance]) -> tuple[Want, ...]:
+    rest = list(wants)
+    for instance in used:
+        alike = [
+            want
+            for want in rest
+            if want.profile == instance.profile and want.start in (None, instance.placement.start)
+        ]
+        if alike:
+            rest.remove(max(alike, key=lambda want: want.compute == instance.widths))
+    return tuple(rest)
 
 
 def _listing_used(gpu: Gpu, instances: Iterable[GpuInstance]) -> str:
@@ -292,9 +366,9 @@ def _listing_used(gpu: Gpu, instances: Iterable[GpuInstance]) -> str:
     return f"On {gpu} the {noun} {_listing(some)} {verb} used by {_listing(users)}"
 
 
+def _offer(gpu: Gpu) -> str:
+    return _listing(f"{profile.name} (at most {profile.max_count})" for profile in gpu.profiles)
+
+
 def _listing(things: Iterable[object]) -> str:
     return ", ".join(str(thing) for thing in things)
-
-
-def _words(layout: Counter[Profile]) -> str:
-    return ", ".join(f"{count}x {profile.name}" for profile, count in layout.items())

@@ -16,7 +16,17 @@ try:
 except ImportError:
     pynvml = None
 
-from ._gpu import ComputeInstance, DriverNotRunning, Gpu, GpuError, GpuInstance, Placement, Process, Profile
+from ._gpu import (
+    ComputeInstance,
+    ComputeProfile,
+    DriverNotRunning,
+    Gpu,
+    GpuError,
+    GpuInstance,
+    Placement,
+    Process,
+    Profile,
+)
 
 # Profile indexes of nvml.h 13.3 are 0..17; the binding's own constants are fewer in older releases, and a GPU
 # that lacks a profile answers NOT_SUPPORTED or INVALID_ARGUMENT.
@@ -70,8 +80,8 @@ class Nvml:
         }
         return names.get(status) or str(pynvml.NVMLError(status))
 
-    def create(self, uuid: str, profile: Profile, placement: Placement) -> int:
-        """Create a GPU instance at a place, with a compute instance of full width, and return its id."""
+    def create_gpu_instance(self, uuid: str, profile: Profile, placement: Placement) -> GpuInstance:
+        """Create a GPU instance at a place, still without compute instances."""
         instance = self._ask(
             f"to create {profile.name} at {placement.start} on {uuid}",
             pynvml.nvmlDeviceCreateGpuInstanceWithPlacement,
@@ -79,25 +89,52 @@ class Nvml:
             profile.id,
             ctypes.byref(pynvml.c_nvmlGpuInstancePlacement_t(placement.start, placement.size)),
         )
+        number = self._ask("a GPU instance", pynvml.nvmlGpuInstanceGetInfo, instance).id
+        return GpuInstance(number, profile, placement, ())
+
+    def destroy_gpu_instance(self, uuid: str, instance: GpuInstance) -> None:
+        """Destroy a GPU instance, which must be without compute instances."""
+        self._ask(
+            f"to destroy {instance} on {uuid}",
+            pynvml.nvmlGpuInstanceDestroy,
+            self._instance_handle(uuid, instance),
+        )
+
+    def create_compute_instance(
+        self, uuid: str, instance: GpuInstance, profile: ComputeProfile, placement: Placement
+    ) -> None:
+        """Create a compute instance at a place in a GPU instance."""
+        self._ask(
+            f"to create the compute instance {profile.slices}c at {placement.start} in {instance} on {uuid}",
+            pynvml.nvmlGpuInstanceCreateComputeInstanceWithPlacement,
+            self._instance_handle(uuid, instance),
+            profile.id,
+            ctypes.byref(pynvml.c_nvmlComputeInstancePlacement_t(placement.start, placement.size)),
+        )
+
+    def destroy_compute_instance(self, uuid: str, instance: GpuInstance, compute: ComputeInstance) -> None:
+        """Destroy a compute instance in a GPU instance."""
+        what = f"the compute instance {compute.slices}c at {compute.start} in {instance} on {uuid}"
+        handle = self._ask(
+            what,
+            pynvml.nvmlGpuInstanceGetComputeInstanceById,
+            self._instance_handle(uuid, instance),
+            compute.id,
+        )
+        self._ask(f"to destroy {what}", pynvml.nvmlComputeInstanceDestroy, handle)
+
+    def compute_profiles(self, uuid: str, instance: GpuInstance) -> tuple[ComputeProfile, ...]:
+        """Return the compute instances that a GPU instance offers."""
+        return tuple(self._compute_profiles(self._instance_handle(uuid, instance)))
+
+    @contextlib.contextmanager
+    def released(self) -> Iterator[None]:
+        """Let go of the GPUs for a while: a GPU is not reset while a program holds it."""
+        self._ask("to let go of the GPUs", pynvml.nvmlShutdown)
         try:
-            self._create_compute_instance(instance, profile)
-        except GpuError:
-            with contextlib.suppress(GpuError):
-                self._ask("to destroy a GPU instance", pynvml.nvmlGpuInstanceDestroy, instance)
-            raise
-        return int(pynvml.nvmlGpuInstanceGetInfo(instance).id)
-
-    def refit(self, uuid: str, instance: GpuInstance) -> None:
-        """Replace the compute instances of a GPU instance by one of full width."""
-        handle = self._instance_handle(uuid, instance)
-        self._destroy_compute_instances(handle, instance)
-        self._create_compute_instance(handle, instance.profile)
-
-    def destroy(self, uuid: str, instance: GpuInstance) -> None:
-        """Destroy a GPU instance and the compute instances in it."""
-        handle = self._instance_handle(uuid, instance)
-        self._destroy_compute_instances(handle, instance)
-        self._ask(f"to destroy {instance} on {uuid}", pynvml.nvmlGpuInstanceDestroy, handle)
+            yield
+        finally:
+            self._ask("to start again", pynvml.nvmlInit)
 
     def _gpu(self, index: int) -> Gpu:
         handle = self._ask(f"GPU {index}", pynvml.nvmlDeviceGetHandleByIndex, index)
@@ -107,7 +144,7 @@ class Nvml:
 
         mode = self._optional(pynvml.nvmlDeviceGetMigMode, handle)
         current, pending = mode or (0, 0)
-        profiles = tuple(self._profiles(handle, bool(current))) if mode else ()
+        offered = tuple(self._profiles(handle, bool(current))) if mode else ()
         slices = tuple(self._mig_devices(handle)) if current else ()
         uuids = {
             (gpu_instance, compute_instance): uuid for gpu_instance, compute_instance, uuid, _handle in slices
@@ -124,12 +161,15 @@ class Nvml:
             mig_capable=mode is not None,
             mig_enabled=bool(current),
             mig_pending=bool(pending),
-            profiles=profiles,
-            instances=tuple(self._instances(handle, profiles, uuids)) if current else (),
+            profiles=tuple(profile for profile, _instances in offered),
+            instances=tuple(
+                self._instance(one, profile, uuids) for profile, instances in offered for one in instances
+            ),
             processes=tuple(self._processes(handle, slices)),
         )
 
-    def _profiles(self, handle: Any, enabled: bool) -> Iterator[Profile]:
+    def _profiles(self, handle: Any, enabled: bool) -> Iterator[tuple[Profile, list[Any]]]:
+        """Yield each profile that a GPU offers, with handles of its instances."""
         for index in PROFILE_INDEXES:
             info = self._optional(pynvml.nvmlDeviceGetGpuInstanceProfileInfo, handle, index)
             if info is None:
@@ -140,7 +180,7 @@ class Nvml:
                 handle,
                 info.id,
             )
-            remaining = None
+            remaining, instances = None, []
             if enabled:
                 remaining = self._ask(
                     "the remaining capacity",
@@ -148,7 +188,14 @@ class Nvml:
                     handle,
                     info.id,
                 )
-            yield Profile(
+                instances = self._fill(
+                    pynvml.nvmlDeviceGetGpuInstances,
+                    pynvml.c_nvmlGpuInstance_t,
+                    info.instanceCount,
+                    handle,
+                    info.id,
+                )
+            profile = Profile(
                 id=info.id,
                 name=_text(info.name).replace("MIG ", ""),
                 slices=info.sliceCount,
@@ -157,48 +204,41 @@ class Nvml:
                 placements=tuple(sorted(Placement(one.start, one.size) for one in placements)),
                 engines=tuple((kind, getattr(info, kind)) for kind in ENGINES),
                 remaining=remaining,
+                compute_profiles=tuple(self._compute_profiles(instances[0])) if instances else (),
             )
+            yield profile, instances
 
-    def _instances(
-        self, handle: Any, profiles: tuple[Profile, ...], uuids: dict[tuple[int, int], str]
-    ) -> Iterator[GpuInstance]:
-        for profile in profiles:
-            for instance in self._instances_of(handle, profile):
-                info = self._ask("a GPU instance", pynvml.nvmlGpuInstanceGetInfo, instance)
-                compute_instances = [
-                    ComputeInstance(one.id, slices, uuids.get((info.id, one.id), ""))
-                    for _one, one, slices in self._compute_instances(instance)
-                ]
-                yield GpuInstance(
-                    id=info.id,
-                    profile=profile,
-                    placement=Placement(info.placement.start, info.placement.size),
-                    compute_instances=tuple(compute_instances),
-                )
-
-    def _instances_of(self, handle: Any, profile: Profile) -> list[Any]:
-        return self._fill(
-            pynvml.nvmlDeviceGetGpuInstances,
-            pynvml.c_nvmlGpuInstance_t,
-            profile.max_count,
-            handle,
-            profile.id,
+    def _instance(self, handle: Any, profile: Profile, uuids: dict[tuple[int, int], str]) -> GpuInstance:
+        info = self._ask("a GPU instance", pynvml.nvmlGpuInstanceGetInfo, handle)
+        return GpuInstance(
+            id=info.id,
+            profile=profile,
+            placement=Placement(info.placement.start, info.placement.size),
+            compute_instances=tuple(self._compute_instances(handle, info.id, profile, uuids)),
         )
 
-    def _compute_instances(self, instance: Any) -> Iterator[tuple[Any, Any, int]]:
-        """Yield (handle, information, compute slices) of the compute instances of a GPU instance."""
-        for profile in self._compute_profiles(instance):
+    def _compute_instances(
+        self, handle: Any, gpu_instance: int, profile: Profile, uuids: dict[tuple[int, int], str]
+    ) -> Iterator[ComputeInstance]:
+        for compute_profile in profile.compute_profiles:
             for one in self._fill(
                 pynvml.nvmlGpuInstanceGetComputeInstances,
                 pynvml.c_nvmlComputeInstance_t,
-                profile.instanceCount,
-                instance,
-                profile.id,
+                len(compute_profile.placements),
+                handle,
+                compute_profile.id,
             ):
                 info = self._ask("a compute instance", pynvml.nvmlComputeInstanceGetInfo, one)
-                yield one, info, profile.sliceCount
+                yield ComputeInstance(
+                    id=info.id,
+                    slices=compute_profile.slices,
+                    uuid=uuids.get((gpu_instance, info.id), ""),
+                    start=info.placement.start,
+                    profile_id=compute_profile.id,
+                )
 
-    def _compute_profiles(self, instance: Any) -> Iterator[Any]:
+    def _compute_profiles(self, instance: Any) -> Iterator[ComputeProfile]:
+        """Yield what a GPU instance offers. The full width has no fixed profile id: slices tell it."""
         for index in COMPUTE_PROFILE_INDEXES:
             info = self._optional(
                 pynvml.nvmlGpuInstanceGetComputeInstanceProfileInfo,
@@ -206,32 +246,16 @@ class Nvml:
                 index,
                 pynvml.NVML_COMPUTE_INSTANCE_ENGINE_PROFILE_SHARED,
             )
-            if info is not None:
-                yield info
-
-    def _create_compute_instance(self, instance: Any, profile: Profile) -> None:
-        # The full width has no fixed profile id (a 1g with double memory has one of its own): slices tell it.
-        for candidate in self._compute_profiles(instance):
-            if candidate.sliceCount == profile.slices and self._ask(
-                "the remaining capacity",
-                pynvml.nvmlGpuInstanceGetComputeInstanceRemainingCapacity,
+            if info is None:
+                continue
+            placements = self._list(
+                pynvml.nvmlGpuInstanceGetComputeInstancePossiblePlacements,
+                pynvml.c_nvmlComputeInstancePlacement_t,
                 instance,
-                candidate.id,
-            ):
-                self._ask(
-                    f"to create the compute instance of {profile.name}",
-                    pynvml.nvmlGpuInstanceCreateComputeInstance,
-                    instance,
-                    candidate.id,
-                )
-                return
-        raise GpuError(f"The driver offers no compute instance that fills {profile.name}: update the driver.")
-
-    def _destroy_compute_instances(self, handle: Any, instance: GpuInstance) -> None:
-        for one, _info, _slices in list(self._compute_instances(handle)):
-            self._ask(
-                f"to destroy the compute instances of {instance}", pynvml.nvmlComputeInstanceDestroy, one
+                info.id,
             )
+            spots = tuple(sorted(Placement(one.start, one.size) for one in placements))
+            yield ComputeProfile(info.id, info.sliceCount, spots)
 
     def _instance_handle(self, uuid: str, instance: GpuInstance) -> Any:
         return self._ask(
@@ -314,7 +338,7 @@ class Nvml:
         except pynvml.NVMLError as error:
             # "asked to create 1g.10gb at 0", "asked for the number of GPUs"
             wish = what if what.startswith("to ") else f"for {what}"
-            raise GpuError(f"NVML was asked {wish} and answered: {error}.") from error
+            raise GpuError(f"NVML was asked {wish} and answered: {error}{_hint(error)}.") from error
 
 
 @contextlib.contextmanager
@@ -362,6 +386,15 @@ def _check_binding() -> None:
         )
     if tuple(int(part) for part in version.split(".")[:2]) < OLDEST_BINDING:
         raise GpuError(f"nvidia-ml-py {version} is too old: install 11.525 or later.")
+
+
+def _hint(error: Any) -> str:
+    """Return the next step after an answer of NVML that has one."""
+    if error.value == pynvml.NVML_ERROR_NO_PERMISSION:
+        return "; run this as root (become: true)"
+    if error.value == pynvml.NVML_ERROR_FUNCTION_NOT_FOUND:
+        return "; the driver is too old for this, so update it to 525 or later"
+    return ""
 
 
 def _text(value: bytes | str) -> str:

@@ -10,20 +10,25 @@ module: mig_partition
 short_description: Partition NVIDIA GPUs with MIG
 version_added: 0.1.0
 description:
-  - Gives GPUs the partitions that a flavor names. Each is a GPU instance with one compute instance of full
-    width.
+  - Gives GPUs the partitions that a flavor or a layout names. A partition is a GPU instance (memory and
+    compute slices) with one compute instance of full width, or with several that share its memory.
   - Plans the change of all selected GPUs before touching any. A partition that programs use is never
-    destroyed, and no more are destroyed than needed; what cannot be had is refused with the reason.
+    destroyed, no more are destroyed than needed, and the new ones are placed so that the largest profiles
+    still fit beside them. What cannot be had is refused with the reason and with what would fit.
+  - When something fails midway on one GPU, the former partitions of all of them are put back. A run that is
+    killed is repaired by the next one.
   - Which profiles a GPU offers and where they may lie is read from the GPU.
-  - MIG mode is switched on when a flavor needs it. If that takes effect only after a reset or a reboot, the
-    module fails and says so.
+  - MIG mode is switched on when partitions need it. Where that takes effect only after a reset, the GPU is
+    reset with C(nvidia-smi --gpu-reset) if the command is there; if the mode is not in force then,
+    RV(reboot_required) says so, and another run after the reboot makes the partitions.
+  - Two runs at once wait for one another, for a minute at most.
   - Partitions do not outlive a reboot; the role P(gpufarm.cluster.mig#role) makes them again at boot.
 extends_documentation_fragment:
   - gpufarm.cluster.nvml
 attributes:
   diff_mode:
     support: full
-    description: Shows MIG mode and partitions before and after.
+    description: Shows MIG mode, partitions and equivalent profiles before and after.
 options:
   flavor:
     description:
@@ -31,8 +36,41 @@ options:
       - V(disabled) destroys the partitions and switches MIG mode off.
       - Counts and profiles, such as V(7x 1g.10gb) or V(1x 3g.40gb, 2x 2g.20gb), are what each selected GPU
         shall hold, no more and no less. V(MIG GPUs) may follow, as in V(7x 1g.10gb MIG GPUs).
+      - Profiles with other media engines or with graphics are written as the driver names them, such as
+        V(1g.10gb+me), V(1g.24gb+me.all), V(1g.24gb-me) or V(1g.24gb+gfx).
+      - Compute instances that share the memory of a GPU instance are V(3x 1c.3g.40gb). They share as few GPU
+        instances as hold them when each, the widest first, goes into the first one with room.
     type: str
-    required: true
+  layout:
+    description:
+      - The GPU instances that each selected GPU shall hold, no more and no less. An empty list is MIG mode on
+        and no partitions.
+      - RV(layout[].partitions) can be given here to have partitions in the same places.
+    type: list
+    elements: dict
+    suboptions:
+      profile:
+        description: Name of the profile of the GPU instance, such as V(3g.40gb).
+        type: str
+        required: true
+      count:
+        description: How many of them.
+        type: int
+        default: 1
+      start:
+        description:
+          - First memory unit of the instance, as C(nvidia-smi mig -lgipp) lists them. If given,
+            O(layout[].count) is 1.
+          - If not given, the place is chosen.
+        type: int
+      compute_instances:
+        description:
+          - What each of the instances is divided into. Names such as V(1c.3g.40gb) or V(1c), each after a
+            count such as V(2x) if there are several.
+          - If not given, one compute instance of full width. With an empty list none, so no program can use
+            it.
+        type: list
+        elements: str
   gpus:
     description:
       - Which GPUs to partition. Each item is V(all), an index, a UUID, a PCI address, a serial number or a
@@ -40,6 +78,25 @@ options:
     type: list
     elements: str
     default: [all]
+  equivalents:
+    description:
+      - Whether a profile of a GPU with another amount of memory, or a name without memory such as V(1g),
+        means the profile of the GPU at hand with the same compute slices, the same fraction of the memory and
+        the same attributes. On a GPU of 141 GB V(7x 1g.10gb) is then 7x 1g.18gb.
+      - The fractions of all names have to belong to one amount of memory, and what is meant has to fit; more
+        than one meaning is refused. A name without memory means the profile with the least.
+      - Names that the GPU offers are taken as they are when they fit. What was mapped is in RV(mapped) and in
+        the diff.
+    type: bool
+    default: false
+  stop_services:
+    description:
+      - Units that may hold a GPU, such as V(nvidia-dcgm.service) or V(nvidia-persistenced.service). Those
+        that run are stopped when MIG mode cannot be switched because a GPU is in use, and started again at
+        the end, also when the change fails. They are not touched otherwise.
+    type: list
+    elements: str
+    default: []
 seealso:
   - module: gpufarm.cluster.gpu_info
 """
@@ -57,6 +114,25 @@ EXAMPLES = r"""
     gpus: ["0000:07:00.0"]
   vars:
     ansible_python_interpreter: /opt/gpufarm/gpu/bin/python
+
+- name: Divide GPUs with different amounts of memory, stopping the monitoring if it is in the way
+  gpufarm.cluster.mig_partition:
+    flavor: 7x 1g
+    equivalents: true
+    stop_services: [nvidia-dcgm.service]
+  register: partitions
+  vars:
+    ansible_python_interpreter: /opt/gpufarm/gpu/bin/python
+
+- name: One large partition at the low end, and one whose memory three users share
+  gpufarm.cluster.mig_partition:
+    layout:
+      - profile: 3g.40gb
+        start: 0
+      - profile: 3g.40gb
+        compute_instances: [3x 1c]
+  vars:
+    ansible_python_interpreter: /opt/gpufarm/gpu/bin/python
 """
 
 RETURN = r"""
@@ -70,7 +146,7 @@ slices:
       description: UUID by which a program selects the partition.
       type: str
     profile:
-      description: Name of the MIG profile.
+      description: Name of the MIG profile, such as V(3g.40gb), or V(1c.3g.40gb) for a part of a GPU instance.
       type: str
     gpu:
       description: UUID of the GPU.
@@ -81,7 +157,9 @@ machine:
   type: list
   elements: str
 layout:
-  description: Where the partitions of the selected GPUs lie after the change.
+  description:
+    - Where the partitions of the selected GPUs lie after the change; where a reboot is required, after the
+      next run that follows it.
   returned: success
   type: list
   elements: dict
@@ -93,77 +171,173 @@ layout:
       description: MIG mode.
       type: bool
     partitions:
-      description: The partitions, each with C(profile) and C(start), the first of its memory units.
+      description: The GPU instances in the order of their places, in the form of O(layout).
       type: list
       elements: dict
+      contains:
+        profile:
+          description: Name of the profile.
+          type: str
+        start:
+          description: First memory unit.
+          type: int
+        compute_instances:
+          description: Names of the compute instances, the widest first.
+          type: list
+          elements: str
+mapped:
+  description: The profiles that were put in place of those that were asked for.
+  returned: success
+  type: list
+  elements: dict
+  contains:
+    gpu:
+      description: UUID of the GPU.
+      type: str
+    asked:
+      description: Name that was asked for.
+      type: str
+      sample: 1g.10gb
+    given:
+      description: Name of the equivalent profile.
+      type: str
+      sample: 1g.18gb
+reboot_required:
+  description:
+    - Whether MIG mode is set on a GPU and takes effect only after a reboot; the warnings say on which.
+  returned: success
+  type: bool
 """
 
+import contextlib
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.gpufarm.cluster.plugins.module_utils import _gpu, _mig_apply, _nvml
-from ansible_collections.gpufarm.cluster.plugins.module_utils._mig_flavor import FlavorError, parse_flavor
-from ansible_collections.gpufarm.cluster.plugins.module_utils._mig_plan import Plan, plan_flavor
+from ansible_collections.gpufarm.cluster.plugins.module_utils import _gpu, _mig_apply, _mig_lock, _nvml
+from ansible_collections.gpufarm.cluster.plugins.module_utils._mig_flavor import (
+    Flavor,
+    FlavorError,
+    parse_flavor,
+    parse_layout,
+)
+from ansible_collections.gpufarm.cluster.plugins.module_utils._mig_nodes import missing_nodes
+from ansible_collections.gpufarm.cluster.plugins.module_utils._mig_plan import (
+    Plan,
+    layout_entries,
+    plan_flavor,
+)
+from ansible_collections.gpufarm.cluster.plugins.module_utils._mig_services import Services
+
+ARGUMENTS: dict[str, Any] = {
+    "flavor": {"type": "str"},
+    "layout": {
+        "type": "list",
+        "elements": "dict",
+        "options": {
+            "profile": {"type": "str", "required": True},
+            "count": {"type": "int", "default": 1},
+            "start": {"type": "int"},
+            "compute_instances": {"type": "list", "elements": "str"},
+        },
+    },
+    "gpus": {"type": "list", "elements": "str", "default": ["all"]},
+    "equivalents": {"type": "bool", "default": False},
+    "stop_services": {"type": "list", "elements": "str", "default": []},
+}
 
 
-def layout(plans: list[Plan]) -> list[dict[str, Any]]:
-    """Return where partitions lie after the plans."""
-    return [
-        {
-            "gpu": plan.gpu.uuid,
-            "mig_enabled": plan.mig_enabled,
-            "partitions": [{"profile": name, "start": start} for name, start in plan.layout],
-        }
-        for plan in plans
-    ]
+def diff(plans: list[Plan], nodes: tuple[Any, ...], pending: set[str]) -> dict[str, str]:
+    """Return the state of the GPUs before and after the plans, for people.
 
-
-def diff(plans: list[Plan], nodes: tuple[Any, ...]) -> dict[str, str]:
-    """Return the state of the GPUs before and after the plans, for people."""
+    :arg nodes: capability files whose device nodes are missing before
+    :arg pending: UUIDs of the GPUs whose mode takes effect only later
+    """
     before, after = [], []
     for plan in plans:
         gpu = plan.gpu
-        hollow = {one for one in gpu.instances if not one.whole}
-        places = sorted(gpu.instances, key=lambda one: one.placement)
         before += [f"{gpu}: MIG mode {'on' if gpu.mig_enabled else 'off'}"]
-        before += [f"  {one}{', not usable as a whole' if one in hollow else ''}" for one in places]
-        after += [f"{gpu}: MIG mode {'on' if plan.mig_enabled else 'off'}"]
-        after += [f"  {name} at {start}" for name, start in plan.layout]
+        before += [f"  {slot}" for slot in Plan(gpu).layout]
+        mode = "on" if plan.mig_enabled else "off"
+        after += [f"{gpu}: MIG mode {mode}{' after a reboot' if gpu.uuid in pending else ''}"]
+        after += [f"  {slot}" for slot in plan.layout if gpu.uuid not in pending]
+        after += [f"  {given} stands for {asked}" for asked, given in plan.mapped]
     before += [f"no device node for {node}" for node in nodes]
     return {"before": "\n".join(before) + "\n", "after": "\n".join(after) + "\n"}
+
+
+def run(module: AnsibleModule, wish: Flavor, services: Services) -> dict[str, Any]:
+    """Plan, carry it out unless in check mode, and return the result.
+
+    :raises GpuError: when the wish cannot be had, or carrying it out failed
+    """
+    left_stopped = bool(services.stopped)
+    with _nvml.session() as nvml:
+        machine = nvml.gpus()
+        gpus = _gpu.select(machine, module.params["gpus"])
+        freed = services.processes(gpus)
+        plans = [plan_flavor(gpu, wish, module.params["equivalents"], freed) for gpu in gpus]
+        nodes = missing_nodes(gpus)
+        changed = any(plan.changed for plan in plans)
+        pending = {
+            plan.gpu.uuid for plan in plans if plan.mode is not None and plan.mode == plan.gpu.mig_pending
+        }
+        if (changed or nodes) and not module.check_mode:
+            outcome = _mig_apply.apply(nvml, plans, services)
+            changed = outcome.changed
+            pending = {one.gpu.uuid for one in outcome.pending}
+            for one in outcome.pending:
+                module.warn(str(one))
+            gpus = tuple(gpu for gpu in outcome.gpus if gpu.uuid in {one.uuid for one in gpus})
+    result = {
+        "changed": changed or bool(nodes) or left_stopped,
+        "slices": _gpu.slices(gpus),
+        "machine": [gpu.uuid for gpu in machine],
+        "layout": [
+            {"gpu": plan.gpu.uuid, "mig_enabled": plan.mig_enabled, "partitions": layout_entries(plan)}
+            for plan in plans
+        ],
+        "mapped": [
+            {"gpu": plan.gpu.uuid, "asked": asked, "given": given}
+            for plan in plans
+            for asked, given in plan.mapped
+        ],
+        "reboot_required": bool(pending),
+    }
+    if result["changed"]:
+        result["diff"] = diff(plans, nodes, pending)
+    return result
 
 
 def main() -> None:
     """Run the module."""
     module = AnsibleModule(
-        argument_spec={
-            "flavor": {"type": "str", "required": True},
-            "gpus": {"type": "list", "elements": "str", "default": ["all"]},
-        },
+        argument_spec=ARGUMENTS,
+        mutually_exclusive=[("flavor", "layout")],
+        required_one_of=[("flavor", "layout")],
         supports_check_mode=True,
     )
+    parameters = module.params
+    services = Services(parameters["stop_services"])
+    problems = []
+    result: dict[str, Any] = {}
     try:
-        flavor = parse_flavor(module.params["flavor"])
-        with _nvml.session() as nvml:
-            machine = nvml.gpus()
-            gpus = _gpu.select(machine, module.params["gpus"])
-            plans = [plan_flavor(gpu, flavor) for gpu in gpus]
-            nodes = _mig_apply.missing_nodes(gpus)
-            changed = any(plan.changed for plan in plans) or bool(nodes)
-            if changed and not module.check_mode:
-                uuids = {gpu.uuid for gpu in gpus}
-                gpus = tuple(gpu for gpu in _mig_apply.apply(nvml, plans) if gpu.uuid in uuids)
+        if parameters["layout"] is None:
+            wish = parse_flavor(parameters["flavor"])
+        else:
+            wish = parse_layout(parameters["layout"])
+        with contextlib.nullcontext() if module.check_mode else _mig_lock.locked():
+            try:
+                result = run(module, wish, services)
+            except _gpu.GpuError as error:
+                problems.append(str(error))
+            finally:
+                if not module.check_mode:
+                    problems.extend(services.bring_back())
     except (FlavorError, _gpu.GpuError) as error:
-        module.fail_json(msg=str(error))
-    result = {
-        "changed": changed,
-        "slices": _gpu.slices(gpus),
-        "machine": [gpu.uuid for gpu in machine],
-        "layout": layout(plans),
-    }
-    if changed:
-        result["diff"] = diff(plans, nodes)
+        problems.append(str(error))
+    if problems:
+        module.fail_json(msg=" ".join(problems))
     module.exit_json(**result)
 
 

@@ -13,26 +13,32 @@ from pathlib import Path
 from typing import Any
 
 from partitions._gpu import GpuError, select
-from partitions._mig_apply import apply, make_nodes
-from partitions._mig_plan import plan_layout
+from partitions._mig_apply import apply
+from partitions._mig_flavor import FlavorError, parse_layout
+from partitions._mig_lock import locked
+from partitions._mig_nodes import make_nodes
+from partitions._mig_plan import plan_flavor
 from partitions._nvml import session
 
 
 def restore(layout: list[dict[str, Any]]) -> None:
     """Give each GPU of a stored layout its partitions.
 
-    :arg layout: for each GPU its UUID (`gpu`) and `partitions`, each with `profile` and `start`
-    :raises GpuError: when one of them cannot be had; the other GPUs are left as they are then
+    :arg layout: for each GPU its UUID (`gpu`) and `partitions`, in the form of the option `layout` of the
+        module mig_partition
+    :raises GpuError: when one of them cannot be had, or a GPU needs a reset; all GPUs are left as they are
+        then
     """
-    with session() as nvml:
+    with locked(), session() as nvml:
         gpus = nvml.gpus()
         plans = []
         for entry in layout:
             gpu = select(gpus, [entry["gpu"]])[0]
-            places = [(partition["profile"], partition["start"]) for partition in entry["partitions"]]
-            plans.append(plan_layout(gpu, places))
+            plans.append(plan_flavor(gpu, parse_layout(entry["partitions"])))
         if any(plan.changed for plan in plans):
-            apply(nvml, plans)
+            pending = apply(nvml, plans).pending
+            if pending:
+                raise GpuError(" ".join(map(str, pending)))
         else:
             make_nodes(gpus)
 
@@ -41,7 +47,7 @@ def main() -> None:
     """Restore the layout of the file that the command line names."""
     try:
         restore(json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))["layout"])
-    except GpuError as error:
+    except (FlavorError, GpuError) as error:
         sys.exit(str(error))
 
 

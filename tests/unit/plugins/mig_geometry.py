@@ -57,13 +57,17 @@ def gpu(model: str = "A100-80GB", **changes: Any) -> Gpu:
 def instance(
     profile: Profile, placement: Placement, number: int, slices: tuple[int, ...] | None = None
 ) -> GpuInstance:
-    """A GPU instance; `slices` are the widths of its compute instances, by default one of full width."""
+    """A GPU instance; `slices` are the widths of its compute instances side by side, by default one of all."""
     widths = (profile.slices,) if slices is None else slices
+    starts = [sum(widths[:place]) for place in range(len(widths))]
     return GpuInstance(
         number,
         profile,
         placement,
-        tuple(ComputeInstance(n, width, f"MIG-{number}-{n}") for n, width in enumerate(widths)),
+        tuple(
+            ComputeInstance(n, width, f"MIG-{number}-{n}", start)
+            for n, (width, start) in enumerate(zip(widths, starts, strict=True))
+        ),
     )
 
 

@@ -14,8 +14,11 @@ from ansible_collections.gpufarm.cluster.plugins.module_utils._gpu import (
     Placement,
     slices,
 )
-from ansible_collections.gpufarm.cluster.plugins.module_utils._mig_flavor import parse_flavor
-from ansible_collections.gpufarm.cluster.plugins.module_utils._mig_plan import plan_flavor, plan_layout
+from ansible_collections.gpufarm.cluster.plugins.module_utils._mig_flavor import (
+    parse_flavor,
+    parse_layout,
+)
+from ansible_collections.gpufarm.cluster.plugins.module_utils._mig_plan import plan_flavor
 from simulated_machine import Machine
 
 Make = Callable[..., Machine]
@@ -32,7 +35,7 @@ def partition(flavor: str, *indexes: int) -> tuple[Gpu, ...]:
         gpus = nvml.gpus()
         return _mig_apply.apply(
             nvml, [plan_flavor(gpus[index], parse_flavor(flavor)) for index in indexes or (0,)]
-        )
+        ).gpus
 
 
 def layout(gpu: Gpu) -> list[str]:
@@ -141,13 +144,14 @@ def test_a_stored_layout_comes_back_in_its_places_after_a_reboot(make_machine: M
     machine = make_machine("h100-80gb")
     partition("7x 1g.10gb")
     places = [
-        (one.profile.name, one.placement.start) for one in partition("1x 3g.40gb, 2x 1g.10gb")[0].instances
+        {"profile": one.profile.name, "start": one.placement.start}
+        for one in partition("1x 3g.40gb, 2x 1g.10gb")[0].instances
     ]
     before = layout(read()[0])
     machine.simgpu("boot")
     assert not read()[0].mig_enabled
     with _nvml.session() as nvml:
-        gpu = _mig_apply.apply(nvml, [plan_layout(nvml.gpus()[0], places)])[0]
+        gpu = _mig_apply.apply(nvml, [plan_flavor(nvml.gpus()[0], parse_layout(places))]).gpus[0]
     assert layout(gpu) == before
 
 
@@ -187,8 +191,8 @@ def test_mode_that_cannot_change_is_refused_and_does_not_change_later(make_machi
 def test_mode_that_needs_a_reboot_is_told(make_machine: Make) -> None:
     machine = make_machine("a100-80gb")
     machine.simgpu("set", 0, "passthrough=1")
-    with pytest.raises(GpuError, match="reboot the machine and run again"):
-        partition("2x 3g.40gb")
+    partition("2x 3g.40gb")
+    assert read()[0].mig_pending and not read()[0].mig_enabled
     machine.simgpu("boot")
     assert layout(partition("2x 3g.40gb")[0]) == ["3g.40gb at 0", "3g.40gb at 4"]
 
