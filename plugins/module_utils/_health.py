@@ -1,0 +1,144 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What health is made of: findings, their statuses, the settings and thresholds of the checks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+OK, SKIPPED, WARNING, UNKNOWN, CRITICAL = "ok", "skipped", "warning", "unknown", "critical"
+# From the best to the worst. What is skipped says nothing about health. What could not be read is worse
+# than a warning, as anything may hide behind it, and not as bad as what is known to be broken.
+ORDER = (SKIPPED, OK, WARNING, UNKNOWN, CRITICAL)
+
+
+class HealthError(Exception):
+    """What stands in the way of an answer, in one sentence for a user."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """The outcome of one check of one GPU, or of the machine when `gpu` is empty.
+
+    `action` says what to do (empty when nothing is), `source` which document or project the rule is from.
+    """
+
+    check: str
+    status: str
+    detail: str
+    action: str = ""
+    source: str = ""
+    gpu: str = ""
+    value: Any = None
+    threshold: Any = None
+
+
+def worst(findings: Iterable[Finding]) -> str:
+    """Return the overall status: that of the worst finding, `unknown` when no check could be made."""
+    statuses = [finding.status for finding in findings if finding.status != SKIPPED]
+    return max(statuses, key=ORDER.index) if statuses else UNKNOWN
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """The largest value that is still fine, what it is a value of, and who says so."""
+
+    default: float
+    meaning: str
+    source: str
+
+
+HEALTHAGENT = "Azure/cyclecloud-healthagent, healthagent/defaults.yaml"
+GCM = "facebookresearch/gcm, gcm/health_checks/checks"
+GPUD = "leptonai/gpud, components/accelerator/nvidia"
+
+THRESHOLDS: Mapping[str, Threshold] = {
+    "temperature_warning": Threshold(83, "temperature of the GPU in °C", HEALTHAGENT),
+    "temperature_critical": Threshold(90, "temperature of the GPU in °C", HEALTHAGENT),
+    "ecc_corrected": Threshold(50_000_000, "corrected memory errors since the driver was loaded", GCM),
+    "ecc_corrected_per_minute": Threshold(100, "corrected memory errors per minute", HEALTHAGENT),
+    "remapped_rows": Threshold(7, "memory rows remapped after uncorrectable errors", GPUD),
+    "retired_pages_warning": Threshold(50, "memory pages retired", HEALTHAGENT),
+    "retired_pages_critical": Threshold(63, "memory pages retired", HEALTHAGENT),
+    "pcie_replays_per_minute_warning": Threshold(50, "PCIe packets sent again per minute", HEALTHAGENT),
+    "pcie_replays_per_minute_critical": Threshold(200, "PCIe packets sent again per minute", HEALTHAGENT),
+    "nvlink_errors": Threshold(0, "NVLink errors since the last recorded run", GPUD),
+    "throttled_runs": Threshold(
+        2, "recorded runs in a row that found the clocks lowered by heat or power", f"{GPUD}/hw-slowdown"
+    ),
+    "idle_memory_mib": Threshold(15, "memory in MiB that an idle GPU uses", GCM),
+}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to check: the content of the settings file, under the same names.
+
+    `expected_gpus` and `expected_nvlinks` (of each GPU) are 0 when nothing in particular is expected.
+    `xid_status` overrides the status of XIDs by their numbers. `call_timeout` is in seconds. The commands are
+    lists of words, run without a shell.
+    """
+
+    thresholds: Mapping[str, float] = field(default_factory=dict)
+    expected_gpus: int = 0
+    expected_nvlinks: int = 0
+    disabled_checks: tuple[str, ...] = ()
+    xid_status: Mapping[str, str] = field(default_factory=dict)
+    call_timeout: float = 30
+    textfile: str = ""
+    drain_command: tuple[str, ...] = ()
+    resume_command: tuple[str, ...] = ()
+
+    def limit(self, name: str) -> float:
+        """Return the largest value that is fine for a threshold of `THRESHOLDS`."""
+        return self.thresholds.get(name, THRESHOLDS[name].default)
+
+
+def parse_settings(data: Mapping[str, Any], checks: Iterable[str]) -> Settings:
+    """Read settings.
+
+    :arg data: settings by their names; all may be missing
+    :arg checks: names of the checks that can be disabled
+    :raises HealthError: when a name or a value is not understood, in a sentence that names what is
+    """
+    known = {one.name for one in fields(Settings)}
+    _only("setting", data, known)
+    _only("threshold", data.get("thresholds", {}), THRESHOLDS)
+    _only("check", data.get("disabled_checks", ()), checks)
+    for name, value in {**data.get("thresholds", {}), **_numbers(data)}.items():
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or value < 0:
+            raise HealthError(f"The value '{value}' of '{name}' is no number that is 0 or more: correct it.")
+    for code, status in data.get("xid_status", {}).items():
+        if not str(code).isdecimal() or status not in (OK, WARNING, CRITICAL):
+            raise HealthError(
+                f"The status '{status}' of XID '{code}' is not understood: give a number and one of"
+                f" '{OK}', '{WARNING}' and '{CRITICAL}'."
+            )
+    values: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in data.items()
+    }
+    values["xid_status"] = {str(code): status for code, status in data.get("xid_status", {}).items()}
+    settings = Settings(**values)
+    if settings.call_timeout <= 0:
+        raise HealthError(
+            "The setting 'call_timeout' is 0: give the seconds that one call to the driver may take."
+        )
+    for lower in ("temperature", "retired_pages", "pcie_replays_per_minute"):
+        if settings.limit(f"{lower}_warning") > settings.limit(f"{lower}_critical"):
+            raise HealthError(
+                f"The threshold '{lower}_warning' is above '{lower}_critical': correct one of them."
+            )
+    return settings
+
+
+def _numbers(data: Mapping[str, Any]) -> dict[str, Any]:
+    names = ("expected_gpus", "expected_nvlinks", "call_timeout")
+    return {name: data[name] for name in names if name in data}
+
+
+def _only(kind: str, names: Iterable[str], known: Iterable[str]) -> None:
+    for name in names:
+        if name not in known:
+            raise HealthError(f"There is no {kind} '{name}': choose among {', '.join(sorted(known))}.")

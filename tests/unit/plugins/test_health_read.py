@@ -1,0 +1,261 @@
+"""GPUs are read in a child process that may hang or die; DCGM and the PCI bus beside them."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pynvml
+import pytest
+from ansible_collections.gpufarm.cluster.plugins.module_utils import (
+    _health_child,
+    _health_dcgm,
+    _health_read,
+    _nvml_kernel_module,
+)
+from ansible_collections.gpufarm.cluster.plugins.module_utils._health import Settings
+from health_readings import judge
+from simulated_machine import Machine
+
+Make = Callable[..., Machine]
+
+
+def hang(*_arguments: Any) -> None:
+    time.sleep(60)
+
+
+def read(timeout: float = 20) -> _health_child.Answer:
+    return _health_child.read_gpus(timeout)
+
+
+def test_gpus_are_read_with_what_they_tell(make_machine: Make) -> None:
+    make_machine("a100-80gb", "t4")
+    answer = read()
+    assert (answer.error, answer.hung_in) == ("", "") and answer.driver_version
+    a100, t4 = answer.gpus
+    assert a100.name == "NVIDIA A100-SXM4-80GB" and a100.uuid.startswith("GPU-") and a100.failures == {}
+    assert a100.values["mig"] == {"current": False, "pending": False}
+    assert "mig" not in t4.values
+
+
+def test_reading_changes_nothing_and_leaves_no_child(make_machine: Make) -> None:
+    machine = make_machine("a100-80gb")
+    read()
+    assert machine.writes() == []
+    with pytest.raises(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG)
+
+
+def test_a_hang_is_bounded_and_named_and_the_other_gpus_are_read(
+    make_machine: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_machine("a100-80gb", "a100-80gb")
+    real = pynvml.nvmlDeviceGetPersistenceMode
+    first = []
+
+    def hang_once(handle: Any) -> Any:
+        # In each child, the first GPU that is asked hangs: the second child asks the second GPU only.
+        uuid = pynvml.nvmlDeviceGetUUID(handle)
+        return hang() if uuid == first[0] else real(handle)
+
+    first.append(read().gpus[0].uuid)
+    monkeypatch.setattr(pynvml, "nvmlDeviceGetPersistenceMode", hang_once)
+    started = time.monotonic()
+    hung, well = read(1).gpus
+    assert time.monotonic() - started < 10
+    assert hung.hung_in == "nvmlDeviceGetPersistenceMode within 1 s" and hung.uuid == first[0]
+    assert well.hung_in == "" and well.values
+    finding = judge(hung)["gpu_responds"]
+    assert finding.status == "critical" and "nvmlDeviceGetPersistenceMode" in finding.detail
+
+
+def test_a_driver_that_hangs_at_once_is_told(make_machine: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    make_machine("a100-80gb")
+    monkeypatch.setattr(pynvml, "nvmlInit", hang)
+    assert read(0.5).hung_in == "nvmlInit within 0.5 s"
+
+
+def test_a_library_that_crashes_is_told(make_machine: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    make_machine("a100-80gb")
+    monkeypatch.setattr(pynvml, "nvmlDeviceGetVbiosVersion", lambda _handle: os.abort())
+    gpu = read().gpus[0]
+    assert gpu.hung_in == "nvmlDeviceGetVbiosVersion (its process ended with code -6)"
+
+
+def test_a_driver_that_is_not_loaded_is_told(make_machine: Make) -> None:
+    make_machine("a100-80gb").simgpu("driver", "unload")
+    assert "kernel module is not loaded" in read().error
+
+
+def test_a_gpu_that_is_lost_is_told_beside_the_others(make_machine: Make) -> None:
+    machine = make_machine("a100-80gb", "a100-80gb")
+    machine.simgpu("set", 1, "lost=1")
+    well, lost = read().gpus
+    assert judge(well)["gpu_responds"].status == "ok"
+    assert judge(lost)["gpu_responds"].status == "critical"
+
+
+@pytest.mark.parametrize(
+    ("fault", "check"),
+    [
+        ("temperature=95", "temperature"),
+        ("ecc_uncorrected=3", "ecc_uncorrected"),
+        ("remap_failure=1", "row_remap_failed"),
+        ("remap_pending=1", "row_remap_pending"),
+        ("pcie_width=8", "pcie_width"),
+        ("persistence=0", "persistence"),
+        ("recovery_action=2", "recovery_action"),
+        ("ecc=off", "ecc_mode"),
+        ("throttle=hw_slowdown", "throttling"),
+        ("nvlink_down=0", "nvlink_state"),
+    ],
+)
+def test_what_is_wrong_with_a_gpu_is_found(make_machine: Make, fault: str, check: str) -> None:
+    machine = make_machine("a100-80gb")
+    machine.simgpu("set", 0, "persistence=1")
+    assert judge(read().gpus[0])[check].status == "ok"
+    machine.simgpu("set", 0, fault)
+    bad = {name for name, one in judge(read().gpus[0]).items() if one.status not in ("ok", "skipped")}
+    assert bad == {check}
+
+
+def test_a_card_that_retires_pages_is_judged_by_them(make_machine: Make) -> None:
+    machine = make_machine("t4")
+    machine.simgpu("set", 0, "persistence=1")
+    assert judge(read().gpus[0])["row_remap_count"].status == "skipped"
+    machine.simgpu("set", 0, "retired_double=64")
+    assert judge(read().gpus[0])["retired_pages"].status == "critical"
+
+
+# the kernel
+
+
+@pytest.mark.parametrize(
+    ("line", "module"),
+    [
+        (
+            "NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.163.01  Tue Apr  8 12:41:17 UTC 2025",
+            ("550.163.01", "proprietary"),
+        ),
+        (
+            "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  570.86.15  Release Build  (dvs)",
+            ("570.86.15", "open"),
+        ),
+        ("something else", ("", "")),
+    ],
+)
+def test_the_kernel_module_is_told(line: str, module: tuple[str, str]) -> None:
+    found = _nvml_kernel_module.parse_version(f"{line}\nGCC version:  gcc version 12.2.0\n")
+    assert (found.version, found.kind) == module
+
+
+def test_gpus_on_the_bus_are_counted(tmp_path: Path) -> None:
+    for name, vendor, kind in (
+        ("a", "0x10de", "0x030200"),
+        ("b", "0x10de", "0x030000"),
+        ("c", "0x10de", "0x068000"),  # an NVSwitch
+        ("d", "0x1a03", "0x030000"),
+    ):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "vendor").write_text(f"{vendor}\n")
+        (tmp_path / name / "class").write_text(f"{kind}\n")
+    assert _health_read._pci_gpus(tmp_path) == 2
+
+
+def program(folder: Path, name: str, text: str) -> None:
+    (folder / name).write_text(f"#!/bin/sh\n{text}\n")
+    (folder / name).chmod(0o755)
+
+
+def journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> tuple[Any, str]:
+    program(tmp_path, "journalctl", text)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    return _health_read._events()
+
+
+def test_the_log_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    line = '{"MESSAGE": "NVRM: Xid (PCI:0000:07:00): 79, x", "__MONOTONIC_TIMESTAMP": "7"}'
+    events, error = journal(tmp_path, monkeypatch, f"echo '{line}'")
+    assert [event.code for event in events] == [79] and error == ""
+
+
+def test_a_log_that_fails_is_an_error_and_one_that_is_empty_is_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert journal(tmp_path, monkeypatch, "echo broken >&2; exit 1") == (
+        None,
+        "The kernel's log cannot be read: broken.",
+    )
+    assert journal(tmp_path, monkeypatch, "exit 0") == (None, "")
+    (tmp_path / "journalctl").unlink()
+    assert "journalctl cannot be run" in _health_read._events()[1]
+
+
+def test_only_messages_of_the_kernel_are_asked_for() -> None:
+    assert _health_read.JOURNAL[-1] == "_TRANSPORT=kernel"
+
+
+def test_a_machine_is_read_as_a_whole(make_machine: Make) -> None:
+    make_machine("a100-80gb")
+    machine = _health_read.read_machine(Settings())
+    assert len(machine.gpus) == 1 and machine.boot_id and machine.now > 0
+
+
+# DCGM, played by a script that answers as dcgmi does
+
+HEALTHY = '{"body": {"Overall Health": {"value": "Healthy"}}, "header": ["Health Monitor Report"]}'
+SICK = """{"body": {"GPU": {"children": {"0": {"children": {"Errors": {"children": {"Memory system":
+ {"children": {"0": {"value": "volatile double-bit errors"}}, "value": "Failure"}}}}, "value": "Failure"}}},
+ "Overall Health": {"value": "Failure"}}, "header": ["Health Monitor Report"]}"""
+
+
+def diagnosis(status: str, warnings: str = "[]") -> str:
+    return (
+        '{"DCGM Diagnostic": {"test_categories": [{"category": "Hardware", "tests": [{"name": "memory",'
+        f' "results": [{{"entity_group": "GPU", "status": "{status}", "warnings": {warnings}}}]}}]}}]}}}}'
+    )
+
+
+@pytest.mark.parametrize(
+    ("answer", "status"),
+    [
+        (HEALTHY, "ok"),
+        (SICK, "critical"),
+        ("Error: Health watches not enabled. Please enable watches.", "skipped"),
+        ("Error: unable to establish a connection", "unknown"),
+    ],
+)
+def test_dcgm_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: str, status: str) -> None:
+    program(tmp_path, "dcgmi", f"/bin/cat <<'END'\n{answer}\nEND")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert [one.status for one in _health_dcgm.ask()] == [status]
+
+
+def test_dcgm_that_is_not_there_is_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert [one.status for one in _health_dcgm.ask(2)] == ["skipped"]
+
+
+def test_dcgm_that_hangs_is_critical(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program(tmp_path, "dcgmi", "exec /bin/sleep 60")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(_health_dcgm, "HEALTH_TIMEOUT", 0.2)
+    assert [one.status for one in _health_dcgm.ask()] == ["critical"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "status"),
+    [
+        (diagnosis("Pass"), "ok"),
+        (diagnosis("Skip"), "ok"),
+        (diagnosis("Warn"), "warning"),
+        (diagnosis("Fail"), "critical"),
+        (diagnosis("Fail", '[{"error_severity": 6}]'), "critical"),
+        (diagnosis("Fail", '[{"error_severity": 5, "warning": "Persistence mode"}]'), "warning"),
+    ],
+)
+def test_a_diagnostic_is_read(answer: str, status: str) -> None:
+    assert _health_dcgm.parse_diag(answer).status == status
