@@ -64,6 +64,11 @@ enum { NVML_CLOCK_GRAPHICS = 0, NVML_CLOCK_SM = 1, NVML_CLOCK_MEM = 2, NVML_CLOC
 enum { NVML_CLOCKS_EVENT_REASON_GPU_IDLE = 1 };
 enum { NVML_NVLINK_ERROR_DL_CRC_FLIT = 2, NVML_NVLINK_ERROR_COUNT = 5 };
 enum { NVML_GPU_FABRIC_STATE_NOT_SUPPORTED = 0, NVML_GPU_FABRIC_STATE_COMPLETED = 3 };
+enum {
+    NVML_GPU_FABRIC_HEALTH_SUMMARY_NOT_SUPPORTED = 0,
+    NVML_GPU_FABRIC_HEALTH_SUMMARY_HEALTHY = 1,
+    NVML_GPU_FABRIC_HEALTH_SUMMARY_UNHEALTHY = 2
+};
 enum { NVML_VALUE_TYPE_UNSIGNED_INT = 1, NVML_VALUE_TYPE_UNSIGNED_LONG_LONG = 3 };
 enum { NVML_EVENT_TYPE_XID = 8 };
 
@@ -135,6 +140,7 @@ typedef struct {
     int32_t status;
     uint32_t clique, state, health_mask;
 } fabric_info_v2;
+typedef struct { fabric_info_v2 v2; unsigned char summary; } fabric_info_v3;
 typedef union { uint32_t u32; uint64_t u64; } value;
 typedef struct {
     uint32_t id, scope;
@@ -170,6 +176,7 @@ SIZE_IS(row_remapper_histogram, 20);
 SIZE_IS(sram_ecc_status_v1, 104);
 SIZE_IS(fabric_info_v1, 28);
 SIZE_IS(fabric_info_v2, 36);
+SIZE_IS(fabric_info_v3, 40);
 SIZE_IS(field_value, 40);
 SIZE_IS(event_data, 32);
 

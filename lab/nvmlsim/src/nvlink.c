@@ -70,12 +70,20 @@ NVML_CALL(READ, nvmlDeviceGetGpuFabricInfo, (void *device, fabric_info_v1 *out),
     return NVML_SUCCESS;
 }
 
+static unsigned char summary_of(const fabric_info_v2 *info) {
+    return info->health_mask == HEALTHY_FABRIC ? NVML_GPU_FABRIC_HEALTH_SUMMARY_HEALTHY
+           : info->health_mask                 ? NVML_GPU_FABRIC_HEALTH_SUMMARY_UNHEALTHY
+                                               : NVML_GPU_FABRIC_HEALTH_SUMMARY_NOT_SUPPORTED;
+}
+
 NVML_CALL(READ, nvmlDeviceGetGpuFabricInfoV, (void *device, fabric_info_v2 *out), (device, out)) {
     fabric_info_v2 found;
     nvml_return result = fabric_of(device, &found);
     if (result || !out) return result ? result : NVML_ERROR_INVALID_ARGUMENT;
-    if (out->version != VERSION_WORD(fabric_info_v2, 2)) return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+    int third = out->version == VERSION_WORD(fabric_info_v3, 3);
+    if (!third && out->version != VERSION_WORD(fabric_info_v2, 2)) return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
     found.version = out->version;
     *out = found;
+    if (third) ((fabric_info_v3 *)out)->summary = summary_of(&found);
     return NVML_SUCCESS;
 }

@@ -40,6 +40,12 @@ class Host:
         )
         assert not failed, text.value.decode()
 
+    def set(self, target: int | str, *pairs: str) -> None:
+        """simgpu set, without a process of its own."""
+        for pair in pairs:
+            key, _, value = pair.partition("=")
+            self.control("set", str(target), key, value)
+
     def status(self) -> dict[str, Any]:
         return json.loads(self.simgpu("status", "--json").stdout)
 

@@ -38,6 +38,15 @@ LAYOUTS = {
     "memory_v2": n.c_nvmlMemory_v2_t,
     "process_info": n.c_nvmlProcessInfo_v2_t,
     "utilization": n.c_nvmlUtilization_t,
+    "temperature_v1": n.c_nvmlTemperature_v1_t,
+    "margin_temperature_v1": n.c_nvmlMarginTemperature_v1_t,
+    "row_remapper_histogram": n.c_nvmlRowRemapperHistogramValues,
+    "sram_ecc_status_v1": n.c_nvmlEccSramErrorStatus_v1_t,
+    "fabric_info_v1": n.c_nvmlGpuFabricInfo_t,
+    "fabric_info_v2": n.c_nvmlGpuFabricInfo_v2_t,
+    "fabric_info_v3": n.c_nvmlGpuFabricInfo_v3_t,
+    "field_value": n.c_nvmlFieldValue_t,
+    "event_data": n.c_nvmlEventData_t,
 }
 # One field far inside each struct that has a hole or a string, to compare offsets.
 OFFSETS = {
@@ -50,6 +59,14 @@ OFFSETS = {
     ("pci_info", "bus_id"): "busId",
     ("memory_v2", "total"): "total",
     ("process_info", "gpu_instance"): "gpuInstanceId",
+    ("sram_ecc_status_v1", "volatile_parity"): "volatileUncParity",
+    ("sram_ecc_status_v1", "aggregate_microcontroller"): "aggregateUncBucketMcu",
+    ("sram_ecc_status_v1", "threshold_exceeded"): "bThresholdExceeded",
+    ("fabric_info_v2", "state"): "state",
+    ("fabric_info_v3", "summary"): "healthSummary",
+    ("field_value", "result"): "nvmlReturn",
+    ("field_value", "value"): "value",
+    ("event_data", "gpu_instance"): "gpuInstanceId",
 }
 
 
@@ -120,6 +137,15 @@ def test_the_driver_has_the_version_that_was_set(make_host: Callable[..., Host])
     assert n.nvmlSystemGetCudaDriverVersion() == 12020
 
 
+def test_a_library_that_is_not_the_modules_does_not_start(make_host: Callable[..., Host]) -> None:
+    host = make_host("a30")
+    host.set("host", "kernel_driver=535.261.03")
+    assert sim_nvml.code(n.nvmlInit) == n.NVML_ERROR_LIB_RM_VERSION_MISMATCH
+    assert "driver 550.163.01, loaded, module 535.261.03" in host.simgpu("status").stdout
+    host.control("boot")
+    n.nvmlInit()
+
+
 def test_a_lost_gpu_says_so(make_host: Callable[..., Host]) -> None:
     host = make_host("a30:2")
     device = sim_nvml.gpu(1)
@@ -184,6 +210,32 @@ def test_a_fault_in_the_environment(a100: Host, monkeypatch: pytest.MonkeyPatch)
     assert sim_nvml.code(n.nvmlDeviceGetMigMode, sim_nvml.gpu()) == n.NVML_ERROR_TIMEOUT
     assert sim_nvml.code(n.nvmlDeviceGetUUID, sim_nvml.gpu()) == n.NVML_ERROR_UNKNOWN
     assert sim_nvml.code(n.nvmlDeviceGetName, sim_nvml.gpu()) == n.NVML_SUCCESS
+
+
+@pytest.mark.parametrize(
+    ("what", "created"), [("kill", 1), ("kill-after", 2), ("hang", 1)], ids=["before", "after", "never"]
+)
+def test_a_caller_dies_or_waits_forever_at_its_second_change(a100: Host, what: str, created: int) -> None:
+    a100.simgpu("fault", "add", "write", what, "--nth", 2)
+    pid = start_child(lambda: sum(sim_nvml.create(sim_nvml.gpu(), 19, 19)))
+    if what == "hang":
+        time.sleep(0.3)
+        os.kill(pid, signal.SIGTERM)
+        assert os.waitpid(pid, os.WNOHANG) == (0, 0)
+        os.kill(pid, signal.SIGKILL)
+    assert os.waitpid(pid, 0)[1] == signal.SIGKILL
+    a100.simgpu("fault", "clear")
+    assert len(sim_nvml.instances(sim_nvml.gpu())) == created
+
+
+def test_several_faults_count_the_same_calls(a100: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NVMLSIM_FAULT", "nvmlDeviceCreateGpuInstance@1=999,nvmlDeviceCreateGpuInstance@3=23")
+    assert in_child(lambda: sim_nvml.create(sim_nvml.gpu(), 19, 19, 19, 19)) == [999, 0, 23, 0]
+
+
+def test_a_fault_that_is_none_is_refused(a100: Host) -> None:
+    done = a100.simgpu("fault", "add", "nvmlInit_v2", "explode", check=False)
+    assert "'explode' is no return code" in done.stderr
 
 
 # ---- many processes ----
