@@ -16,7 +16,8 @@ from gpufarm import deployment as deployments
 from gpufarm import inputs as values
 from gpufarm import template as templates
 from gpufarm.deployment import Request
-from gpufarm.errors import BadInput, GpufarmError, Interrupted
+from gpufarm.errors import BadInput, BadTemplate, GpufarmError, Interrupted
+from gpufarm.judge import judge
 from gpufarm.progress import Progress
 from gpufarm.state import Deployment, Store, default_directory
 
@@ -105,16 +106,31 @@ def _request(
 
 @main.command()
 @_template
-def validate(template: Path) -> None:
+@click.option(
+    "--json", "as_json", is_flag=True, help="For machines: every problem with file, line and column."
+)
+def validate(template: Path, as_json: bool) -> None:
     """Check a template, without any machine.
 
-    Reads TEMPLATE and the types it imports and lists what it asks for.
+    Reads TEMPLATE and the types it imports and lists what it asks for, or everything that is wrong with them,
+    each with file, line and column.
 
     \b
-    Example:
+    Examples:
       gpufarm validate tosca/templates/ml_infn.yaml
+      gpufarm validate tosca/templates/ml_infn.yaml --json
     """
-    _library, topology = templates.read(template)
+    try:
+        library, topology = templates.read(template)
+        judge(library)
+    except BadTemplate as error:
+        if as_json:
+            problems = [{**vars(problem.place), "text": problem.text} for problem in error.problems]
+            click.echo(json.dumps({"valid": False, "problems": problems}, indent=2))
+        raise
+    if as_json:
+        click.echo(json.dumps({"valid": True, "problems": []}, indent=2))
+        return
     click.echo(f"{template}: valid, {len(topology.nodes)} nodes: {', '.join(topology.nodes)}")
     table = Table(box=None, pad_edge=False)
     for column in ("input", "type", "default", "description"):

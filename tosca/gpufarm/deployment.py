@@ -11,6 +11,7 @@ from typing import Any
 from gpufarm import ansible, inputs, match, plan, pool, run, template
 from gpufarm.errors import BadInput, GpufarmError, Interrupted
 from gpufarm.functions import Scope, Unknown
+from gpufarm.judge import judge
 from gpufarm.library import Library
 from gpufarm.match import Wish
 from gpufarm.plan import Step
@@ -63,9 +64,9 @@ def _values(request: Request, previous: Deployment | None) -> tuple[dict[str, An
     topology = request.template
     earlier = previous.inputs | previous.secrets if previous else {}
     given = {name: value for name, value in earlier.items() if name in topology.inputs} | dict(request.given)
-    values = inputs.complete(topology, given)
+    values = inputs.complete(topology, given, request.library.types["data_types"])
     public = {name: value for name, value in values.items() if not topology.inputs[name].secret}
-    template.judge(request.library, public)
+    judge(request.library, public)
     return given, values
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""YAML files that remember their lines, so that a complaint can say where."""
+"""YAML files that remember their lines and columns, so that a complaint can say where."""
 
 from __future__ import annotations
 
@@ -10,14 +10,18 @@ from typing import Any
 
 import yaml
 
-from gpufarm.errors import BadInput
+from gpufarm.errors import BadTemplate
+from gpufarm.problems import Place, Problem, Report
 
 # Far above any template; it stops documents that grow without end through aliases of aliases.
-MAX_NODES = 100_000
+MAX_NODES = 500_000
 MAX_DEPTH = 100
 
+# libyaml reads the same YAML several times faster where PyYAML was built with it
+_Fast: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
-class _Loader(yaml.SafeLoader):
+
+class _Loader(_Fast):  # type: ignore[misc]  # whichever it is, it is a SafeLoader
     """Plain YAML without dates: in TOSCA 2024-01-01 is text or a version, never a date."""
 
     yaml_implicit_resolvers = {  # noqa: RUF012  (PyYAML's own way to declare it)
@@ -40,44 +44,70 @@ class Document:
     data: dict[str, Any]
     root: yaml.Node
 
-    def where(self, *names: str) -> str:
+    def at(self, *keys: str | int) -> Place:
         """Say where something stands.
+
+        Args:
+            keys: the way to it: keys of mappings and indices of sequences, from the outside to the inside.
+
+        Returns:
+            The place of the last key that is there.
+        """
+        node, place = self.root, Place(str(self.path))
+        for key in keys:
+            found = _step(node, key)
+            if found is None:
+                break
+            mark, node = found
+            place = _place(self.path, mark)
+        return place
+
+    def find(self, *names: str) -> Place | None:
+        """Look for words of which nobody told where they stand.
 
         Args:
             names: words to look for as keys or values; the first inside the second, that inside the third ...
 
         Returns:
-            ``FILE:LINE`` of the first name that was found inside the ones after it, or ``FILE``.
+            The place of the first name that was found inside the ones after it; None if none was found.
         """
-        area = self.root
-        line = None
+        area, place = self.root, None
         for name in reversed(names):
             for scalar, inside in _scalars(area):
                 if scalar.value == name:
-                    line = scalar.start_mark.line + 1
-                    area = inside
+                    area, place = inside, _place(self.path, scalar)
                     break
-        return f"{self.path}:{line}" if line else str(self.path)
+        return place
 
-    def beside(self, name: str) -> Path:
+    def beside(self, name: str) -> Path | None:
         """Find a file that the document names.
 
         Args:
             name: path relative to the document.
 
         Returns:
-            The file.
-
-        Raises:
-            BadInput: there is no such file.
+            The file; None if there is none.
         """
         path = self.path.parent / name
         try:
-            if path.is_file():
-                return path.resolve()
+            return path.resolve() if path.is_file() else None
         except (OSError, ValueError):  # too long, or with characters that no path can have
-            pass
-        raise BadInput(f"{self.where(name)}: there is no file {name[:200]!r}")
+            return None
+
+
+def _place(path: Path, node: yaml.Node) -> Place:
+    return Place(str(path), node.start_mark.line + 1, node.start_mark.column + 1)
+
+
+def _step(node: yaml.Node, key: str | int) -> tuple[yaml.Node, yaml.Node] | None:
+    """The node that says where a key or an item stands, and what stands below it."""
+    if isinstance(node, yaml.MappingNode):
+        for name, value in node.value:
+            if isinstance(name, yaml.ScalarNode) and name.value == str(key):
+                return name, value
+    elif isinstance(node, yaml.SequenceNode) and isinstance(key, int) and key < len(node.value):
+        return node.value[key], node.value[key]
+    return None
 
 
 def _scalars(node: yaml.Node) -> Iterator[tuple[yaml.ScalarNode, yaml.Node]]:
@@ -95,65 +125,117 @@ def _scalars(node: yaml.Node) -> Iterator[tuple[yaml.ScalarNode, yaml.Node]]:
             yield from _scalars(value)
 
 
-def _check(node: yaml.Node, path: Path, above: tuple[int, ...], count: list[int]) -> None:
-    """Refuse what YAML allows and nobody means: a key twice, an alias inside itself, endless growth."""
-    where = f"{path}:{node.start_mark.line + 1}"
-    if id(node) in above:
-        raise BadInput(f"{where}: the alias contains itself; write the value out")
-    count[0] += 1
-    if count[0] > MAX_NODES or len(above) > MAX_DEPTH:
-        raise BadInput(f"{where}: the document is too large or too deeply nested")
-    below = (*above, id(node))
-    if isinstance(node, yaml.SequenceNode):
-        for item in node.value:
-            _check(item, path, below, count)
-    elif isinstance(node, yaml.MappingNode):
-        seen = set()
-        for key, value in node.value:
-            if isinstance(key, yaml.ScalarNode):
-                if key.value in seen:
-                    line = key.start_mark.line + 1
-                    raise BadInput(
-                        f'{path}:{line}: the key "{key.value}" stands here a second time; remove one'
-                    )
-                seen.add(key.value)
-            _check(key, path, below, count)
-            _check(value, path, below, count)
+class _Growth(Exception):
+    """The document is endless."""
 
 
-def read(path: Path) -> Document:
+def _check(root: yaml.Node, path: Path, report: Report) -> None:
+    """Complain of what YAML allows and nobody means: a key twice, an alias inside itself, endless growth."""
+    count = 0
+    above: set[int] = set()
+
+    def visit(node: yaml.Node) -> None:
+        nonlocal count
+        count += 1
+        if isinstance(node, yaml.ScalarNode):
+            return
+        if id(node) in above:
+            report.add(_place(path, node), "the alias contains itself; write the value out")
+            raise _Growth
+        if count > MAX_NODES or len(above) > MAX_DEPTH:
+            report.add(_place(path, node), "the document is too large or too deeply nested")
+            raise _Growth
+        above.add(id(node))
+        if isinstance(node, yaml.SequenceNode):
+            for item in node.value:
+                visit(item)
+        elif isinstance(node, yaml.MappingNode):
+            seen = set()
+            for key, value in list(node.value):
+                if isinstance(key, yaml.ScalarNode):
+                    if key.value in seen:
+                        text = f'the key "{key.value}" stands here a second time; remove one'
+                        report.add(_place(path, key), text)
+                        node.value.remove((key, value))  # the rest is judged by the first
+                    seen.add(key.value)
+                visit(key)
+                visit(value)
+        above.discard(id(node))
+
+    try:
+        visit(root)
+    except _Growth:
+        report.conclude()
+
+
+def _deep(text: str) -> bool:
+    """Whether the text nests so deeply that libyaml's composer would overflow its stack.
+
+    It counts what can open a level, so it is true for some harmless documents of that many levels in all.
+    """
+    return sum(text.count(sign) for sign in ("[", "{", "- ", "? ")) > 20_000
+
+
+def read(path: Path, report: Report | None = None) -> Document:
     """Read a YAML file whose content is a mapping.
 
     Args:
         path: the file.
+        report: gets the complaints with which the document can be understood all the same; without one they
+            are fatal.
 
     Returns:
         The document.
 
     Raises:
-        BadInput: the file cannot be read, is no YAML, or is no mapping.
+        BadTemplate: the file cannot be read, is no YAML, says something twice, or is no mapping.
     """
+
+    def refuse(text: str, line: int = 0, column: int = 0) -> BadTemplate:
+        return BadTemplate([Problem(Place(str(path), line, column), " ".join(text.split()))])
+
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
-        raise BadInput(f"{path}: cannot be read: {error.strerror}") from error
+        raise refuse(f"cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
-        raise BadInput(f"{path}: is no text in UTF-8") from error
+        raise refuse("is no text in UTF-8") from error
+    found = Report()
     try:
+        if _deep(text):
+            for depth, _event in _levels(text):
+                if depth > MAX_DEPTH:
+                    raise refuse("the document is too deeply nested")
         loader = _Loader(text)
         root = loader.get_single_node()
         if root is None:
-            raise BadInput(f"{path}: is empty")
-        _check(root, path, (), [0])
+            raise refuse("is empty")
+        _check(root, path, found)
         data = loader.construct_document(root)
     except yaml.MarkedYAMLError as error:
-        line = f":{error.problem_mark.line + 1}" if error.problem_mark else ""
-        raise BadInput(f"{path}{line}: is no valid YAML: {error.problem or error.context}") from error
+        mark = error.problem_mark
+        sentence = f"is no valid YAML: {error.problem or error.context}"
+        raise refuse(sentence, *((mark.line + 1, mark.column + 1) if mark else ())) from error
     except RecursionError as error:
-        raise BadInput(f"{path}: the document is too deeply nested") from error
-    except (yaml.YAMLError, ValueError) as error:
+        raise refuse("the document is too deeply nested") from error
+    except (yaml.YAMLError, ValueError, TypeError, AttributeError) as error:
         first = str(error).partition("\n")[0] or type(error).__name__
-        raise BadInput(f"{path}: is no valid YAML: {first}") from error
+        raise refuse(f"is no valid YAML: {first}") from error
+    if report is None:
+        found.conclude()
+    else:
+        report.problems.extend(found.problems)
     if not isinstance(data, dict) or not all(isinstance(key, str) for key in data):
-        raise BadInput(f"{path}: is no mapping of names to values")
+        raise refuse("is no mapping of names to values")
     return Document(path, data, root)
+
+
+def _levels(text: str) -> Iterator[tuple[int, yaml.Event]]:
+    """Every event of the document with how deep it stands."""
+    depth = 0
+    for event in yaml.parse(text, Loader=_Fast):
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+        yield depth, event

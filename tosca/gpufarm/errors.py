@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import IO, Any
 
 import click
@@ -26,6 +27,26 @@ class BadInput(GpufarmError):
     """The template, an input, the pool or the command line is wrong; nothing was touched."""
 
     exit_code = 2
+
+
+class BadTemplate(BadInput):
+    """The template is wrong, in one place or in several; nothing was touched.
+
+    Attributes:
+        problems: all of them (`gpufarm.problems.Problem`), in the order of the files.
+    """
+
+    def __init__(self, problems: Iterable[Any]) -> None:
+        """Take the complaints.
+
+        Args:
+            problems: at least one.
+        """
+        self.problems = sorted(set(problems))
+        lines = [str(problem) for problem in self.problems]
+        if len(lines) > 1:
+            lines.append(f"{len(lines)} problems; nothing was touched")
+        super().__init__("\n".join(lines))
 
 
 class NoMachine(GpufarmError):

@@ -3,44 +3,34 @@
 
 from __future__ import annotations
 
-import difflib
-import re
 from collections.abc import Mapping, MutableMapping
 from pathlib import Path
 from typing import Any
 
 import yaml
-from toscaparser.common.exception import TOSCAException
-from toscaparser.dataentity import DataEntity
-from toscaparser.properties import Property
 
-from gpufarm import document
+from gpufarm import document, values
 from gpufarm.errors import BadInput
+from gpufarm.problems import near
 from gpufarm.topology import Input, Topology
 
 ENVIRONMENT = "GPUFARM_INPUT_"
 
-_KINDS: dict[str, tuple[type, ...]] = {
-    "string": (str,),
-    "integer": (int,),
-    "float": (int, float),
-    "boolean": (bool,),
-    "list": (list,),
-    "map": (dict,),
-}
+# Types whose values are read as YAML from a command line; the others are texts.
+_YAML = ("integer", "float", "number", "boolean", "list", "map", "range")
 
 
 def _known(topology: Topology, name: str, source: str) -> Input:
     if name in topology.inputs:
         return topology.inputs[name]
-    near = difflib.get_close_matches(name, topology.inputs, n=1)
-    hint = f"did you mean {near[0]}?" if near else f"it has {', '.join(topology.inputs) or 'none'}"
-    raise BadInput(f"{source}: the template {topology.path.name} has no input {name}; {hint}")
+    raise BadInput(
+        f"{source}: the template {topology.path.name} has no input {name}; {near(name, topology.inputs)}"
+    )
 
 
 def _from_text(definition: Input, text: str) -> Any:
     """A value of the input's type from what was typed: text for text, YAML for the rest."""
-    if _KINDS.get(definition.kind, (str,)) == (str,):
+    if definition.kind not in _YAML:
         return text
     try:
         return yaml.safe_load(text)
@@ -61,7 +51,7 @@ def from_options(topology: Topology, options: tuple[str, ...]) -> dict[str, Any]
     Raises:
         BadInput: an option is malformed, names no input, or would show a secret in the process list.
     """
-    values = {}
+    found = {}
     for option in options:
         name, equals, text = option.partition("=")
         if not equals:
@@ -72,8 +62,8 @@ def from_options(topology: Topology, options: tuple[str, ...]) -> dict[str, Any]
                 f"--input {name}: it is a secret, and every user of this machine can read command lines; "
                 f"put it in a file for --inputs, or in the environment as {ENVIRONMENT}{name.upper()}"
             )
-        values[name] = _from_text(definition, text)
-    return values
+        found[name] = _from_text(definition, text)
+    return found
 
 
 def from_file(topology: Topology, path: Path) -> dict[str, Any]:
@@ -89,10 +79,10 @@ def from_file(topology: Topology, path: Path) -> dict[str, Any]:
     Raises:
         BadInput: the file cannot be read or names something that is no input.
     """
-    values = document.read(path)
-    for name in values.data:
-        _known(topology, name, values.where(name))
-    return values.data
+    found = document.read(path)
+    for name in found.data:
+        _known(topology, name, str(found.at(name)))
+    return found.data
 
 
 def from_environment(topology: Topology, environment: MutableMapping[str, str]) -> dict[str, Any]:
@@ -105,62 +95,61 @@ def from_environment(topology: Topology, environment: MutableMapping[str, str]) 
     Returns:
         The values by name.
     """
-    values = {}
+    found = {}
     for definition in topology.inputs.values():
         text = environment.pop(ENVIRONMENT + definition.name.upper(), None)
         if text is not None and definition.secret:
-            values[definition.name] = text
-    return values
+            found[definition.name] = text
+    return found
 
 
-def _check(definition: Input, value: Any) -> None:
+def _check(definition: Input, value: Any, data_types: Mapping[str, Any]) -> None:
     """Refuse a value that is of another type or breaks a constraint; a secret's value is not repeated."""
     name = definition.name
-    kinds = _KINDS.get(definition.kind)
-    if kinds and (not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds)):
-        shown = "the value" if definition.secret else f'"{value}"'
-        quote = "; write it in quotes" if definition.kind == "string" else ""
-        raise BadInput(f"input {name}: {shown} is no {definition.kind}{quote}")
     if isinstance(value, str) and "\0" in value:
         raise BadInput(f"input {name}: contains a NUL character; remove it")
     try:
-        DataEntity.validate_datatype(
-            definition.kind, value, definition.schema.get("entry_schema"), None, name
-        )
-        for constraint in Property(name, value, definition.schema).constraints or []:
-            constraint.validate(value)
-    except (TOSCAException, ValueError, TypeError, KeyError, re.error) as error:
-        if definition.secret:
-            raise BadInput(f"input {name}: the value does not meet the template's constraints") from error
-        sentence = str(error).partition("\n")[0].rstrip(".")
-        sentence = re.sub(rf'^The value (.*?) of property "{re.escape(name)}"', r"\1", sentence)
-        if " does not match pattern " in sentence and definition.description:
-            # an expression helps nobody who has just mistyped a value; the description says what is meant
-            sentence = f'"{value}" is not what is asked for: {definition.description.rstrip(".")}'
-        raise BadInput(f"input {name}: {sentence}") from error
+        wrong = values.fault(definition.schema, value, data_types)
+    except values.BadSchema as error:
+        raise BadInput(f"input {name}: {error}") from error
+    if not wrong:
+        return
+    if definition.secret:
+        raise BadInput(f"input {name}: the value does not meet the template's constraints")
+    if " does not match the pattern " in wrong and definition.description:
+        # an expression helps nobody who has just mistyped a value; the description says what is meant
+        wrong = f'"{value}" is not what is asked for: {definition.description.rstrip(".")}'
+    raise BadInput(f"input {name}: {wrong}")
 
 
-def complete(topology: Topology, given: Mapping[str, Any]) -> dict[str, Any]:
+def complete(
+    topology: Topology, given: Mapping[str, Any], data_types: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
     """Check the given values and add the defaults.
 
     Args:
         topology: the template.
         given: values by name.
+        data_types: definitions of data types that inputs may have.
 
     Returns:
         The value of every input that has one.
 
     Raises:
-        BadInput: a value is of the wrong type or breaks a constraint, or a required one is missing.
+        BadInput: values are of the wrong type, break a constraint or are missing; all of them are told.
     """
-    values = {}
+    found = {}
+    wrong = []
     missing = []
     for name, definition in topology.inputs.items():
         if name in given:
-            _check(definition, given[name])
-            values[name] = given[name]
+            try:
+                _check(definition, given[name], data_types or {})
+            except BadInput as error:
+                wrong.append(error.message)
+            found[name] = given[name]
         elif definition.default is not None:
-            values[name] = definition.default
+            found[name] = definition.default
         elif definition.required:
             missing.append(definition)
     if missing:
@@ -172,5 +161,7 @@ def complete(topology: Topology, given: Mapping[str, Any]) -> dict[str, Any]:
             else f"--input {first.name}=VALUE"
         )
         more = f"; missing too: {', '.join(entry.name for entry in missing[1:])}" if missing[1:] else ""
-        raise BadInput(f"the template needs the input {first.name}{what}: give it with {how}{more}")
-    return values
+        wrong.append(f"the template needs the input {first.name}{what}: give it with {how}{more}")
+    if wrong:
+        raise BadInput("\n".join(wrong))
+    return found

@@ -13,7 +13,8 @@ from typing import Any
 
 from gpufarm import document
 from gpufarm.document import Document
-from gpufarm.errors import BadInput
+from gpufarm.errors import BadTemplate
+from gpufarm.problems import Place, Report
 
 SECTIONS = (
     "artifact_types",
@@ -34,12 +35,14 @@ class Library:
     Attributes:
         template: the template's own document.
         types: definition of each type, by section and name.
-        origin: the document that each type stands in.
+        origin: the document that each type stands in, by section and name.
+        complete: whether all that is imported could be read.
     """
 
     template: Document
     types: dict[str, dict[str, Any]] = field(default_factory=lambda: {section: {} for section in SECTIONS})
-    origin: dict[str, Document] = field(default_factory=dict)
+    origin: dict[tuple[str, str], Document] = field(default_factory=dict)
+    complete: bool = True
 
     def flat(self) -> dict[str, Any]:
         """The template with the definitions of all types in it and without imports.
@@ -51,21 +54,21 @@ class Library:
         merged |= {section: types for section, types in self.types.items() if types}
         return merged
 
-    def where(self, *names: str) -> str:
-        """Say where something stands, in the template or else in a file that it imports.
+    def find(self, *names: str) -> Place:
+        """Look for words, in the template or else in a file that it imports.
 
         Args:
-            names: as for `Document.where`.
+            names: as for `Document.find`.
 
         Returns:
-            ``FILE:LINE``, or the template's path.
+            The place, or the template as a whole.
         """
         documents = [self.template, *dict.fromkeys(self.origin.values())] if names else []
-        found = (document.where(*names) for document in documents)
-        return next((place for place in found if place.rpartition(":")[2].isdigit()), str(self.template.path))
+        places = (document.find(*names) for document in documents)
+        return next((place for place in places if place), Place(str(self.template.path)))
 
 
-def _imported(parent: Document, entry: Any) -> Path:
+def _imported(parent: Document, entry: Any, place: Place, report: Report) -> Path | None:
     """The file that an import names: a path, ``{file: path}`` or ``{name: path or {file: path}}``."""
     if isinstance(entry, dict) and "file" in entry:
         entry = entry["file"]
@@ -74,55 +77,65 @@ def _imported(parent: Document, entry: Any) -> Path:
         if isinstance(entry, dict):
             entry = entry.get("file")
     if not isinstance(entry, str):
-        raise BadInput(f"{parent.where('imports')}: an import has to be the path of a file")
+        report.add(place, "an import has to be the path of a file")
+        return None
     if "://" in entry:
-        raise BadInput(f"{parent.where(entry)}: {entry} is on the network; import a copy beside the template")
-    return parent.beside(entry)
+        report.add(place, f"{entry} is on the network; import a copy beside the template")
+        return None
+    path = parent.beside(entry)
+    if path is None:
+        report.add(place, f"there is no file {entry[:200]!r}")
+    return path
 
 
-def _collect(library: Library, current: Document, seen: set[Path]) -> None:
+def _collect(library: Library, current: Document, seen: set[Path], report: Report) -> None:
     """Add the types of a document, then those of its imports."""
     for section in SECTIONS:
         types = current.data.get(section) or {}
         if not isinstance(types, dict):
-            raise BadInput(
-                f"{current.where(section)}: {section} has to be a mapping of type names to definitions"
-            )
+            report.add(current.at(section), f"{section} has to be a mapping of type names to definitions")
+            continue
         for name, definition in types.items():
+            place = current.at(section, str(name))
             if not isinstance(name, str) or not isinstance(definition, dict):
-                raise BadInput(
-                    f"{current.where(str(name))}: the definition of type {name} has to be a mapping"
-                )
-            if name in library.types[section]:
-                other = library.origin[name].path
-                raise BadInput(
-                    f"{current.where(name)}: type {name} is defined in {other} already; remove one"
-                )
-            library.types[section][name] = definition
-            library.origin[name] = current
+                report.add(place, f"the definition of type {name} has to be a mapping")
+            elif name in library.types[section]:
+                other = library.origin[section, name].at(section, name)
+                report.add(place, f"type {name} is defined at {other} already; remove one")
+            else:
+                library.types[section][name] = definition
+                library.origin[section, name] = current
     imports = current.data.get("imports") or []
     if not isinstance(imports, list):
-        raise BadInput(f"{current.where('imports')}: imports has to be a list of files")
-    for entry in imports:
-        path = _imported(current, entry)
-        if path not in seen:
+        report.add(current.at("imports"), "imports has to be a list of files")
+        return
+    for index, entry in enumerate(imports):
+        path = _imported(current, entry, current.at("imports", index), report)
+        if path and path not in seen:
             seen.add(path)
-            _collect(library, document.read(path), seen)
+            try:
+                _collect(library, document.read(path, report), seen, report)
+            except BadTemplate as error:
+                report.problems.extend(error.problems)
+                library.complete = False
+        elif path is None:
+            library.complete = False
 
 
-def load(path: Path) -> Library:
+def load(path: Path, report: Report) -> Library:
     """Read a template and its imports.
 
     Args:
         path: the template.
+        report: gets the complaints about what is imported.
 
     Returns:
-        The library.
+        The library, as far as it can be read.
 
     Raises:
-        BadInput: a file cannot be read, or is no TOSCA at first sight.
+        BadTemplate: the template itself cannot be read.
     """
-    template = document.read(path)
+    template = document.read(path, report)
     library = Library(template)
-    _collect(library, template, {path.resolve()})
+    _collect(library, template, {path.resolve()}, report)
     return library

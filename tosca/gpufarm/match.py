@@ -7,18 +7,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from toscaparser.elements.scalarunit import ScalarUnit_Size
-
 from gpufarm.errors import NoMachine
 from gpufarm.functions import Scope
 from gpufarm.pool import Gpu, Machine, Pool
 from gpufarm.topology import Node
+from gpufarm.values import in_units
 
 _UNITS = ((10**12, "TB"), (10**9, "GB"), (10**6, "MB"))
 
 
 def _bytes(size: Any) -> int:
-    return int(ScalarUnit_Size(str(size)).get_num_from_scalar_unit("B")) if size else 0
+    return int(in_units("scalar-unit.size", size)) if size else 0
 
 
 def _size(number: int) -> str:

@@ -1,301 +1,314 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Reads a service template: tosca-parser judges it, then it is taken apart into a Topology."""
+"""Reads a service template and takes it apart into a Topology; complains about everything at once."""
 
 from __future__ import annotations
 
-import contextlib
-import copy
 import graphlib
-import io
-import logging
-import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from toscaparser.common.exception import ExceptionCollector, ValidationError
-from toscaparser.elements.constraints import Schema
-from toscaparser.tosca_template import ToscaTemplate
-
-from gpufarm import library
+from gpufarm import library, schemas, values
+from gpufarm.catalogue import Catalogue
 from gpufarm.document import Document
-from gpufarm.errors import BadInput
+from gpufarm.errors import BadTemplate
+from gpufarm.interfaces import Keys, artifacts, mapping, operations
 from gpufarm.library import Library
-from gpufarm.topology import DEPLOY, UNDEPLOY, Input, Node, Operation, Topology, is_secret
-
-# Its warnings repeat what is said here in better words.
-logging.getLogger("tosca").addHandler(logging.NullHandler())
-logging.getLogger("tosca").propagate = False
+from gpufarm.problems import Place, Problem, Report, near
+from gpufarm.references import References
+from gpufarm.requirements import requirements
+from gpufarm.topology import Input, Node, Operation, Topology, is_secret
 
 # Properties of the capabilities of a Compute node by which machines are chosen.
 _HEEDED = {
     "host": ("num_cpus", "mem_size", "disk_size"),
     "os": ("distribution", "version"),
     "gpu": ("count", "model", "memory", "mig_capable"),
+    "scalable": ("min_instances", "max_instances", "default_instances"),
 }
-_STANDARD = ("Standard", "tosca.interfaces.node.lifecycle.Standard")
+_NODE_KEYS = (
+    *("type", "description", "metadata", "properties", "requirements", "capabilities", "interfaces"),
+    "artifacts",
+)
+_UNSUPPORTED = ("substitution_mappings", "workflows", "policies", "groups", "relationship_templates")
+VERSIONS = ("tosca_simple_yaml_1_0", "tosca_simple_yaml_1_2", "tosca_simple_yaml_1_3")
+_NODES: Keys = ("topology_template", "node_templates")
 
 
-def _quoted(text: str) -> list[str]:
-    """The words in quotation marks, the innermost first, as `Library.where` wants them."""
-    words = [first or second for first, second in re.findall(r"\"([^\"]+)\"|'([^']+)'", text)]
-    if re.match(r'[\w ]*: *"\w+" of template "', text):
-        words[:2] = reversed(words[:2])  # "properties" of template "x": x is the outer one
-    return words[::-1]
+@dataclass(frozen=True)
+class _Kind:
+    """What all nodes of a type have in common."""
+
+    name: str
+    is_machine: bool
+    properties: dict[str, Any]
+    capabilities: dict[str, Any]
+    defaults: dict[str, Any]
+    attributes: dict[str, Any]
+    operations: dict[str, Operation]
+    disruption: str
 
 
-def judge(source: Library, values: dict[str, Any] | None = None) -> ToscaTemplate:
-    """Have tosca-parser validate the template.
+class _Reader:
+    """Reads one template."""
 
-    Args:
-        source: the template and its imports.
-        values: of inputs; with them, what they feed is judged as well. tosca-parser itself does not check a
-            property or a capability whose value comes from an input.
+    def __init__(self, source: Library, report: Report) -> None:
+        self.document: Document = source.template
+        self.source = source
+        self.report = report
+        self.catalogue = Catalogue(source)
+        self.known_kinds: dict[str, _Kind] = {}
+        self.untyped: set[str] = set()
+        self.adrift: set[str] = set()  # nodes of which it has been told that a requirement is wrong
 
-    Returns:
-        tosca-parser's own view of the template.
+    def mapping(self, value: Any, what: str, *keys: str | int) -> dict[str, Any]:
+        return mapping(value, what, self.document, keys, self.report)
 
-    Raises:
-        BadInput: the template is refused.
-    """
-    flat = copy.deepcopy(source.flat())
-    if values is not None:
-        flat["topology_template"] = _with_inputs(flat["topology_template"], values)
-    try:
-        with contextlib.redirect_stdout(io.StringIO()):
-            return ToscaTemplate(yaml_dict_tpl=flat)
-    except ValidationError as error:
-        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-        first = next((line for line in lines[1:]), lines[0])
-        first = re.sub(r"^(\w+: *)?'(.*)'$", r"\2", first)
-        sentence = re.sub(r"^\w+: +|\.$| Refer to the definition to verify valid values\.$", "", first)
-        raise BadInput(f"{source.where(*_quoted(first))}: {sentence}") from error
-    except Exception as error:  # a malformed template reaches tosca-parser's code as any exception of Python
-        text = str(error).partition("\n")[0]
-        place = source.where(text.strip("'\"")) if text else source.where()
-        raise BadInput(
-            f"{place}: is no valid TOSCA; tosca-parser stops with {type(error).__name__}: {text}"
-        ) from error
-    finally:
-        ExceptionCollector.stop()
+    def at(self, *keys: str | int) -> Place:
+        return self.document.at(*keys)
 
+    def kind(self, name: str) -> _Kind:
+        if name not in self.known_kinds:
+            self.known_kinds[name] = self._kind(name)
+        return self.known_kinds[name]
 
-def _with_inputs(value: Any, values: dict[str, Any]) -> Any:
-    """The value with every ``{get_input: name}`` replaced."""
-    if isinstance(value, dict):
-        if len(value) == 1 and isinstance(value.get("get_input"), str) and value["get_input"] in values:
-            return values[value["get_input"]]
-        return {key: _with_inputs(item, values) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_with_inputs(item, values) for item in value]
-    return value
-
-
-def _mapping(source: Library, value: Any, what: str, *names: str) -> dict[str, Any]:
-    """The value if it is a mapping with text as keys, an empty one for nothing."""
-    if value is None:
-        return {}
-    if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
-        raise BadInput(f"{source.where(*names)}: {what} has to be a mapping of names to values")
-    return value
-
-
-def _ancestry(source: Library, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The type and its ancestors that the library defines, nearest first."""
-    seen: set[str] = set()
-    types = source.types["node_types"]
-    while name in types:
-        if name in seen:
-            raise BadInput(f"{source.where(name)}: type {name} derives from itself")
-        seen.add(name)
-        yield name, types[name]
-        name = str(types[name].get("derived_from"))
-
-
-def _inputs(source: Library, topology: dict[str, Any]) -> dict[str, Input]:
-    metadata = _mapping(source, source.template.data.get("metadata"), "metadata", "metadata")
-    secrets = str(metadata.get("secret_inputs", "")).split()
-    found = {}
-    for name, schema in _mapping(source, topology.get("inputs"), "inputs", "inputs").items():
-        definition = _mapping(source, schema, f"input {name}", name, "inputs")
-        if definition.get("type") not in Schema.PROPERTY_TYPES:
-            raise BadInput(f"{source.where(name, 'inputs')}: input {name} has no type that TOSCA knows")
-        found[name] = Input(name, definition, name in secrets or is_secret(name))
-    for name in secrets:
-        if name not in found:
-            raise BadInput(f"{source.where(name)}: secret_inputs names {name}, which is no input")
-    return found
-
-
-def _operation(source: Library, origin: Document, name: str, body: Any, shared: dict[str, Any]) -> Operation:
-    place = (name, "operations")
-    definition = (
-        {"implementation": body}
-        if isinstance(body, str)
-        else _mapping(source, body, f"operation {name}", *place)
-    )
-    implementation = definition.get("implementation")
-    if isinstance(implementation, dict):
-        implementation = implementation.get("primary")
-    if not isinstance(implementation, str):
-        raise BadInput(f"{source.where(*place)}: operation {name} names no playbook as its implementation")
-    playbook = origin.beside(implementation)
-    inputs = shared | _mapping(source, definition.get("inputs"), f"inputs of operation {name}", *place)
-    outputs = {}
-    for key, target in _mapping(
-        source, definition.get("outputs"), f"outputs of operation {name}", *place
-    ).items():
-        if not (
-            isinstance(target, list)
-            and len(target) == 2
-            and target[0] == "SELF"
-            and isinstance(target[1], str)
-        ):
-            raise BadInput(f"{source.where(key, name)}: output {key} has to be [SELF, an attribute]")
-        outputs[key] = target[1]
-    return Operation(playbook, {key: _expression(value) for key, value in inputs.items()}, outputs)
-
-
-def _expression(definition: Any) -> Any:
-    """The value of an operation's input: ``{type, value}`` (TOSCA 1.3) or the value itself (1.0)."""
-    if isinstance(definition, dict) and "type" in definition:
-        return definition.get("value", definition.get("default"))
-    return definition
-
-
-def _operations(source: Library, name: str, body: dict[str, Any]) -> dict[str, Operation]:
-    """The operations of a node: those of the nearest type that has any, under those of the node template.
-
-    A derived type's interface replaces its parent's, as tosca-parser and xOpera have it.
-    """
-    layers: list[tuple[Document, Any]] = [(source.template, body.get("interfaces"))]
-    for type_name, definition in _ancestry(source, str(body["type"])):
-        if definition.get("interfaces"):
-            layers.append((source.origin[type_name], definition["interfaces"]))
-            break
-    found: dict[str, Operation] = {}
-    for origin, interfaces in reversed(layers):
-        for interface, content in _mapping(source, interfaces, "interfaces", name).items():
-            if interface not in _STANDARD:
-                raise BadInput(
-                    f"{source.where(interface)}: interface {interface} is not supported, only Standard is"
-                )
-            standard = _mapping(source, content, "Standard", interface)
-            shared = _mapping(source, standard.get("inputs"), "inputs of Standard", interface)
-            # TOSCA 1.0 has no key `operations`: the operations stand in the interface itself
-            flat = {key: value for key, value in standard.items() if key in (*DEPLOY, *UNDEPLOY)}
-            operations = _mapping(
-                source, standard.get("operations", flat), "operations", "operations", interface
-            )
-            for operation, definition in operations.items():
-                if operation not in (*DEPLOY, *UNDEPLOY):
-                    raise BadInput(
-                        f"{source.where(operation, interface)}: operation {operation} is unknown; "
-                        f"Standard has {', '.join((*DEPLOY, *UNDEPLOY))}"
-                    )
-                found[operation] = _operation(source, origin, operation, definition, shared)
-    return found
-
-
-def _requirements(
-    source: Library, name: str, body: dict[str, Any], nodes: dict[str, Any]
-) -> list[tuple[str, str]]:
-    """Pairs of a requirement and the node that fulfils it."""
-    found = []
-    entries = body.get("requirements") or []
-    if not isinstance(entries, list):
-        raise BadInput(f"{source.where('requirements', name)}: requirements has to be a list")
-    for entry in entries:
-        for requirement, target in _mapping(source, entry, "a requirement", "requirements", name).items():
-            chosen = target.get("node") if isinstance(target, dict) else target
-            if not isinstance(chosen, str) or chosen not in nodes:
-                raise BadInput(
-                    f"{source.where(requirement, name)}: requirement {requirement} of node {name} "
-                    f"has to name a node of the template, not {chosen}"
-                )
-            found.append((requirement, chosen))
-    return found
-
-
-def _only_what_is_heeded(source: Library, name: str, body: dict[str, Any], *, is_machine: bool) -> None:
-    """Refuse what would be ignored, and so would not be what the author of the template thinks it is."""
-    for key in ("node_filter", "directives", "copy"):
-        if key in body:
-            raise BadInput(f"{source.where(key, name)}: {key} of node {name} is not supported; remove it")
-    for capability, content in (body.get("capabilities") or {}).items() if is_machine else ():
-        written = (content or {}).get("properties") or {}
-        for key in written if capability in ("host", "os", "scalable", "gpu") else ():
-            if key not in _HEEDED.get(capability, ()):
-                raise BadInput(
-                    f"{source.where(key, capability, name)}: {capability}.{key} of node {name} does nothing: "
-                    "machines are not chosen by it; remove it"
-                )
-
-
-def _capabilities(source: Library, parsed: Any, body: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """Properties of the capabilities: the defaults of their types, under what the node template says.
-
-    What the node template says is taken as written: tosca-parser puts the defaults of inputs in its place.
-    """
-    written = _mapping(source, body.get("capabilities"), "capabilities", "capabilities", parsed.name)
-    found = {}
-    for capability in parsed.get_capabilities_objects():
-        own = _mapping(source, written.get(capability.name), capability.name, capability.name, parsed.name)
-        values = _mapping(
-            source, own.get("properties"), "properties", "properties", capability.name, parsed.name
+    def _kind(self, name: str) -> _Kind:
+        """Read a type. Its operations are those of the nearest type that has any: a derived type's interface
+        replaces its parent's, as tosca-parser and xOpera have it.
+        """
+        members = self.catalogue.members
+        is_machine = self.catalogue.derives("node_types", name, "tosca.nodes.Compute")
+        attributes: dict[str, Any] = {}
+        found: dict[str, Operation] = {}
+        disruption = ""
+        ancestry = self.catalogue.ancestry("node_types", name)
+        own = [
+            (entry, origin) for entry in ancestry if (origin := self.catalogue.origin("node_types", entry))
+        ]
+        for entry, _origin in reversed(own):
+            definition = self.catalogue.names("node_types")[entry]
+            written = definition.get("attributes")
+            for attribute, body in written.items() if isinstance(written, dict) else ():
+                attributes[str(attribute)] = body.get("default") if isinstance(body, dict) else None
+            metadata = definition.get("metadata")
+            if isinstance(metadata, dict):
+                disruption = str(metadata.get("disruption") or disruption)
+        if is_machine:
+            attributes |= {"private_address": None, "public_address": None}
+        for entry, origin in own:
+            interfaces = self.catalogue.names("node_types")[entry].get("interfaces")
+            if interfaces:
+                keys = ("node_types", entry, "interfaces")
+                found = operations(interfaces, attributes, origin, keys, self.report)
+                break
+        properties = members("node_types", name, "properties")
+        return _Kind(
+            name=name,
+            is_machine=is_machine,
+            properties=properties,
+            capabilities=members("node_types", name, "capabilities"),
+            defaults={key: body["default"] for key, body in properties.items() if "default" in body},
+            attributes=attributes,
+            operations=found,
+            disruption=disruption,
         )
-        found[capability.name] = {**capability._properties, **values}
-    return found
 
+    def inputs(self, topology: Mapping[str, Any]) -> dict[str, Input]:
+        metadata = self.mapping(self.document.data.get("metadata"), "metadata", "metadata")
+        secrets = str(metadata.get("secret_inputs", "")).split()
+        keys: Keys = ("topology_template", "inputs")
+        found = {}
+        for name, schema in self.mapping(topology.get("inputs"), "inputs", *keys).items():
+            place = (*keys, name)
+            schemas.examine_schema(f"input {name}", schema, self.catalogue, self.document, place, self.report)
+            definition = schema if isinstance(schema, dict) else {"type": "string"}
+            found[name] = Input(name, definition, name in secrets or is_secret(name))
+        for name in secrets:
+            if name not in found:
+                text = f"secret_inputs names {name}, which is no input; {near(name, found)}"
+                self.report.add(self.at("metadata", "secret_inputs"), text)
+        return found
 
-def _node(source: Library, parsed: Any, body: dict[str, Any], nodes: dict[str, Any]) -> Node:
-    requirements = _requirements(source, parsed.name, body, nodes)
-    defaults: dict[str, Any] = {}
-    attributes: dict[str, Any] = {}
-    for _type, definition in reversed(list(_ancestry(source, str(body["type"])))):
-        for name, schema in _mapping(
-            source, definition.get("properties"), "properties", "properties"
-        ).items():
-            if isinstance(schema, dict) and "default" in schema:
-                defaults[name] = schema["default"]
-        for name, schema in _mapping(
-            source, definition.get("attributes"), "attributes", "attributes"
-        ).items():
-            attributes[name] = schema.get("default") if isinstance(schema, dict) else None
-    is_machine = bool(parsed.is_derived_from("tosca.nodes.Compute"))
-    _only_what_is_heeded(source, parsed.name, body, is_machine=is_machine)
-    if is_machine:
-        attributes |= {"private_address": None, "public_address": None}
-    return Node(
-        name=parsed.name,
-        type=str(body["type"]),
-        is_machine=is_machine,
-        host=next((target for requirement, target in requirements if requirement == "host"), None),
-        needs=tuple(dict.fromkeys(target for _requirement, target in requirements)),
-        properties=defaults
-        | _mapping(source, body.get("properties"), "properties", "properties", parsed.name),
-        defaults=defaults,
-        attributes=attributes,
-        capabilities=_capabilities(source, parsed, body),
-        operations=_operations(source, parsed.name, body),
-    )
+    def values(
+        self, what: str, written: Any, schemas_of: Mapping[str, Any], keys: Keys, defaults: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """Properties of a node or a capability: written, known, complete and of the right kinds."""
+        found = self.mapping(written, f"properties of {what}", *keys)
+        for name, value in found.items():
+            if name not in schemas_of:
+                hint = near(name, schemas_of)
+                self.report.add(self.at(*keys, name), f"{what} has no property {name}; {hint}")
+                continue
+            try:
+                wrong = values.fault(schemas_of[name], value, self.catalogue.names("data_types"))
+            except values.BadSchema:
+                continue  # told where the type stands
+            if value is None:
+                wrong = (
+                    "has no value; write one or remove it" if schemas_of[name].get("required", True) else ""
+                )
+            if wrong:
+                self.report.add(self.at(*keys, name), f"property {name} of {what}: {wrong}")
+        for name, schema in schemas_of.items():
+            if schema.get("required", True) is not False and name not in found and name not in defaults:
+                text = f"{what} needs the property {name}"
+                meaning = str(schema.get("description") or "").strip().rstrip(".")
+                self.report.add(self.at(*keys[:3]), f"{text} ({meaning})" if meaning else text)
+        return found
 
+    def capabilities(self, name: str, body: Mapping[str, Any], kind: _Kind) -> dict[str, dict[str, Any]]:
+        keys: Keys = (*_NODES, name, "capabilities")
+        written = self.mapping(body.get("capabilities"), "capabilities", *keys)
+        for entry in written:
+            if entry not in kind.capabilities:
+                hint = near(entry, kind.capabilities)
+                self.report.add(self.at(*keys, entry), f"node {name} has no capability {entry}; {hint}")
+        found = {}
+        for entry, definition in kind.capabilities.items():
+            type_name = self.catalogue.named("capability_types", definition.get("type")) or ""
+            properties = self.catalogue.members("capability_types", type_name, "properties")
+            properties = {**properties, **(definition.get("properties") or {})}
+            defaults = {
+                key: schema["default"]
+                for key, schema in properties.items()
+                if isinstance(schema, dict) and "default" in schema
+            }
+            own = {}
+            if entry in written:
+                content = self.mapping(written[entry], f"capability {entry}", *keys, entry)
+                place = (*keys, entry, "properties")
+                what = f"capability {entry} of node {name}"
+                own = self.values(what, content.get("properties"), properties, place, defaults)
+                for key in own if kind.is_machine and entry in _HEEDED else ():
+                    if key in properties and key not in _HEEDED[entry]:
+                        text = f"{entry}.{key} of node {name} does nothing: machines are not chosen by it"
+                        self.report.add(self.at(*place, key), f"{text}; remove it")
+            found[entry] = {**defaults, **own}
+        if kind.is_machine:
+            self._instances(name, found.get("scalable", {}), (*keys, "scalable"))
+        return found
 
-def _ordered(source: Library, nodes: dict[str, Node]) -> dict[str, Node]:
-    try:
-        order = list(
-            graphlib.TopologicalSorter({name: node.needs for name, node in nodes.items()}).static_order()
+    def _instances(self, name: str, scalable: Mapping[str, Any], keys: Keys) -> None:
+        low, high = scalable.get("min_instances", 1), scalable.get("max_instances", 1)
+        default = scalable.get("default_instances", low)
+        if not all(isinstance(number, int) for number in (low, high, default)):
+            self.report.add(self.at(*keys), f"the numbers of instances of node {name} have to be integers")
+        elif not 1 <= low <= default <= high:
+            text = f"node {name} has at least {low}, by default {default} and at most {high} instances"
+            self.report.add(self.at(*keys), f"{text}; order them, beginning with 1 or more")
+
+    def node(self, name: str, body: Mapping[str, Any], kinds: Mapping[str, str]) -> Node:
+        kind = self.kind(kinds[name])
+        place: Keys = (*_NODES, name)
+        for key in body:
+            if key not in _NODE_KEYS:
+                hint = (
+                    "remove it"
+                    if key in ("node_filter", "directives", "copy", "attributes")
+                    else near(key, _NODE_KEYS)
+                )
+                self.report.add(self.at(*place, key), f"{key} of node {name} is not supported; {hint}")
+        artifacts(body.get("artifacts"), self.catalogue, self.document, (*place, "artifacts"), self.report)
+        before = len(self.report.problems)
+        pairs = requirements(name, body, kinds, self.untyped, self.catalogue, self.document, self.report)
+        if len(self.report.problems) > before:
+            self.adrift.add(name)
+        own = self.values(
+            f"node {name}", body.get("properties"), kind.properties, (*place, "properties"), kind.defaults
         )
-    except graphlib.CycleError as error:
-        circle = " -> ".join(error.args[1])
-        raise BadInput(
-            f"{source.where(error.args[1][0])}: these nodes need each other in a circle: {circle}"
-        ) from error
-    return {name: nodes[name] for name in order}
+        return Node(
+            name=name,
+            type=kinds[name],
+            is_machine=kind.is_machine,
+            host=next((target for requirement, target in pairs if requirement == "host"), None),
+            needs=tuple(dict.fromkeys(target for _requirement, target in pairs)),
+            properties=kind.defaults | own,
+            defaults=kind.defaults,
+            attributes=kind.attributes,
+            capabilities=self.capabilities(name, body, kind),
+            operations=kind.operations
+            | operations(
+                body.get("interfaces"), kind.attributes, self.document, (*place, "interfaces"), self.report
+            ),
+            disruption=kind.disruption,
+        )
+
+    def ordered(self, nodes: dict[str, Node]) -> dict[str, Node]:
+        graph = {name: [need for need in node.needs if need in nodes] for name, node in nodes.items()}
+        try:
+            order = list(graphlib.TopologicalSorter(graph).static_order())
+        except graphlib.CycleError as error:
+            circle = " -> ".join(error.args[1])
+            place = self.at(*_NODES, error.args[1][0])
+            self.report.add(place, f"these nodes need each other in a circle: {circle}")
+            order = list(nodes)
+        return {name: nodes[name] for name in order}
+
+    def outputs(self, topology: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+        keys: Keys = ("topology_template", "outputs")
+        for name, body in self.mapping(topology.get("outputs"), "outputs", *keys).items():
+            output = self.mapping(body, f"output {name}", *keys, name)
+            if "value" not in output:
+                self.report.add(self.at(*keys, name), f"output {name} has no value")
+            yield name, output
+
+    def references(self, topology: Topology, bodies: Mapping[str, Any]) -> None:
+        kinds = {name: node.type for name, node in topology.nodes.items()}
+        found = References(topology.inputs, topology, self.catalogue, kinds, self.untyped, self.report)
+        seen: set[tuple[str, str]] = set()
+        for name, node in topology.nodes.items():
+            body = bodies[name]
+            for key in ("properties", "capabilities"):
+                written = body.get(key)
+                for entry, value in written.items() if isinstance(written, dict) else ():
+                    keys = (*_NODES, name, key, entry)
+                    own = str(entry) if key == "properties" else None
+                    found.examine(value, self.document, keys, name, own)
+            if node.operations and topology.machine_of(name) is None and name not in self.adrift:
+                text = f"node {name} stands on no machine; add the requirement host"
+                self.report.add(self.at(*_NODES, name), text)
+            found.examine(body.get("interfaces"), self.document, (*_NODES, name, "interfaces"), name)
+            for kind in self.catalogue.ancestry("node_types", node.type):
+                origin = self.catalogue.origin("node_types", kind)
+                # one node of a type tells for all of them, unless the type names HOST
+                if origin and (kind, node.type) not in seen and topology.machine_of(name):
+                    seen.add((kind, node.type))
+                    interfaces = self.catalogue.names("node_types")[kind].get("interfaces")
+                    self._of_type(found, interfaces, origin, kind, node)
+        found.circles()
+        for name, expression in topology.outputs.items():
+            keys = ("topology_template", "outputs", name, "value")
+            found.examine(expression, self.document, keys, before=False)
+
+    def _of_type(self, found: References, interfaces: Any, origin: Document, kind: str, node: Node) -> None:
+        """Inputs of operations: a property without a value is simply not passed."""
+        optional = {**dict.fromkeys(self.kind(node.type).properties), **node.properties}
+        full = Topology(
+            found.topology.path,
+            found.topology.name,
+            found.topology.inputs,
+            {**found.topology.nodes, node.name: _with_properties(node, optional)},
+            {},
+        )
+        References(found.inputs, full, self.catalogue, found.kinds, self.untyped, self.report).examine(
+            _without_outputs(interfaces), origin, ("node_types", kind, "interfaces"), node.name
+        )
+
+
+def _with_properties(node: Node, properties: dict[str, Any]) -> Node:
+    return Node(**{**vars(node), "properties": properties})
+
+
+def _without_outputs(interfaces: Any) -> Any:
+    """Interfaces without the outputs of operations, whose ``[SELF, attribute]`` is no function."""
+    if isinstance(interfaces, dict):
+        return {key: _without_outputs(item) for key, item in interfaces.items() if key != "outputs"}
+    return interfaces
 
 
 def read(path: Path) -> tuple[Library, Topology]:
-    """Read and validate a service template.
+    """Read and examine a service template.
 
     Args:
         path: the template.
@@ -304,49 +317,52 @@ def read(path: Path) -> tuple[Library, Topology]:
         The template with its imports, and the topology that it describes.
 
     Raises:
-        BadInput: it is no valid service template; the sentence says where and why.
+        BadTemplate: it is no valid service template; it says everything that is wrong, and where.
     """
-    source = library.load(path)
+    report = Report()
+    source = library.load(path, report)
+    if not source.complete:
+        report.conclude()  # types that are not there would only be missed everywhere
+    reader = _Reader(source, report)
+    version = source.template.data.get("tosca_definitions_version")
+    if version not in VERSIONS:
+        text = f'version "{version}" is invalid; use {VERSIONS[-1]}'
+        report.add(reader.at("tosca_definitions_version"), text)
     content = source.template.data.get("topology_template")
     if not content:
-        raise BadInput(
-            f"{path}: has no topology_template, so it is no service template; is it a file of types?"
-        )
-    topology = _mapping(source, content, "topology_template", "topology_template")
-    for key in ("substitution_mappings", "workflows", "policies", "groups"):
+        text = "has no topology_template, so it is no service template; is it a file of types?"
+        raise BadTemplate([Problem(Place(str(path)), text)])
+    schemas.examine(reader.catalogue, report)
+    topology = reader.mapping(content, "topology_template", "topology_template")
+    for key in _UNSUPPORTED:
         if topology.get(key):
-            raise BadInput(f"{source.where(key)}: {key} of a template are not supported; remove them")
-    bodies = _mapping(source, topology.get("node_templates"), "node_templates", "node_templates")
+            place = reader.at("topology_template", key)
+            report.add(place, f"{key} of a template are not supported; remove them")
+    bodies = reader.mapping(topology.get("node_templates"), "node_templates", *_NODES)
     if not bodies:
-        raise BadInput(
-            f"{source.where('topology_template')}: the template has no node_templates, so nothing to set up"
-        )
+        report.add(reader.at(*_NODES), "the template has no node_templates, so nothing to set up")
+    kinds = {}
     for name, body in bodies.items():
         if not isinstance(body, dict) or not isinstance(body.get("type"), str):
-            raise BadInput(f"{source.where(name)}: node {name} has no type")
-        list(_ancestry(source, body["type"]))
-        _requirements(source, name, body, bodies)
-    inputs = _inputs(source, topology)
-    parsed = judge(source)
-    try:
-        nodes = {node.name: _node(source, node, bodies[node.name], bodies) for node in parsed.nodetemplates}
-    except (
-        AttributeError,
-        KeyError,
-        TypeError,
-        RecursionError,
-    ) as error:  # tosca-parser evaluates parts of types late
-        raise BadInput(f"{path}: is no valid TOSCA: {type(error).__name__}: {error}") from error
-    outputs = {
-        name: _mapping(source, output, f"output {name}", name, "outputs")
-        for name, output in _mapping(source, topology.get("outputs"), "outputs", "outputs").items()
-    }
-    metadata = source.template.data.get("metadata") or {}
-    return source, Topology(
+            report.add(reader.at(*_NODES, name), f"node {name} has no type")
+            continue
+        kind = reader.catalogue.named("node_types", body["type"])
+        if kind is None:
+            hint = near(body["type"], reader.catalogue.names("node_types"))
+            report.add(reader.at(*_NODES, name, "type"), f"there is no type {body['type']}; {hint}")
+        else:
+            kinds[name] = kind
+    reader.untyped = set(bodies) - set(kinds)
+    inputs = reader.inputs(topology)
+    nodes = {name: reader.node(name, bodies[name], kinds) for name in kinds}
+    outputs = dict(reader.outputs(topology))
+    metadata = source.template.data.get("metadata")
+    metadata = metadata if isinstance(metadata, dict) else {}
+    found = Topology(
         path=path.resolve(),
         name=str(metadata.get("template_name") or path.stem),
         inputs=inputs,
-        nodes=_ordered(source, nodes),
+        nodes=reader.ordered(nodes),
         outputs={name: output.get("value") for name, output in outputs.items()},
         descriptions={
             name: str(output["description"]).strip()
@@ -354,3 +370,6 @@ def read(path: Path) -> tuple[Library, Topology]:
             if output.get("description")
         },
     )
+    reader.references(found, bodies)
+    report.conclude()
+    return source, found

@@ -92,6 +92,7 @@ class Node:
         attributes: default expression of each attribute of the type; None without one.
         capabilities: expression of each property of each capability.
         operations: by name.
+        disruption: what applying it interrupts, in the words of the type's metadata; empty if nothing.
     """
 
     name: str
@@ -104,6 +105,7 @@ class Node:
     attributes: dict[str, Any]
     capabilities: dict[str, dict[str, Any]]
     operations: dict[str, Operation]
+    disruption: str = ""
 
 
 @dataclass(frozen=True)

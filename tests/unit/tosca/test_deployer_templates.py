@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from deployer_site import DATA, SERVICE, Site
 from gpufarm import deployment, inputs, match, plan, template
 from gpufarm.errors import GpufarmError
 from gpufarm.functions import Scope
+from gpufarm.judge import judge
 from gpufarm.state import Deployment
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -75,17 +77,81 @@ def test_the_template_reads_the_flavors_that_the_role_reads(flavor: str) -> None
 
 
 BROKEN = {
-    "not YAML": ("  text: {get", "text: {get", ":32: is no valid YAML"),
+    "not YAML": ("{get_input: text}", "{get_input: text", "is no valid YAML"),
     "a key twice": ("  outputs:", "  inputs: {}\n\n  outputs:", 'the key "inputs" stands here a second time'),
-    "an unknown type": ("test.Note\n", "test.Nota\n", 'Type "tosca.nodes.test.Nota" is not a valid type'),
-    "an unknown property": ("label: second", "lable: second", 'contains unknown field "lable"'),
-    "a bad literal": ("label: second", "label: '22'", '"22" of property "label" does not match pattern'),
-    "a missing input": ("{get_input: text}", "{get_input: txt}", 'Unknown input "txt"'),
-    "a missing node": ("host: server\n        - dep", "host: sever\n        - dep", "has to name a node"),
-    "a missing attribute": ("[second, path]", "[second, paht]", 'Attribute "paht" was not found'),
-    "a missing import": ("- types.yaml", "- typos.yaml", ":8: there is no file 'typos.yaml'"),
+    "an unknown type": ("test.Note\n", "test.Nota\n", "there is no type tosca.nodes.test.Nota; did you mean"),
+    "an unknown property": (
+        "label: second",
+        "label: second\n        lable: x",
+        "has no property lable; did you mean label?",
+    ),
+    "a missing property": ("        label: second\n", "", "node second needs the property label"),
+    "a bad literal": ("label: second", "label: '22'", '"22" does not match the pattern [a-z]+'),
+    "a bad kind": ("label: second", "label: 22", '"22" is no string; write it in quotes'),
+    "a missing input": (
+        "{get_input: text}",
+        "{get_input: txt}",
+        "get_input names txt, which is no input; did you mean",
+    ),
+    "a missing node": (
+        "host: server\n        - dep",
+        "host: sever\n        - dep",
+        "not sever; did you mean server?",
+    ),
+    "a type for a node": (
+        "host: server\n        - dep",
+        "host: tosca.nodes.Compute\n        - dep",
+        "that is a type",
+    ),
+    "a target of the wrong type": (
+        "host: server\n        - dep",
+        "host: first\n        - dep",
+        "cannot be met by first, a tosca.nodes.test.Note: it has to be a tosca.nodes.Compute",
+    ),
+    "an unknown requirement": (
+        "- dependency: first",
+        "- dependancy: first",
+        "no requirement dependancy; did you mean",
+    ),
+    "no host": (
+        "        - host: server\n        - dep",
+        "        - dep",
+        "needs the requirement host; add it",
+    ),
+    "a filter instead of a node": (
+        "- dependency: first",
+        "- dependency: {node: first, node_filter: {}}",
+        "node_filter of requirement dependency is not supported",
+    ),
+    "a missing attribute": ("[second, path]", "[second, paht]", "no attribute paht; did you mean path?"),
+    "an attribute too early": (
+        "{get_property: [first, text]}",
+        "{get_attribute: [first, path]}",
+        "is known only after operations have run; use a property",
+    ),
+    "properties in a circle": (
+        "text: {get_input: text}",
+        "text: {get_property: [second, text]}",
+        "properties refer to each other in a circle: ",
+    ),
+    "a missing import": ("- types.yaml", "- typos.yaml", ":8:5: there is no file 'typos.yaml'"),
     "a URL": ("- types.yaml", "- https://example.org/types.yaml", "import a copy beside the template"),
-    "no nodes": ("  node_templates:", "  groups:", "groups of a template are not supported"),
+    "a missing artifact": (
+        "      type: tosca.nodes.Compute",
+        "      type: tosca.nodes.Compute\n      artifacts:\n        disk: disk.img",
+        "artifact disk: there is no file 'disk.img'",
+    ),
+    "a missing implementation": (
+        "      type: tosca.nodes.Compute",
+        "      type: tosca.nodes.Compute\n      interfaces: {Standard: {operations: {start: start.yml}}}",
+        "there is no file 'start.yml'",
+    ),
+    "an unknown operation": (
+        "      type: tosca.nodes.Compute",
+        "      type: tosca.nodes.Compute\n      interfaces: {Standard: {operations: {restart: start.yml}}}",
+        "operation restart is unknown",
+    ),
+    "groups": ("  outputs:", "  groups: {a: {}}\n\n  outputs:", "groups of a template are not supported"),
     "what would be ignored": (
         "num_cpus: {",
         "cpu_frequency: 1 GHz\n            num_cpus: {",
@@ -96,35 +162,113 @@ BROKEN = {
         "      type: tosca.nodes.Compute\n      node_filter: {}",
         "is not supported",
     ),
+    "a default that breaks a constraint": (
+        "default: 1\n",
+        "default: 0\n",
+        'the default of input num_cpus: "0" is out of range',
+    ),
+    "a constraint that is none": ("- in_range: [1, 100000]", "- in_range: seven", "constraint in_range:"),
+    "an input of no type": (
+        "type: boolean",
+        "type: bool",
+        "input fails has no type that TOSCA knows; did you mean boolean?",
+    ),
     "a version": ("yaml_1_3", "yaml_1_1", 'version "tosca_simple_yaml_1_1" is invalid'),
 }
+
+
+def broken_site(site: Site, text: str) -> Path:
+    broken = site.root / "broken.yaml"
+    (site.root / "types.yaml").write_text((DATA / "types.yaml").read_text())
+    if not (site.root / "playbooks").exists():
+        (site.root / "playbooks").symlink_to(DATA / "playbooks")
+    broken.write_text(text)
+    return broken
 
 
 @pytest.mark.parametrize("name", BROKEN)
 def test_broken_templates(site: Site, name: str) -> None:
     old, new, sentence = BROKEN[name]
     text = SERVICE.read_text()
-    assert old.removeprefix("  text") in text or name == "not YAML"
-    broken = site.root / "broken.yaml"
-    (site.root / "types.yaml").write_text((DATA / "types.yaml").read_text())
-    (site.root / "playbooks").symlink_to(DATA / "playbooks")
-    if name == "not YAML":
-        broken.write_text(text.replace("{get_input: text}", "{get_input: text"))
-        sentence = "is no valid YAML"
-    else:
-        broken.write_text(text.replace(old, new, 1))
-    answer = site.gpufarm("validate", broken)
+    assert old in text
+    answer = site.gpufarm("validate", broken_site(site, text.replace(old, new, 1)))
     assert answer.status == 2, answer
-    assert sentence in answer.error and answer.error.count("\n") == 1
+    assert sentence in answer.error and answer.error.count("\n") == 1, answer.error
 
 
-def test_where(site: Site) -> None:
-    broken = site.root / "broken.yaml"
-    (site.root / "types.yaml").write_text((DATA / "types.yaml").read_text())
-    (site.root / "playbooks").symlink_to(DATA / "playbooks")
-    broken.write_text(SERVICE.read_text().replace("label: second", "lable: second"))
-    line = broken.read_text().splitlines().index("        lable: second") + 1
-    assert f"broken.yaml:{line}: " in site.gpufarm("validate", broken).error
+def test_everything_is_told_at_once_with_line_and_column(site: Site) -> None:
+    text = SERVICE.read_text()
+    for old, new in (
+        ("label: second", "lable: second"),
+        ("{get_input: fails}", "{get_input: fales}"),
+        ("- dependency: first", "- dependency: fist"),
+        ("[second, path]", "[second, paht]"),
+    ):
+        text = text.replace(old, new, 1)
+    broken = broken_site(site, text)
+    lines = text.splitlines()
+    answer = site.gpufarm("validate", broken, "--json")
+    found = json.loads(answer.output)
+    assert answer.status == 2 and not found["valid"]
+    told = [(entry["line"], entry["column"], entry["text"]) for entry in found["problems"]]
+    assert [text for _line, _column, text in told] == [
+        "node second needs the property label",
+        "node second has no property lable; did you mean label?",
+        "get_input names fales, which is no input; did you mean fails?",
+        "requirement dependency of node second has to name a node of the template, not fist; "
+        "did you mean first?",
+        "get_attribute [second, paht]: node second has no attribute paht; did you mean path?",
+    ]
+    line, column, _text = told[1]
+    assert lines[line - 1][column - 1 :] == "lable: second"
+    assert all(entry["file"] == str(broken) for entry in found["problems"])
+    assert answer.error.count("\n") == 6 and "5 problems; nothing was touched" in answer.error
+    assert json.loads(site.gpufarm("validate", SERVICE, "--json").output) == {"valid": True, "problems": []}
+
+
+TYPES = {
+    "a parent that is not there": (
+        "tosca.nodes.SoftwareComponent",
+        "tosca.nodes.Softwear",
+        "which is no type",
+    ),
+    "a property of no type": (
+        "        type: boolean",
+        "        type: bool",
+        "property fails has no type that TOSCA knows",
+    ),
+    "a default out of range": (
+        "default: 0",
+        "default: 700",
+        'the default of property seconds: "700" is out of range',
+    ),
+    "an output that is no attribute": (
+        "[SELF, path]",
+        "[SELF, paht]",
+        "sets paht, which is no attribute; did you mean path?",
+    ),
+    "an input that is no property": (
+        "[SELF, text]",
+        "[SELF, txt]",
+        "has no property txt; did you mean text?",
+    ),
+    "a playbook that is not there": (
+        "playbooks/delete.yml",
+        "playbooks/del.yml",
+        "there is no file 'playbooks/del.yml'",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_broken_types(site: Site, name: str) -> None:
+    old, new, sentence = TYPES[name]
+    path = broken_site(site, SERVICE.read_text())
+    types = site.root / "types.yaml"
+    assert old in types.read_text()
+    types.write_text(types.read_text().replace(old, new, 1))
+    answer = site.gpufarm("validate", path)
+    assert answer.status == 2 and sentence in answer.error and f"{types}:" in answer.error, answer.error
 
 
 @pytest.mark.parametrize(
@@ -134,6 +278,8 @@ def test_where(site: Site) -> None:
         ("[1, 2]", "is no mapping"),
         ("a: &a [*a]", "the alias contains itself"),
         ("a: " + "[" * 500 + "]" * 500, "too deeply nested"),
+        ("a: " + "[" * 50_000, "too deeply nested"),
+        ("- " * 50_000, "too deeply nested"),
         (
             "a: &a [1,1,1,1,1,1,1,1,1,1]\n"
             + "".join(
@@ -157,15 +303,11 @@ def test_hostile_files(site: Site, text: str, sentence: str) -> None:
 
 
 def test_nodes_in_a_circle(site: Site) -> None:
-    path = site.root / "circle.yaml"
-    (site.root / "types.yaml").write_text((DATA / "types.yaml").read_text())
-    (site.root / "playbooks").symlink_to(DATA / "playbooks")
     text = SERVICE.read_text().replace(
         "      requirements:\n        - host: server\n\n",
         "      requirements:\n        - host: server\n        - dependency: second\n\n",
     )
-    path.write_text(text)
-    answer = site.gpufarm("validate", path)
+    answer = site.gpufarm("validate", broken_site(site, text))
     assert answer.status == 2 and "need each other in a circle: " in answer.error
 
 
@@ -247,7 +389,7 @@ def test_no_template_ends_in_a_traceback(
     try:
         library, topology = template.read(folder / "service.yaml")
         values = inputs.complete(topology, {"folder": "/tmp"} if "folder" in topology.inputs else {})
-        template.judge(library, values)
+        judge(library, values)
         hosts = {name: "gpu1" for name, node in topology.nodes.items() if node.is_machine}
         scope = Scope(topology, values, {name: {"public_address": "gpu1"} for name in hosts})
         for name in hosts:
@@ -256,4 +398,4 @@ def test_no_template_ends_in_a_traceback(
         plan.steps(scope, hosts, frozenset(values), undeploy=True)
         deployment.evaluate_outputs(scope, Deployment("a", "b", "c"))
     except GpufarmError as error:
-        assert error.message and "\n" not in error.message
+        assert error.message and len(error.message) < 20_000

@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Reads the operations of node types and node templates, and complains about those that cannot be run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gpufarm.catalogue import Catalogue
+from gpufarm.document import Document
+from gpufarm.problems import Report, near
+from gpufarm.topology import DEPLOY, UNDEPLOY, Operation
+
+_STANDARD = ("Standard", "tosca.interfaces.node.lifecycle.Standard")
+_OPERATIONS = (*DEPLOY, *UNDEPLOY)
+Keys = tuple[str | int, ...]
+
+
+def mapping(value: Any, what: str, document: Document, keys: Keys, report: Report) -> dict[str, Any]:
+    """Expect a mapping.
+
+    Args:
+        value: as written.
+        what: its name in a complaint.
+        document: where it stands.
+        keys: the way to it.
+        report: gets the complaint.
+
+    Returns:
+        The value if it is a mapping with text as keys; an empty one for nothing and for anything else.
+    """
+    if value is None:
+        return {}
+    if isinstance(value, dict) and all(isinstance(key, str) for key in value):
+        return value
+    report.add(document.at(*keys), f"{what} has to be a mapping of names to values")
+    return {}
+
+
+def _expression(definition: Any) -> Any:
+    """The value of an operation's input: ``{type, value}`` (TOSCA 1.3) or the value itself (1.0)."""
+    if isinstance(definition, dict) and "type" in definition:
+        return definition.get("value", definition.get("default"))
+    return definition
+
+
+def _outputs(
+    body: Any, attributes: dict[str, Any], document: Document, keys: Keys, report: Report
+) -> dict[str, str]:
+    found = {}
+    for key, target in mapping(body, "outputs of an operation", document, keys, report).items():
+        if not (isinstance(target, list) and len(target) == 2 and target[0] == "SELF"):
+            report.add(document.at(*keys, key), f"output {key} has to be [SELF, an attribute]")
+        elif not isinstance(target[1], str) or target[1] not in attributes:
+            hint = near(target[1], attributes)
+            report.add(
+                document.at(*keys, key), f"output {key} sets {target[1]}, which is no attribute; {hint}"
+            )
+        else:
+            found[key] = str(target[1])
+    return found
+
+
+def _operation(
+    name: str,
+    body: Any,
+    shared: dict[str, Any],
+    attributes: dict[str, Any],
+    document: Document,
+    keys: Keys,
+    report: Report,
+) -> Operation | None:
+    if isinstance(body, str):
+        body = {"implementation": body}
+    definition = mapping(body, f"operation {name}", document, keys, report)
+    implementation = definition.get("implementation")
+    if isinstance(implementation, dict):
+        implementation = implementation.get("primary")
+    inputs = shared | mapping(
+        definition.get("inputs"), f"inputs of operation {name}", document, (*keys, "inputs"), report
+    )
+    outputs = _outputs(definition.get("outputs"), attributes, document, (*keys, "outputs"), report)
+    if not isinstance(implementation, str):
+        report.add(document.at(*keys), f"operation {name} names no playbook as its implementation")
+        return None
+    playbook = document.beside(implementation)
+    if playbook is None:
+        report.add(document.at(*keys, "implementation"), f"there is no file {implementation[:200]!r}")
+        return None
+    return Operation(playbook, {key: _expression(value) for key, value in inputs.items()}, outputs)
+
+
+def operations(
+    interfaces: Any, attributes: dict[str, Any], document: Document, keys: Keys, report: Report
+) -> dict[str, Operation]:
+    """Read the interfaces of a node type or a node template.
+
+    Args:
+        interfaces: as written.
+        attributes: that the node's type defines.
+        document: where they stand.
+        keys: the way to them.
+        report: gets the complaints.
+
+    Returns:
+        The operations that can be run, by name.
+    """
+    found = {}
+    for interface, content in mapping(interfaces, "interfaces", document, keys, report).items():
+        place = (*keys, interface)
+        if interface not in _STANDARD:
+            report.add(document.at(*place), f"interface {interface} is not supported, only Standard is")
+            continue
+        standard = mapping(content, "Standard", document, place, report)
+        shared = mapping(standard.get("inputs"), "inputs of Standard", document, (*place, "inputs"), report)
+        # TOSCA 1.0 has no key `operations`: the operations stand in the interface itself
+        flat = {
+            key: value
+            for key, value in standard.items()
+            if key not in ("type", "inputs", "operations", "description", "notifications")
+        }
+        named = mapping(standard.get("operations"), "operations", document, (*place, "operations"), report)
+        both = {name: (body, place) for name, body in flat.items()}
+        both |= {name: (body, (*place, "operations")) for name, body in named.items()}
+        for name, (body, above) in both.items():
+            if name not in _OPERATIONS:
+                hint = f"Standard has {', '.join(_OPERATIONS)}"
+                report.add(document.at(*above, name), f"operation {name} is unknown; {hint}")
+                continue
+            operation = _operation(name, body, shared, attributes, document, (*above, name), report)
+            if operation:
+                found[name] = operation
+    return found
+
+
+def artifacts(body: Any, catalogue: Catalogue, document: Document, keys: Keys, report: Report) -> None:
+    """Complain about artifacts that are files and are not there.
+
+    Args:
+        body: the artifacts as written.
+        catalogue: the types.
+        document: where they stand.
+        keys: the way to them.
+        report: gets the complaints.
+    """
+    for name, artifact in mapping(body, "artifacts", document, keys, report).items():
+        definition = {"file": artifact} if isinstance(artifact, str) else artifact
+        place = document.at(*keys, name)
+        if not isinstance(definition, dict) or not isinstance(definition.get("file"), str):
+            report.add(place, f"artifact {name} names no file")
+            continue
+        kind = catalogue.named("artifact_types", definition.get("type", "tosca.artifacts.File"))
+        is_file = any(
+            catalogue.derives("artifact_types", kind, f"tosca.artifacts.{base}")
+            for base in ("File", "Implementation")
+        )
+        path = definition["file"]
+        if is_file and not definition.get("repository") and "://" not in path and not document.beside(path):
+            report.add(place, f"artifact {name}: there is no file {path[:200]!r}")
