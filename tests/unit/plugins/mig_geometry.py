@@ -57,7 +57,7 @@ def gpu(model: str = "A100-80GB", **changes: Any) -> Gpu:
 def instance(
     profile: Profile, placement: Placement, number: int, slices: tuple[int, ...] | None = None
 ) -> GpuInstance:
-    """A GPU instance; `slices` are the widths of its compute instances side by side, by default one of all."""
+    """A GPU instance; `slices` are the widths of its compute instances, by default one of full width."""
     widths = (profile.slices,) if slices is None else slices
     starts = [sum(widths[:place]) for place in range(len(widths))]
     return GpuInstance(
