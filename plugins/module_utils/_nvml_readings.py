@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 try:
@@ -79,6 +79,13 @@ class Reader:
             if value is not None:
                 values[name] = value
         return values, failures
+
+    def gpus(self, uuids: Iterable[str]) -> dict[str, tuple[dict[str, Any], dict[str, str]]]:
+        """Return what `gpu` does for each GPU, by UUID.
+
+        :raises Failed: when a GPU cannot be opened
+        """
+        return {uuid: self.gpu(self.ask("nvmlDeviceGetHandleByUUID", uuid)) for uuid in uuids}
 
 
 def error_name(code: int) -> str:

@@ -10,8 +10,8 @@ module: gpu_info
 short_description: Tell about NVIDIA GPUs, their partitions and the programs that use them
 version_added: 0.1.0
 description:
-  - Asks the NVIDIA Management Library once for the driver, the GPUs, their MIG profiles and partitions, and
-    the programs that use them.
+  - Asks the NVIDIA Management Library once for the driver, the GPUs, their state, their MIG profiles and
+    partitions, and the programs that use them, and the kernel for the module of the driver.
   - A query that fails is an error, never an empty answer.
 extends_documentation_fragment:
   - gpufarm.cluster.nvml
@@ -28,7 +28,15 @@ options:
     type: list
     elements: str
     default: []
+  facts:
+    description:
+      - Whether to set the answer as the fact C(ansible_facts.gpufarm_gpus) of the host too, a dictionary of
+        RV(driver), RV(gpus) and RV(slices). It can be cached, as any fact.
+    type: bool
+    default: false
 seealso:
+  - module: gpufarm.cluster.gpu_health
+  - module: gpufarm.cluster.gpu_validate
   - module: gpufarm.cluster.mig_partition
 """
 
@@ -42,11 +50,22 @@ EXAMPLES = r"""
 - name: Show the slices
   ansible.builtin.debug:
     var: gpu.slices
+
+- name: Show how warm the GPUs are
+  ansible.builtin.debug:
+    msg: "{{ gpu.gpus | map(attribute='readings.temperature') }}"
+
+- name: Keep it as a fact of the host
+  gpufarm.cluster.gpu_info:
+    facts: true
+  vars:
+    ansible_python_interpreter: /opt/gpufarm/gpu/bin/python
 """
 
 RETURN = r"""
 driver:
-  description: Versions of the driver, of NVML, and of the newest CUDA that the driver runs.
+  description:
+    - Versions of the driver, of NVML, and of the newest CUDA that the driver runs; its kernel module.
   returned: success
   type: dict
   contains:
@@ -62,6 +81,15 @@ driver:
       description: Newest version of CUDA that the driver runs.
       type: str
       sample: "12.4"
+    kernel_module_version:
+      description: Version of the loaded kernel module, empty if the kernel does not tell it.
+      type: str
+      sample: 550.163.01
+    kernel_module_kind:
+      description:
+        - Whether the loaded kernel module is V(open) or V(proprietary), empty if the kernel does not tell it.
+      type: str
+      sample: open
 gpus:
   description: The GPUs, in the order of their indexes.
   returned: success
@@ -110,6 +138,17 @@ gpus:
       description: The programs that use the GPU or a part of it.
       type: list
       elements: dict
+    readings:
+      description:
+        - State of the GPU. What the GPU does not support, in its present mode, is missing.
+        - Temperatures are in degrees Celsius, power in mW, utilization in percent, clocks in MHz. Pairs are
+          current and pending (V(ecc_mode)) or current and largest value (V(pcie_width), V(pcie_generation)).
+      type: dict
+      sample: {temperature: 34, power_mw: 61000, persistence: true, ecc_mode: [true, true]}
+    reading_failures:
+      description: Names of NVML's errors for readings that the GPU supports and that failed.
+      type: dict
+      sample: {}
 driver_running:
   description:
     - False when the module failed because the driver is installed and does not run, or does not run in the
@@ -137,29 +176,50 @@ from dataclasses import asdict
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.gpufarm.cluster.plugins.module_utils import _gpu, _nvml
+from ansible_collections.gpufarm.cluster.plugins.module_utils import (
+    _gpu,
+    _nvml,
+    _nvml_kernel_module,
+    _nvml_readings,
+)
 
 
 def main() -> None:
     """Run the module."""
     module = AnsibleModule(
-        argument_spec={"gpus": {"type": "list", "elements": "str", "default": []}}, supports_check_mode=True
+        argument_spec={
+            "gpus": {"type": "list", "elements": "str", "default": []},
+            "facts": {"type": "bool", "default": False},
+        },
+        supports_check_mode=True,
     )
     selectors = module.params["gpus"]
     try:
         with _nvml.session() as nvml:
             driver = nvml.driver()
             gpus = nvml.gpus()
-        if selectors:
-            gpus = _gpu.select(gpus, selectors)
+            if selectors:
+                gpus = _gpu.select(gpus, selectors)
+            readings = _nvml_readings.Reader().gpus(gpu.uuid for gpu in gpus)
+    except _nvml_readings.Failed as error:
+        module.fail_json(msg=f"NVML does not open a GPU that it has listed: {error}.", driver_running=True)
     except _gpu.GpuError as error:
         module.fail_json(msg=str(error), driver_running=not isinstance(error, _gpu.DriverNotRunning))
-    module.exit_json(
-        changed=False,
-        driver=asdict(driver),
-        gpus=[asdict(gpu) for gpu in gpus],
-        slices=_gpu.slices(gpus),
-    )
+    kernel_module = _nvml_kernel_module.loaded()
+    answer = {
+        "driver": {
+            **asdict(driver),
+            "kernel_module_version": kernel_module.version,
+            "kernel_module_kind": kernel_module.kind,
+        },
+        "gpus": [
+            {**asdict(gpu), "readings": readings[gpu.uuid][0], "reading_failures": readings[gpu.uuid][1]}
+            for gpu in gpus
+        ],
+        "slices": _gpu.slices(gpus),
+    }
+    facts = {"ansible_facts": {"gpufarm_gpus": answer}} if module.params["facts"] else {}
+    module.exit_json(changed=False, **answer, **facts)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,238 @@
+#!/usr/bin/python
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Ansible module: compare the GPUs of a machine with what is declared about them."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: gpu_validate
+short_description: Check that the GPUs of a machine are as declared
+version_added: 0.1.0
+description:
+  - Compares the GPUs and the driver of a machine with what is declared about them, and fails with all
+    violations at once. What is not declared is not looked at.
+  - Whether the GPUs are well is another question, which M(gpufarm.cluster.gpu_health) answers.
+extends_documentation_fragment:
+  - gpufarm.cluster.nvml
+attributes:
+  diff_mode:
+    support: none
+    description: The module reads only.
+options:
+  gpus:
+    description:
+      - Which GPUs the declaration is about. Each item is V(all), an index, a UUID, a PCI address, a serial
+        number or a model name; if empty, all GPUs.
+    type: list
+    elements: str
+    default: []
+  count:
+    description: Number of GPUs.
+    type: int
+  driver_version:
+    description: Oldest version of the driver that will do.
+    type: str
+  cuda_version:
+    description: Oldest version of CUDA that the driver has to run.
+    type: str
+  kernel_module:
+    description: Kind of the loaded kernel module.
+    type: str
+    choices: [open, proprietary]
+  model:
+    description: Part of the GPUs' name, in any case, such as V(A100).
+    type: str
+  memory_mib:
+    description: Least memory of each GPU in MiB.
+    type: int
+  vbios:
+    description: Version of the video BIOS.
+    type: str
+  mig_enabled:
+    description: Whether MIG mode is on.
+    type: bool
+  mig_flavor:
+    description:
+      - What each GPU holds, no more and no less, in the words of M(gpufarm.cluster.mig_partition), such as
+        V(7x 1g.10gb); V(disabled) for MIG mode off.
+    type: str
+  ecc:
+    description: Whether error correction of the memory (ECC) is on.
+    type: bool
+  persistence:
+    description: Whether persistence mode is on.
+    type: bool
+  compute_mode:
+    description: Compute mode.
+    type: str
+    choices: [default, exclusive_thread, prohibited, exclusive_process]
+  power_limit_watts:
+    description: Power limit that is in force, in watts.
+    type: int
+  pcie_width:
+    description: Fewest PCIe lanes in use.
+    type: int
+  nvlinks:
+    description: Fewest active NVLinks of each GPU.
+    type: int
+  idle:
+    description: Whether no program uses the GPUs.
+    type: bool
+  lenient:
+    description: Names of the options above whose violation is a warning, with which the module does not fail.
+    type: list
+    elements: str
+    default: []
+seealso:
+  - module: gpufarm.cluster.gpu_health
+  - module: gpufarm.cluster.gpu_info
+"""
+
+EXAMPLES = r"""
+- name: Check that a machine is what was ordered, and set up as agreed
+  gpufarm.cluster.gpu_validate:
+    count: 8
+    model: H100
+    driver_version: "550.54"
+    ecc: true
+    persistence: true
+    pcie_width: 16
+    nvlinks: 18
+    lenient: [persistence]
+  vars:
+    ansible_python_interpreter: /opt/gpufarm/gpu/bin/python
+
+- name: Check that nobody computes before a maintenance
+  gpufarm.cluster.gpu_validate:
+    idle: true
+  vars:
+    ansible_python_interpreter: /opt/gpufarm/gpu/bin/python
+"""
+
+RETURN = r"""
+checks:
+  description: What was compared, in the order of the options, also when the module fails.
+  returned: always, unless the GPUs cannot be read
+  type: list
+  elements: dict
+  contains:
+    name:
+      description: Name of the option.
+      type: str
+    ok:
+      description: Whether it is as declared.
+      type: bool
+    severity:
+      description: What a violation is, V(error) or V(warning).
+      type: str
+    detail:
+      description: What was found and what is declared.
+      type: str
+      sample: "GPU 0 (NVIDIA H100 NVL, 0000:17:00.0): PCIe lanes 8, at least 16 declared"
+    gpu:
+      description: UUID of the GPU, empty if it is about the machine.
+      type: str
+"""
+
+from dataclasses import asdict
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.gpufarm.cluster.plugins.module_utils import (
+    _gpu,
+    _nvml,
+    _nvml_kernel_module,
+    _nvml_readings,
+    _validate,
+)
+from ansible_collections.gpufarm.cluster.plugins.module_utils._mig_flavor import FlavorError
+
+# Readings that a check rests on; NVML's failure to tell one is an error, not a violation.
+_NEEDED = {
+    "vbios": "vbios",
+    "ecc": "ecc_mode",
+    "persistence": "persistence",
+    "compute_mode": "compute_mode",
+    "power_limit_watts": "power_limit_mw",
+    "pcie_width": "pcie_width",
+    "nvlinks": "nvlinks",
+}
+
+OPTIONS = {
+    "count": {"type": "int"},
+    "driver_version": {"type": "str"},
+    "cuda_version": {"type": "str"},
+    "kernel_module": {"type": "str", "choices": ["open", "proprietary"]},
+    "model": {"type": "str"},
+    "memory_mib": {"type": "int"},
+    "vbios": {"type": "str"},
+    "mig_enabled": {"type": "bool"},
+    "mig_flavor": {"type": "str"},
+    "ecc": {"type": "bool"},
+    "persistence": {"type": "bool"},
+    "compute_mode": {
+        "type": "str",
+        "choices": ["default", "exclusive_thread", "prohibited", "exclusive_process"],
+    },
+    "power_limit_watts": {"type": "int"},
+    "pcie_width": {"type": "int"},
+    "nvlinks": {"type": "int"},
+    "idle": {"type": "bool"},
+}
+
+
+def read(selectors: list[str], expected: _validate.Expected) -> _validate.Found:
+    """Read what is compared.
+
+    :raises GpuError: when NVML does not tell something that is declared
+    """
+    with _nvml.session() as nvml:
+        driver = nvml.driver()
+        gpus = nvml.gpus()
+        if selectors:
+            gpus = _gpu.select(gpus, selectors)
+        try:
+            answers = _nvml_readings.Reader().gpus(gpu.uuid for gpu in gpus)
+        except _nvml_readings.Failed as error:
+            raise _gpu.GpuError(f"NVML does not open a GPU that it has listed: {error}.") from error
+    for gpu in gpus:
+        for name, reading in _NEEDED.items():
+            failure = answers[gpu.uuid][1].get(reading)
+            if getattr(expected, name) is not None and failure is not None:
+                raise _gpu.GpuError(f"NVML does not tell '{name}' of {gpu}: {failure}.")
+    readings = {uuid: values for uuid, (values, _failures) in answers.items()}
+    kind = _nvml_kernel_module.loaded().kind
+    return _validate.Found(driver.version, driver.cuda_version, kind, gpus, readings)
+
+
+def main() -> None:
+    """Run the module."""
+    lists = {name: {"type": "list", "elements": "str", "default": []} for name in ("gpus", "lenient")}
+    module = AnsibleModule(argument_spec={**OPTIONS, **lists}, supports_check_mode=True)
+    lenient = module.params["lenient"]
+    unknown = sorted(set(lenient) - set(_validate.CHECKS))
+    if unknown:
+        module.fail_json(
+            msg=f"'lenient' names '{unknown[0]}', which is no check: choose among"
+            f" {', '.join(_validate.CHECKS)}."
+        )
+    expected = _validate.Expected(**{name: module.params[name] for name in OPTIONS})
+    try:
+        checks = _validate.compare(expected, read(module.params["gpus"], expected), lenient)
+    except (_gpu.GpuError, FlavorError) as error:
+        module.fail_json(msg=str(error))
+    for words in _validate.violations(checks, "warning"):
+        module.warn(words)
+    result = [asdict(check) for check in checks]
+    errors = _validate.violations(checks, "error")
+    if errors:
+        module.fail_json(
+            msg=f"The GPUs are not as declared: {'; '.join(errors)}. Correct the machine or the declaration.",
+            checks=result,
+        )
+    module.exit_json(changed=False, checks=result)
+
+
+if __name__ == "__main__":
+    main()
