@@ -25,17 +25,36 @@ enum {
     NVLINK_REPLAY_ERROR_COUNT_TOTAL = 52,
     NVLINK_RECOVERY_ERROR_COUNT_TOTAL = 59,
     MEMORY_TEMP = 82,
+    NVLINK_SPEED_MBPS_L0 = 84,
+    NVLINK_SPEED_MBPS_L5 = 89,
+    NVLINK_SPEED_MBPS_COMMON = 90,
     NVLINK_LINK_COUNT = 91,
     PCIE_REPLAY_COUNTER = 94,
+    NVLINK_SPEED_MBPS_L6 = 132,
+    NVLINK_SPEED_MBPS_L11 = 137,
     REMAPPED_COR = 142,
     REMAPPED_UNC = 143,
     REMAPPED_PENDING = 144,
     REMAPPED_FAILURE = 145,
+    NVLINK_GET_SPEED = 164, /* of the link that the scope names; so the next one */
+    NVLINK_GET_STATE = 165,
     POWER_AVERAGE = 185,
     POWER_INSTANT = 186,
+    POWER_MIN_LIMIT = 187,
+    POWER_MAX_LIMIT = 188,
+    POWER_DEFAULT_LIMIT = 189,
+    POWER_CURRENT_LIMIT = 190,
+    POWER_REQUESTED_LIMIT = 192,
+    TEMPERATURE_SHUTDOWN_TLIMIT = 193,
+    TEMPERATURE_SLOWDOWN_TLIMIT = 194,
+    TEMPERATURE_MEM_MAX_TLIMIT = 195,
+    TEMPERATURE_GPU_MAX_TLIMIT = 196,
     IS_MIG_MODE_INDEPENDENT_MIG_QUERY_CAPABLE = 199,
+    RESET_STATUS = 226,
+    DRAIN_AND_RESET_STATUS = 227,
     GET_GPU_RECOVERY_ACTION = 230
 };
+enum { RECOVERY_RESET = 1, RECOVERY_DRAIN_AND_RESET = 4 };
 
 static nvml_return ecc(const gpu *g, uint32_t type, uint32_t counter, int whole, uint64_t *out) {
     if (!g->ecc) return NVML_ERROR_NOT_SUPPORTED;
@@ -58,13 +77,33 @@ static nvml_return links(const gpu *g, int value, uint64_t *out) {
     return g->model->board.nvlinks ? NVML_SUCCESS : NVML_ERROR_NOT_SUPPORTED;
 }
 
+/* Limits are told as distances from the temperature at which the clocks are lowered; 0 is that one. */
+static nvml_return margin(const gpu *g, int celsius, uint64_t *out) {
+    *out = (uint32_t)(g->model->board.throttle_celsius - celsius);
+    return g->model->architecture < NVML_DEVICE_ARCH_HOPPER ? NVML_ERROR_NOT_SUPPORTED : NVML_SUCCESS;
+}
+
 static nvml_return plain(int value, uint64_t *out) {
     *out = value;
     return NVML_SUCCESS;
 }
 
-static nvml_return read_field(const gpu *g, uint32_t id, uint64_t *out) {
+/* Speed of a link in MB/s, 0 for one that is down. */
+static nvml_return speed(const gpu *g, uint32_t link, uint64_t *out) {
+    static const struct { int architecture; uint32_t speed; } SPEEDS[] = {
+        {NVML_DEVICE_ARCH_BLACKWELL, 53125}, {NVML_DEVICE_ARCH_HOPPER, 26562}, {NVML_DEVICE_ARCH_VOLTA, 25781}};
+    int i = 0;
+    if (link >= (uint32_t)g->model->board.nvlinks) return NVML_ERROR_NOT_SUPPORTED;
+    while (SPEEDS[i].architecture > g->model->architecture) i++;
+    *out = g->nvlink_down >> link & 1 ? 0 : SPEEDS[i].speed;
+    return NVML_SUCCESS;
+}
+
+static nvml_return read_field(const gpu *g, uint32_t id, uint32_t scope, uint64_t *out) {
+    nvml_return result;
     enum { CORRECTED = NVML_MEMORY_ERROR_TYPE_CORRECTED, UNCORRECTED = NVML_MEMORY_ERROR_TYPE_UNCORRECTED };
+    if (id >= NVLINK_SPEED_MBPS_L0 && id <= NVLINK_SPEED_MBPS_L5) return speed(g, id - NVLINK_SPEED_MBPS_L0, out);
+    if (id >= NVLINK_SPEED_MBPS_L6 && id <= NVLINK_SPEED_MBPS_L11) return speed(g, id - NVLINK_SPEED_MBPS_L6 + 6, out);
     switch (id) {
     case ECC_CURRENT: return plain(g->ecc, out);
     case ECC_PENDING: return plain(g->ecc_pending, out);
@@ -84,6 +123,12 @@ static nvml_return read_field(const gpu *g, uint32_t id, uint64_t *out) {
     case NVLINK_CRC_DATA_ERROR_COUNT_TOTAL:
     case NVLINK_REPLAY_ERROR_COUNT_TOTAL:
     case NVLINK_RECOVERY_ERROR_COUNT_TOTAL: return links(g, 0, out);
+    case NVLINK_SPEED_MBPS_COMMON: return speed(g, 0, out);
+    case NVLINK_GET_SPEED: return speed(g, scope, out);
+    case NVLINK_GET_STATE:
+        result = speed(g, scope, out);
+        *out = *out > 0;
+        return result;
     case NVLINK_LINK_COUNT: return links(g, g->model->board.nvlinks, out);
     case MEMORY_TEMP:
         *out = g->memory_temperature;
@@ -95,13 +140,33 @@ static nvml_return read_field(const gpu *g, uint32_t id, uint64_t *out) {
     case REMAPPED_FAILURE: return rows(g, g->remap_failure, out);
     case POWER_AVERAGE:
     case POWER_INSTANT: return plain(g->power, out);
+    case POWER_MIN_LIMIT: return plain(g->model->board.least_watts * 1000, out);
+    case POWER_MAX_LIMIT:
+    case POWER_DEFAULT_LIMIT: return plain(g->model->board.watts * 1000, out);
+    case POWER_CURRENT_LIMIT:
+    case POWER_REQUESTED_LIMIT: return plain(g->power_limit, out);
+    case TEMPERATURE_SHUTDOWN_TLIMIT: return margin(g, g->model->board.shutdown_celsius, out);
+    case TEMPERATURE_SLOWDOWN_TLIMIT: return margin(g, g->slowdown_temperature, out);
+    case TEMPERATURE_MEM_MAX_TLIMIT:
+    case TEMPERATURE_GPU_MAX_TLIMIT: return margin(g, g->model->board.throttle_celsius, out);
     case IS_MIG_MODE_INDEPENDENT_MIG_QUERY_CAPABLE: return plain(g->model->units > 0, out);
+    case RESET_STATUS: return plain(g->recovery_action == RECOVERY_RESET, out);
+    case DRAIN_AND_RESET_STATUS: return plain(g->recovery_action == RECOVERY_DRAIN_AND_RESET, out);
     case GET_GPU_RECOVERY_ACTION: return plain(g->recovery_action, out);
     default: return NVML_ERROR_NOT_SUPPORTED;
     }
 }
 
-static int is_wide(uint32_t id) { return id >= ECC_SBE_VOL_TOTAL && id <= NVLINK_RECOVERY_ERROR_COUNT_TOTAL; }
+static uint32_t type_of(uint32_t id) {
+    if (id >= ECC_SBE_VOL_TOTAL && id <= NVLINK_RECOVERY_ERROR_COUNT_TOTAL) return NVML_VALUE_TYPE_UNSIGNED_LONG_LONG;
+    if (id >= TEMPERATURE_SHUTDOWN_TLIMIT && id <= TEMPERATURE_GPU_MAX_TLIMIT) return NVML_VALUE_TYPE_SIGNED_INT;
+    return NVML_VALUE_TYPE_UNSIGNED_INT;
+}
+
+/* Power and its limits are told of the GPU (scope 0), not of its module or its memory. */
+static int is_elsewhere(const field_value *f) {
+    return f->scope && f->id >= POWER_AVERAGE && f->id <= POWER_REQUESTED_LIMIT;
+}
 
 /* Succeeds where single fields do not: each has a result of its own. */
 NVML_CALL(READ, nvmlDeviceGetFieldValues, (void *device, int count, field_value *fields), (device, count, fields)) {
@@ -112,10 +177,10 @@ NVML_CALL(READ, nvmlDeviceGetFieldValues, (void *device, int count, field_value 
     clock_gettime(CLOCK_REALTIME, &now);
     for (field_value *f = fields; f < fields + count; f++) {
         uint64_t value = 0;
-        f->result = read_field(r.g, f->id, &value);
+        f->result = is_elsewhere(f) ? NVML_ERROR_NOT_SUPPORTED : read_field(r.g, f->id, f->scope, &value);
         f->timestamp = now.tv_sec * 1000000ll + now.tv_nsec / 1000;
         f->latency = 0;
-        f->type = is_wide(f->id) ? NVML_VALUE_TYPE_UNSIGNED_LONG_LONG : NVML_VALUE_TYPE_UNSIGNED_INT;
+        f->type = type_of(f->id);
         f->value.u64 = value; /* the smaller members share its low bytes */
     }
     return NVML_SUCCESS;

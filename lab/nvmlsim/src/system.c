@@ -6,6 +6,7 @@
 
 #include "call.h"
 #include "nodes.h"
+#include "system.h"
 
 static nvml_return initialise(const char *name) {
     nvml_return result = call_begin(name, READ);
@@ -80,9 +81,8 @@ NVML_CALL(READ, nvmlSystemGetCudaDriverVersion_v2, (int *version), (version)) {
 }
 NVML_ALIAS(nvmlSystemGetCudaDriverVersion, nvmlSystemGetCudaDriverVersion_v2)
 
-NVML_CALL(READ, nvmlSystemGetProcessName, (uint32_t pid, char *out, uint32_t size), (pid, out, size)) {
+nvml_return process_name(uint32_t pid, char *out, uint32_t size) {
     char path[64], name[256] = "";
-    if (!out || !size) return NVML_ERROR_INVALID_ARGUMENT;
     snprintf(path, sizeof path, "/proc/%u/cmdline", pid);
     FILE *file = fopen(path, "re");
     if (!file) return NVML_ERROR_NOT_FOUND;
@@ -91,4 +91,8 @@ NVML_CALL(READ, nvmlSystemGetProcessName, (uint32_t pid, char *out, uint32_t siz
     if (!length) return NVML_ERROR_NOT_FOUND;
     snprintf(out, size, "%s", name);
     return NVML_SUCCESS;
+}
+
+NVML_CALL(READ, nvmlSystemGetProcessName, (uint32_t pid, char *out, uint32_t size), (pid, out, size)) {
+    return out && size ? process_name(pid, out, size) : NVML_ERROR_INVALID_ARGUMENT;
 }
