@@ -79,11 +79,11 @@ def layouts(gpu: Gpu, wants: Iterable[Want]) -> Iterator[tuple[Slot, ...]]:
         yield from _place(order, 0, 0, -1)
 
 
-def _by_size(want: Want) -> tuple[int, int, tuple[int, ...], int]:
+def _by_size(want: Want) -> tuple[int, int, list[int], int]:
     return (
         -want.profile.placements[0].size,
         want.profile.id,
-        want.compute,
+        [-width for width in want.compute],
         -1 if want.start is None else want.start,
     )
 

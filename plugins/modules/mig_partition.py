@@ -229,6 +229,7 @@ from ansible_collections.gpufarm.cluster.plugins.module_utils._mig_plan import (
 )
 from ansible_collections.gpufarm.cluster.plugins.module_utils._mig_services import Services
 
+FOLDER = _mig_lock.FOLDER
 ARGUMENTS: dict[str, Any] = {
     "flavor": {"type": "str"},
     "layout": {
@@ -318,7 +319,7 @@ def main() -> None:
         supports_check_mode=True,
     )
     parameters = module.params
-    services = Services(parameters["stop_services"])
+    services = Services(parameters["stop_services"], FOLDER)
     problems = []
     result: dict[str, Any] = {}
     try:
@@ -326,7 +327,7 @@ def main() -> None:
             wish = parse_flavor(parameters["flavor"])
         else:
             wish = parse_layout(parameters["layout"])
-        with contextlib.nullcontext() if module.check_mode else _mig_lock.locked():
+        with contextlib.nullcontext() if module.check_mode else _mig_lock.locked(FOLDER):
             try:
                 result = run(module, wish, services)
             except _gpu.GpuError as error:

@@ -1,0 +1,8 @@
+"""The unit tests' machine with simulated GPUs, for tests of minutes."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "unit" / "plugins"))
