@@ -14,7 +14,8 @@
 
 enum {
     DEVICE_BY_INDEX = 81,
-    COMPUTE_PROCESSES = 213, /* 215 is the list for graphics, as the column Type of what the program prints shows */
+    COMPUTE_PROCESSES = 213, /* which of the lists is whose shows in the column Type of what the program prints */
+    GRAPHICS_PROCESSES = 215,
     HOST_PCIE_GENERATION = 230
 };
 #define BY_INDEX  0x22     /* third argument of DEVICE_BY_INDEX */
@@ -52,12 +53,12 @@ static nvml_return answer(int slot, void *first, void *second, void *third) {
     reference r;
     if (any_device(first, &r) || !is_pointer(second)) return NVML_SUCCESS;
     uint32_t *number = second;
-    if (slot == COMPUTE_PROCESSES && is_pointer(third) && *number <= MAX_LIST) {
+    if (slot == COMPUTE_PROCESSES && is_pointer(third) && *number <= MAX_LIST)
         list_processes(&r, number, third);
-        return NVML_SUCCESS;
-    }
-    *number = slot == HOST_PCIE_GENERATION ? r.g->model->board.pcie_generation : 0;
-    return *number ? NVML_SUCCESS : NVML_ERROR_NOT_SUPPORTED;
+    else
+        *number = slot == HOST_PCIE_GENERATION ? r.g->model->board.pcie_generation : 0;
+    int known = slot == HOST_PCIE_GENERATION || (slot >= COMPUTE_PROCESSES && slot <= GRAPHICS_PROCESSES);
+    return known ? NVML_SUCCESS : NVML_ERROR_NOT_SUPPORTED;
 }
 
 static nvml_return call_slot(int slot, void *first, void *second, void *third) {
