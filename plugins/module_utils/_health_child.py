@@ -20,7 +20,7 @@ from typing import Any
 
 from ._gpu import GpuError
 from ._health_rules import HANDLE, Reading
-from ._nvml import session
+from ._nvml import _pci_address, session
 from ._nvml_readings import Failed, NotTold, Reader
 
 # Seconds that a killed process gets to end.
@@ -99,7 +99,7 @@ def _read_gpu(send: Callable[[dict[str, Any]], None], reader: Reader, index: int
         identity["uuid"] = reader.ask("nvmlDeviceGetUUID", handle)
         identity["name"] = reader.ask("nvmlDeviceGetName", handle)
         bus_id = reader.ask("nvmlDeviceGetPciInfo", handle).busId
-        identity["pci_address"] = bus_id.decode() if isinstance(bus_id, bytes) else bus_id
+        identity["pci_address"] = _pci_address(bus_id.decode() if isinstance(bus_id, bytes) else bus_id)
         send({"identity": identity})
         values, failures = reader.gpu(handle)
     except (Failed, NotTold) as error:

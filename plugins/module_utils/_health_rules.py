@@ -101,12 +101,13 @@ class Rule:
 
 def _above(context: Context, what: str, value: float, unit: str, name: str, status: str = "") -> Verdict:
     """Compare with one threshold (of `status`), or with the pair `name`_warning and `name`_critical."""
+    unit = f" {unit}" if unit else ""
     limits = [(name, status)] if status else [(f"{name}_critical", CRITICAL), (f"{name}_warning", WARNING)]
     for limit_name, limit_status in limits:
         limit = context.settings.limit(limit_name)
         if value > limit:
-            return Verdict(limit_status, f"{what}: {value:g} {unit}, more than {limit:g}.", value, limit)
-    return Verdict(OK, f"{what}: {value:g} {unit}.", value, context.settings.limit(limits[-1][0]))
+            return Verdict(limit_status, f"{what}: {value:g}{unit}, more than {limit:g}.", value, limit)
+    return Verdict(OK, f"{what}: {value:g}{unit}.", value, context.settings.limit(limits[-1][0]))
 
 
 def _recovery(context: Context) -> Verdict:

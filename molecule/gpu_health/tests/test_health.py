@@ -1,0 +1,118 @@
+"""The timer runs, sick GPUs are found, hooks are called once, and a driver that hangs hangs nothing."""
+
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+import json
+import time
+
+METRICS = "/var/lib/prometheus/node-exporter/gpufarm_health.prom"
+
+
+def run_as_the_timer_does(host) -> None:
+    host.run_test("systemctl start gpufarm-health.service")
+
+
+def findings(host) -> dict[str, dict[str, str]]:
+    """The findings that are not well, by check."""
+    answer = json.loads(host.run("gpufarm-health --format json").stdout)
+    return {one["check"]: one for one in answer["findings"] if one["status"] not in ("ok", "skipped")}
+
+
+def hooks(host) -> list[str]:
+    log = host.check_output("journalctl --quiet --output=cat --identifier=gpufarm-hook")
+    return log.split()
+
+
+def test_the_timer_runs(host):
+    assert host.service("gpufarm-health.timer").is_enabled
+    assert host.service("gpufarm-health.timer").is_running
+    deadline = time.monotonic() + 60
+    while not host.file(METRICS).exists and time.monotonic() < deadline:
+        time.sleep(1)
+    metrics = host.file(METRICS).content_string
+    assert "gpufarm_health_status 0" in metrics
+    assert 'gpufarm_health_check{check="temperature",gpu="GPU-' in metrics
+
+
+def test_all_is_well(host):
+    run_as_the_timer_does(host)
+    done = host.run("gpufarm-health --all")
+    assert done.rc == 0, done.stdout
+    assert "ok       GPU-" in done.stdout and host.file("/var/lib/gpufarm/health/state.json").mode == 0o600
+
+
+def test_a_sick_gpu_drains_once_and_a_healthy_one_resumes(host):
+    host.run_test("simgpu set 0 temperature=95")
+    before = hooks(host)
+    run_as_the_timer_does(host)
+    run_as_the_timer_does(host)
+    assert hooks(host) == [*before, "drain"]
+    assert host.run("gpufarm-health --fail-from critical").rc == 2
+    assert set(findings(host)) == {"temperature"}
+    assert "gpufarm_health_status 2" in host.file(METRICS).content_string
+    host.run_test("simgpu set 0 temperature=81")
+    run_as_the_timer_does(host)
+    run_as_the_timer_does(host)
+    assert hooks(host) == [*before, "drain", "resume"]
+    assert host.run("gpufarm-health").rc == 1
+    assert host.run("gpufarm-health --fail-from critical").rc == 0
+    host.run_test("simgpu set 0 temperature=40")
+
+
+def test_a_lost_gpu_is_one_finding(host):
+    host.run_test("simgpu set 0 lost=1")
+    assert set(findings(host)) == {"gpu_responds"}
+    host.run_test("simgpu set 0 lost=0")
+    assert findings(host) == {}
+
+
+def test_a_driver_that_hangs_is_bounded_and_named(host):
+    host.run_test("simgpu fault add nvmlDeviceGetTemperature hang")
+    started = time.monotonic()
+    found = findings(host)
+    assert time.monotonic() - started < 30
+    host.run_test("simgpu fault clear")
+    assert "nvmlDeviceGetTemperature" in found["gpu_responds"]["detail"]
+    assert findings(host) == {}
+
+
+def test_what_the_kernel_logs_is_believed_and_what_users_log_is_not(host):
+    line = "NVRM: Xid (PCI:0000:07:00): 79, pid=1, GPU has fallen off the bus."
+    host.run_test("logger %s", line)
+    host.run_test("logger --priority kern.err --tag kernel %s", line)
+    assert findings(host) == {}
+    host.run_test("simgpu xid 0 79")
+    found = findings(host)
+    assert set(found) == {"xid"}
+    assert found["xid"]["status"] == "critical" and found["xid"]["gpu"].startswith("GPU-")
+    host.run_test("gpufarm-health --acknowledge")
+    assert findings(host) == {}
+
+
+def test_what_a_job_left_behind_is_found(host):
+    assert host.run("gpufarm-health --idle").rc == 0
+    host.run_test("simgpu process start --gpu 0 --memory 100 --pid 4242")
+    left = host.run("gpufarm-health --idle")
+    assert left.rc == 2 and "4242" in left.stdout
+    assert host.run("gpufarm-health").rc == 0
+    host.run_test("simgpu process stop 4242")
+
+
+def test_partitioned_gpus_are_judged_too(host):
+    code = (
+        "import pynvml as n; n.nvmlInit(); h = n.nvmlDeviceGetHandleByIndex(0); n.nvmlDeviceSetMigMode(h, {})"
+    )
+    host.run_test("/opt/gpufarm/gpu/bin/python -c %s", code.format(1))
+    assert findings(host) == {}
+    host.run_test("/opt/gpufarm/gpu/bin/python -c %s", code.format(0))
+
+
+def test_dcgm_is_asked_where_it_is(host):
+    script = """#!/bin/sh
+echo '{"body": {"Overall Health": {"value": "Warning"}}, "header": ["Health Monitor Report"]}'
+"""
+    host.run_test("printf %%s %s > /usr/local/bin/dcgmi && chmod 755 /usr/local/bin/dcgmi", script)
+    assert {name: one["status"] for name, one in findings(host).items()} == {"dcgm_health": "warning"}
+    host.run_test("rm /usr/local/bin/dcgmi")
