@@ -71,6 +71,10 @@ e2e: setup-test ## The demo, in a real browser; screenshots in .work/artifacts (
 bench: setup ## How long the demo takes, cold and warm, and where the time goes; how fast the bench boots
 	@python -m lab.timing
 
+.PHONY: bench-mig
+bench-mig: setup-test ## How good and how fast plans of partitions are, and what the module costs
+	@python -m lab.mig_timing
+
 .PHONY: docs
 docs: setup ## Write the generated parts of the documentation
 	scripts/role-docs

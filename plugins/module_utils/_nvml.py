@@ -7,7 +7,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import metadata
 from typing import Any
 
@@ -49,7 +49,14 @@ class Driver:
 
 
 class Nvml:
-    """A session with NVML. The methods raise GpuError with one sentence for a user."""
+    """A session with NVML. The methods raise GpuError with one sentence for a user.
+
+    What a GPU offers does not change while the driver is loaded, so it is asked for once.
+    """
+
+    def __init__(self) -> None:
+        self._offers: dict[str, tuple[Profile, ...]] = {}
+        self._compute_offers: dict[tuple[str, int], tuple[ComputeProfile, ...]] = {}
 
     def driver(self) -> Driver:
         """Return the versions of the driver."""
@@ -125,7 +132,7 @@ class Nvml:
 
     def compute_profiles(self, uuid: str, instance: GpuInstance) -> tuple[ComputeProfile, ...]:
         """Return the compute instances that a GPU instance offers."""
-        return tuple(self._compute_profiles(self._instance_handle(uuid, instance)))
+        return self._compute_profiles(self._instance_handle(uuid, instance), uuid, instance.profile)
 
     @contextlib.contextmanager
     def released(self) -> Iterator[None]:
@@ -144,16 +151,17 @@ class Nvml:
 
         mode = self._optional(pynvml.nvmlDeviceGetMigMode, handle)
         current, pending = mode or (0, 0)
-        offered = tuple(self._profiles(handle, bool(current))) if mode else ()
+        uuid = ask(pynvml.nvmlDeviceGetUUID)
+        offered = tuple(self._profiles(handle, uuid, bool(current))) if mode else ()
         slices = tuple(self._mig_devices(handle)) if current else ()
         uuids = {
-            (gpu_instance, compute_instance): uuid for gpu_instance, compute_instance, uuid, _handle in slices
+            (gpu_instance, compute_instance): one for gpu_instance, compute_instance, one, _handle in slices
         }
         memory = ask(pynvml.nvmlDeviceGetMemoryInfo)
         return Gpu(
             index=index,
             minor=ask(pynvml.nvmlDeviceGetMinorNumber),
-            uuid=ask(pynvml.nvmlDeviceGetUUID),
+            uuid=uuid,
             name=ask(pynvml.nvmlDeviceGetName),
             serial=self._optional(pynvml.nvmlDeviceGetSerial, handle) or "",
             pci_address=_pci_address(_text(ask(pynvml.nvmlDeviceGetPciInfo).busId)),
@@ -168,8 +176,31 @@ class Nvml:
             processes=tuple(self._processes(handle, slices)),
         )
 
-    def _profiles(self, handle: Any, enabled: bool) -> Iterator[tuple[Profile, list[Any]]]:
+    def _profiles(self, handle: Any, uuid: str, enabled: bool) -> Iterator[tuple[Profile, list[Any]]]:
         """Yield each profile that a GPU offers, with handles of its instances."""
+        if uuid not in self._offers:
+            self._offers[uuid] = tuple(self._offered(handle))
+        for profile in self._offers[uuid]:
+            if not enabled:
+                yield profile, []
+                continue
+            remaining = self._ask(
+                "the remaining capacity",
+                pynvml.nvmlDeviceGetGpuInstanceRemainingCapacity,
+                handle,
+                profile.id,
+            )
+            instances = self._fill(
+                pynvml.nvmlDeviceGetGpuInstances,
+                pynvml.c_nvmlGpuInstance_t,
+                profile.max_count,
+                handle,
+                profile.id,
+            )
+            compute_profiles = self._compute_profiles(instances[0], uuid, profile) if instances else ()
+            yield replace(profile, remaining=remaining, compute_profiles=compute_profiles), instances
+
+    def _offered(self, handle: Any) -> Iterator[Profile]:
         for index in PROFILE_INDEXES:
             info = self._optional(pynvml.nvmlDeviceGetGpuInstanceProfileInfo, handle, index)
             if info is None:
@@ -180,22 +211,7 @@ class Nvml:
                 handle,
                 info.id,
             )
-            remaining, instances = None, []
-            if enabled:
-                remaining = self._ask(
-                    "the remaining capacity",
-                    pynvml.nvmlDeviceGetGpuInstanceRemainingCapacity,
-                    handle,
-                    info.id,
-                )
-                instances = self._fill(
-                    pynvml.nvmlDeviceGetGpuInstances,
-                    pynvml.c_nvmlGpuInstance_t,
-                    info.instanceCount,
-                    handle,
-                    info.id,
-                )
-            profile = Profile(
+            yield Profile(
                 id=info.id,
                 name=_text(info.name).replace("MIG ", ""),
                 slices=info.sliceCount,
@@ -203,10 +219,7 @@ class Nvml:
                 max_count=info.instanceCount,
                 placements=tuple(sorted(Placement(one.start, one.size) for one in placements)),
                 engines=tuple((kind, getattr(info, kind)) for kind in ENGINES),
-                remaining=remaining,
-                compute_profiles=tuple(self._compute_profiles(instances[0])) if instances else (),
             )
-            yield profile, instances
 
     def _instance(self, handle: Any, profile: Profile, uuids: dict[tuple[int, int], str]) -> GpuInstance:
         info = self._ask("a GPU instance", pynvml.nvmlGpuInstanceGetInfo, handle)
@@ -237,7 +250,13 @@ class Nvml:
                     profile_id=compute_profile.id,
                 )
 
-    def _compute_profiles(self, instance: Any) -> Iterator[ComputeProfile]:
+    def _compute_profiles(self, instance: Any, uuid: str, profile: Profile) -> tuple[ComputeProfile, ...]:
+        key = uuid, profile.id
+        if key not in self._compute_offers:
+            self._compute_offers[key] = tuple(self._compute_offered(instance))
+        return self._compute_offers[key]
+
+    def _compute_offered(self, instance: Any) -> Iterator[ComputeProfile]:
         """Yield what a GPU instance offers. The full width has no fixed profile id: slices tell it."""
         for index in COMPUTE_PROFILE_INDEXES:
             info = self._optional(

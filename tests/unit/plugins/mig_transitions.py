@@ -94,15 +94,16 @@ class Transitions:
     def __init__(self, machine: Machine, seed: str, interruption: Interruption) -> None:
         self._machine, self._interruption = machine, interruption
         self._chance = random.Random(seed)
-        machine.state = self._fresh = machine.state
-        self._oracle = Oracle.of_profiles(self._read().profiles)
-        self._layouts = sorted(self._oracle.layouts, key=sorted)
+        self._fresh = machine.state
+        with _nvml.session() as nvml:
+            oracle = Oracle.of_profiles(nvml.gpus()[0].profiles)
+        self._layouts = sorted(oracle.layouts, key=sorted)
 
     def check(self) -> int:
         """Try the next change with every interruption; returns the number of runs, 0 if it is refused."""
         with _nvml.session() as nvml:
             self._prepare(nvml)
-            before, start = self._read(), self._machine.state
+            before, start = nvml.gpus()[0], self._machine.state
             wish = self._wish(before)
             try:
                 goal = plan_flavor(before, wish)
@@ -111,7 +112,7 @@ class Transitions:
             with self._interruption.at(0, kill=False):
                 self._run(nvml, wish)
             calls = self._interruption.calls
-            self._reached(goal, before)
+            self._reached(nvml, goal, before)
             for nth in range(1, calls + 1):
                 self._machine.state = start
                 self._fails(nvml, wish, nth, before)
@@ -125,17 +126,17 @@ class Transitions:
         assert str(caught.value).endswith(
             ("were put back: run again when the cause is gone.", "Nothing was changed.")
         )
-        assert state(self._read()) == state(before)
+        assert state(nvml.gpus()[0]) == state(before)
 
     def _is_killed(self, nvml: _nvml.Nvml, wish: Flavor, nth: int, before: Gpu, goal: Plan) -> None:
         with self._interruption.at(nth, kill=True), pytest.raises(Killed):
             self._run(nvml, wish)
-        assert used(before) <= used(self._read())
+        assert used(before) <= used(nvml.gpus()[0])
         self._run(nvml, wish)
-        self._reached(goal, before)
+        self._reached(nvml, goal, before)
 
-    def _reached(self, goal: Plan, before: Gpu) -> None:
-        gpu = self._read()
+    def _reached(self, nvml: _nvml.Nvml, goal: Plan, before: Gpu) -> None:
+        gpu = nvml.gpus()[0]
         assert gpu.mig_enabled == goal.mig_enabled
         assert used(before) <= used(gpu)
         found = sorted((one.profile.name, one.widths) for one in gpu.instances)
@@ -146,10 +147,6 @@ class Transitions:
         if plan.changed:
             _mig_apply.apply(nvml, [plan])
 
-    def _read(self) -> Gpu:
-        with _nvml.session() as nvml:
-            return nvml.gpus()[0]
-
     def _prepare(self, nvml: _nvml.Nvml) -> None:
         """Give the GPU random partitions, of which programs use some; sometimes MIG mode is off."""
         self._machine.state = self._fresh
@@ -157,9 +154,9 @@ class Transitions:
             return
         layout = self._chance.choice(self._layouts)
         _mig_apply.apply(
-            nvml, [plan_flavor(nvml.gpus()[0], self._divided(self._read(), layout, places=True))]
+            nvml, [plan_flavor(nvml.gpus()[0], self._divided(nvml.gpus()[0], layout, places=True))]
         )
-        for instance in self._read().instances:
+        for instance in nvml.gpus()[0].instances:
             for compute in instance.compute_instances:
                 if self._chance.random() < 0.15:
                     self._machine.control("process-start", compute.uuid, str(4000 + instance.id), "1")
