@@ -1,20 +1,28 @@
-"""Two large slices, after the change and after the reboot that follows it."""
+"""Other partitions, beside the one that was in use."""
 
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 from __future__ import annotations
 
-COUNT = (
-    "import pynvml as n; n.nvmlInit(); gpu = n.nvmlDeviceGetHandleByIndex(0);"
-    "print(n.nvmlDeviceGetMigMode(gpu)[0], *(n.nvmlDeviceGetName("
-    "n.nvmlDeviceGetMigDeviceHandleByIndex(gpu, index)).split()[-1] for index in range(2)))"
-)
+import json
+
+EXPECTED = {
+    "mig12": ["1g.10gb", "1g.10gb", "3g.40gb", "1g.6gb", "1g.6gb", "2g.12gb"],
+    "mig13": ["1g.10gb", "3g.40gb"],
+    "migvm": ["1g.5gb", "3g.20gb"],
+}
 
 
-def test_two_slices_of_half_the_memory(host):
-    assert host.check_output("/opt/gpufarm/gpu/bin/python -c %s", COUNT) == "1 3g.40gb 3g.40gb"
+def test_partitions(host):
+    name = host.check_output("hostname")
+    state = json.loads(host.check_output("simgpu status --json"))
+    assert sorted(one["name"] for one in state["slices"]) == sorted(EXPECTED[name])
+    layout = json.loads(host.file("/etc/gpufarm/mig.json").content_string)["layout"]
+    stored = [place["profile"] for gpu in layout for place in gpu["partitions"]]
+    assert sorted(stored) == sorted(EXPECTED[name])
 
 
-def test_the_unit_has_done_its_work(host):
-    assert host.service("gpufarm-mig").is_running
-    assert host.check_output("systemctl --failed --plain --no-legend") == ""
+def test_services_that_use_slices_saw_the_change(host):
+    state = json.loads(host.check_output("simgpu status --json"))
+    seen = json.loads(host.file("/var/lib/user-of-slices.json").content_string)
+    assert seen["slices"] == state["slices"]

@@ -12,43 +12,56 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from partitions._gpu import GpuError, select
+from partitions._gpu import Gpu, GpuError, select
 from partitions._mig_apply import apply
 from partitions._mig_flavor import FlavorError, parse_layout
 from partitions._mig_lock import locked
 from partitions._mig_nodes import make_nodes
 from partitions._mig_plan import plan_flavor
-from partitions._nvml import session
+from partitions._nvml import Nvml
+from partitions._nvml_boot import session_at_boot
+
+PATIENCE = 120.0  # seconds, for a driver that is still loading
 
 
-def restore(layout: list[dict[str, Any]]) -> None:
+def restore(layout: list[dict[str, Any]]) -> list[str]:
     """Give each GPU of a stored layout its partitions.
 
     :arg layout: for each GPU its UUID (`gpu`) and `partitions`, in the form of the option `layout` of the
         module mig_partition
-    :raises GpuError: when one of them cannot be had, or a GPU needs a reset; all GPUs are left as they are
-        then
+    :returns: what could not be had, a sentence for each GPU; the other GPUs have theirs
+    :raises GpuError: when the driver does not answer, or another program is partitioning
     """
-    with locked(), session() as nvml:
+    problems = []
+    with locked(), session_at_boot(PATIENCE) as nvml:
         gpus = nvml.gpus()
-        plans = []
         for entry in layout:
-            gpu = select(gpus, [entry["gpu"]])[0]
-            plans.append(plan_flavor(gpu, parse_layout(entry["partitions"])))
-        if any(plan.changed for plan in plans):
-            pending = apply(nvml, plans).pending
-            if pending:
-                raise GpuError(" ".join(map(str, pending)))
-        else:
-            make_nodes(gpus)
+            try:
+                _restore(nvml, gpus, entry)
+            except (FlavorError, GpuError) as error:
+                problems.append(str(error))
+    return problems
+
+
+def _restore(nvml: Nvml, gpus: tuple[Gpu, ...], entry: dict[str, Any]) -> None:
+    [gpu] = select(gpus, [entry["gpu"]])
+    plan = plan_flavor(gpu, parse_layout(entry["partitions"]))
+    if not plan.changed:
+        make_nodes([gpu])
+        return
+    pending = apply(nvml, [plan]).pending
+    if pending:
+        raise GpuError(str(pending[0]))
 
 
 def main() -> None:
     """Restore the layout of the file that the command line names."""
     try:
-        restore(json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))["layout"])
-    except (FlavorError, GpuError) as error:
-        sys.exit(str(error))
+        problems = restore(json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))["layout"])
+    except GpuError as error:
+        problems = [str(error)]
+    if problems:
+        sys.exit("\n".join(problems))
 
 
 if __name__ == "__main__":

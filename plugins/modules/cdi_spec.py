@@ -1,0 +1,98 @@
+#!/usr/bin/python
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Ansible module: the CDI specification of the GPUs of a machine."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: cdi_spec
+short_description: Describe NVIDIA GPUs and slices to container engines
+version_added: 0.1.0
+description:
+  - Writes C(/run/cdi/nvidia.yaml), a specification of the Container Device Interface (CDI), by which Docker,
+    containerd and Podman give a container a GPU or a slice of one, with the driver's libraries.
+  - A GPU without MIG mode is called by its index and its UUID, such as C(nvidia.com/gpu=0); a slice by the
+    indexes of GPU and slice and by its UUID, such as C(nvidia.com/gpu=0:1); all of them together
+    C(nvidia.com/gpu=all). A GPU in MIG mode without slices offers nothing.
+  - A container that asks for a slice gets the device nodes of that slice and no other.
+  - Another file that describes the same kind of devices is an error, as engines would mix both.
+extends_documentation_fragment:
+  - gpufarm.cluster.nvml
+attributes:
+  diff_mode:
+    support: full
+    description: Shows the specification before and after.
+seealso:
+  - module: gpufarm.cluster.mig_partition
+  - name: Container Device Interface
+    description: The specification of the file.
+    link: https://github.com/cncf-tags/container-device-interface/blob/main/SPEC.md
+"""
+
+EXAMPLES = r"""
+- name: Describe the GPUs to container engines
+  gpufarm.cluster.cdi_spec:
+  vars:
+    ansible_python_interpreter: /opt/gpufarm/gpu/bin/python
+"""
+
+RETURN = r"""
+devices:
+  description: Names by which containers ask for devices.
+  returned: success
+  type: list
+  elements: str
+  sample: ["nvidia.com/gpu=0:0", "nvidia.com/gpu=0:1", "nvidia.com/gpu=all"]
+path:
+  description: The file; it does not exist when there is no device.
+  returned: success
+  type: str
+  sample: /run/cdi/nvidia.yaml
+"""
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.gpufarm.cluster.plugins.module_utils import _cdi, _cdi_host, _gpu, _nvml
+
+
+def main() -> None:
+    """Run the module."""
+    module = AnsibleModule(argument_spec={}, supports_check_mode=True)
+    try:
+        others = _cdi_host.other_specifications()
+        if others:
+            module.fail_json(
+                msg="%s describe %s too, and container engines would mix them with %s: remove them, and what"
+                " writes them, and run again."
+                % (", ".join(map(str, others)), _cdi.KIND, _cdi_host.SPECIFICATION)
+            )
+        with _nvml.session() as nvml:
+            if not module.check_mode:
+                _cdi_host.make_nodes(nvml)
+            specified = _cdi_host.specify(nvml)
+        before = _cdi_host.read()
+        after = _cdi.text(specified) if specified else ""
+        if after != before and not module.check_mode:
+            _cdi_host.write(after)
+    except _gpu.GpuError as error:
+        module.fail_json(msg=str(error))
+    except OSError as error:
+        module.fail_json(msg="%s cannot be written: %s." % (_cdi_host.SPECIFICATION, error.strerror))
+    result = {
+        "changed": after != before,
+        "devices": _cdi.device_names(specified),
+        "path": str(_cdi_host.SPECIFICATION),
+    }
+    if after != before:
+        result["diff"] = {
+            "before": before,
+            "after": after,
+            "before_header": str(_cdi_host.SPECIFICATION),
+            "after_header": str(_cdi_host.SPECIFICATION),
+        }
+    module.exit_json(**result)
+
+
+if __name__ == "__main__":
+    main()
