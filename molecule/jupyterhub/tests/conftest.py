@@ -92,6 +92,7 @@ def leases(host: Host) -> Callable[[], dict[str, Any]]:
     def read() -> dict[str, Any]:
         file = host.file("/var/lib/jupyterhub/leases.json")
         content = json.loads(file.content_string) if file.exists else {}
-        return {owner.removesuffix("/"): entry["slice"] for owner, entry in content.items()}
+        held = content.get("leases", {})
+        return {owner.removesuffix("/"): entry["slices"][0] for owner, entry in held.items()}
 
     return read

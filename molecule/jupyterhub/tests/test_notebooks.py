@@ -67,17 +67,41 @@ def test_the_kernel_refuses_other_slices_device_nodes(host, visit, leases, facts
     assert len(own) == 2
 
 
-def test_all_slices_of_a_profile_are_taken(visit):
+def test_all_slices_of_a_profile_are_taken(host, visit, leases):
     alice, bob = visit("alice"), visit("bob")
     alice.spawn(gpu="3g.40gb")
     assert bob.form().free == {"3g.40gb": 0, "1g.10gb": 2}
     with pytest.raises(
-        Refused, match=r"No GPU slice 3g\.40gb is free, all 1 are in use; choose another one"
+        Refused, match=r"Not free yet: 1 GPU slice 3g\.40gb\. You wait as number 1 of 1"
     ) as no:
         bob.spawn(gpu="3g.40gb")
     assert no.value.status == 409
     alice.stop()
     bob.spawn(gpu="3g.40gb")
+    events = [
+        json.loads(line) for line in host.file("/var/log/jupyterhub/audit.jsonl").content_string.splitlines()
+    ]
+    assert [(line["event"], line["user"]) for line in events[-4:]] == [
+        ("taken", "alice"),
+        ("waiting", "bob"),
+        ("returned", "alice"),
+        ("taken", "bob"),
+    ]
+    assert events[-1]["slices"] == [leases()["bob"]["uuid"]]
+
+
+def test_the_use_of_a_slice_is_measured(host, visit, leases, eventually):
+    alice = visit("alice")
+    alice.spawn(gpu="1g.10gb")
+    host.check_output(f"simgpu process start --slice {leases()['alice']['uuid']}")
+
+    def measured():
+        file = host.file("/var/lib/jupyterhub/use.json")
+        notebooks = json.loads(file.content_string)["notebooks"] if file.exists else {}
+        return notebooks.get("alice/", {}).get("processes") == 1
+
+    eventually(measured)
+    host.check_output("simgpu process stop")
 
 
 @pytest.mark.parametrize(
@@ -104,8 +128,10 @@ def test_a_notebook_that_dies_gives_its_slice_back(host, visit, leases, eventual
 
 
 def test_notebook_and_lease_outlive_the_hub(host, visit, leases, eventually, hub_answers):
-    alice = visit("alice")
-    alice.spawn(gpu="1g.10gb")
+    alice, bob = visit("alice"), visit("bob")
+    alice.spawn(gpu="3g.40gb")
+    with pytest.raises(Refused, match="You wait as number 1 of 1"):
+        bob.spawn(gpu="3g.40gb")
     held = leases()
     assert alice.slices().given  # logs in to the notebook, for which the hub is needed
     pid = host.check_output(f"systemctl show --property=MainPID --value {UNIT.format('alice')}")
@@ -119,6 +145,9 @@ def test_notebook_and_lease_outlive_the_hub(host, visit, leases, eventually, hub
     assert alice.running()
     alice.stop()
     assert leases() == {}
+    place = bob._api("GET", "/hub/api/gpufarm/users/bob/queue/").json()
+    assert (place["position"], place["called"]) == (1, True)
+    assert bob._api("DELETE", "/hub/api/gpufarm/users/bob/queue/").status_code == 204
 
 
 def test_a_notebook_that_dies_while_the_hub_is_down_gives_its_slice_back(host, visit, leases, eventually):

@@ -37,6 +37,7 @@ def test_the_proxy_is_not_root(host):
         "/etc/jupyterhub/tls/key.pem",
         "/etc/jupyterhub/tls/ca-key.pem",
         "/var/lib/jupyterhub/jupyterhub.sqlite",
+        "/var/log/jupyterhub/audit.jsonl",
     ],
 )
 def test_secrets_are_roots_alone(host, path):
@@ -54,6 +55,17 @@ def test_no_secret_is_seen_in_the_process_list(host):
 def test_generated_files_say_where_they_come_from(host):
     for path in ("/etc/jupyterhub/jupyterhub_config.py", "/etc/systemd/system/jupyterhub.service"):
         assert host.file(path).contains("Ansible managed")
+
+
+def test_the_audit_log_is_rotated(host):
+    host.run_expect([0], "logrotate --debug /etc/logrotate.d/jupyterhub")
+
+
+def test_a_second_hub_of_the_machine_is_refused(host):
+    code = "from gpufarm_hub import alone; alone.on_this_machine()"
+    asked = host.run(f'env PYTHONPATH=/opt/jupyterhub/gpufarm /opt/jupyterhub/bin/python -c "{code}"')
+    pid = host.check_output("systemctl show --property=MainPID --value jupyterhub")
+    assert f"The hub with process id {pid} hands out the GPU slices of this machine already" in asked.stderr
 
 
 def test_the_certificate_belongs_to_the_address(host, facts):

@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -58,4 +59,11 @@ def test_an_administrator_by_wlcg_groups_gets_what_is_offered_now(host, visitor)
     unit = "jupyterhub-notebook-bob.service"
     limits = host.check_output(f"systemctl show --property=MemoryMax,CPUQuotaPerSecUSec {unit}")
     assert sorted(limits.split()) == ["CPUQuotaPerSecUSec=500ms", f"MemoryMax={512 << 20}"]
-    visitor.stop()
+    # The limit for bob's group is 36 seconds.
+    end = time.monotonic() + 120
+    while visitor.running() and time.monotonic() < end:
+        time.sleep(1)
+    told = visitor._api("GET", "/hub/api/gpufarm/users/bob/notices").json()[""]
+    assert "it may run for 1 minute (limit short)" in told
+    audit = host.file("/var/log/jupyterhub/audit.jsonl").content_string.splitlines()
+    assert json.loads(audit[-1])["event"] == "ended"

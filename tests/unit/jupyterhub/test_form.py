@@ -21,8 +21,21 @@ def test_shows_how_many_slices_of_each_profile_are_free() -> None:
     options = {option["value"]: option for option in gpu.find_all("option")}
     assert list(options) == ["", "1g.10gb", "3g.40gb"]
     assert options["1g.10gb"].text == "1g.10gb (10 GiB): 3 of 7 free"
-    assert not options["1g.10gb"].has_attr("disabled")
-    assert options["3g.40gb"].has_attr("disabled")
+
+
+def test_shows_how_many_wait() -> None:
+    gpu = shown(form.render(SIZES, [form.Offer("1g.10gb", 10 << 30, 0, 7, 2)])).find(
+        "select", {"name": "gpu"}
+    )
+    option = gpu.find_all("option")[1]
+    assert option.text == "1g.10gb (10 GiB): 0 of 7 free, 2 waiting"
+    assert not option.has_attr("disabled")
+
+
+@pytest.mark.parametrize(("most", "numbers"), [(1, []), (2, ["1", "2"]), (9, ["1", "2", "3"])])
+def test_a_number_of_slices_can_be_chosen_where_there_is_a_choice(most: int, numbers: list[str]) -> None:
+    page = shown(form.render(SIZES, [form.Offer("1g.10gb", 1, 3, 3)], most))
+    assert [option["value"] for option in page.select("select[name=slices] option")] == numbers
 
 
 def test_every_field_has_its_label() -> None:
@@ -36,12 +49,18 @@ def test_every_field_has_its_label() -> None:
     ("offers", "problem", "sentence"),
     [
         ([], "", "This machine has no GPU slices at the moment."),
-        ([form.Offer("1g.10gb", 1, 0, 7)], "", "All GPU slices are in use; reload this page later."),
+        ([form.Offer("1g.10gb", 1, 0, 7)], "", "All GPU slices are in use; choose one to wait for it."),
         ([], "The GPUs of this machine do not answer.", "The GPUs of this machine do not answer."),
     ],
 )
 def test_says_why_there_is_nothing_to_choose(offers: list[form.Offer], problem: str, sentence: str) -> None:
-    assert shown(form.render(SIZES, offers, problem)).find(id="gpu-summary").text == sentence
+    assert shown(form.render(SIZES, offers, problem=problem)).find(id="gpu-summary").text == sentence
+
+
+def test_who_may_hold_none_is_told_so() -> None:
+    page = shown(form.render(SIZES, [form.Offer("1g.10gb", 1, 3, 3)], 0))
+    assert page.find(id="gpu-summary").text == "Your account may not hold GPU slices here."
+    assert [option["value"] for option in page.select("select[name=gpu] option")] == [""]
 
 
 def test_without_gpus_there_is_no_gpu_field() -> None:
@@ -61,7 +80,7 @@ def test_the_browsers_answer_becomes_options() -> None:
 
 
 def test_what_is_left_out_is_the_first_size_and_no_gpu() -> None:
-    assert form.check({}, SIZES, use_gpu=True) == form.Choice("1G", "")
+    assert form.check({}, SIZES, use_gpu=True) == form.Choice("1G", "", 1)
 
 
 @pytest.mark.parametrize(
@@ -71,6 +90,11 @@ def test_what_is_left_out_is_the_first_size_and_no_gpu() -> None:
         ({"memory": ["1G"]}, True, r"The memory size \['1G'\] is not offered"),
         ({"gpu": {"a": 1}}, True, "must be given by the name of its profile"),
         ({"gpu": "1g.10gb"}, False, "This service offers no GPUs."),
+        ({"slices": "0"}, True, "The number of slices is 0; give a whole number from 1."),
+        ({"slices": True}, True, "The number of slices is True;"),
+        ({"slices": ["2"]}, True, r"The number of slices is \['2'\];"),
+        ({"slices": "2\n"}, True, "The number of slices is 2\n;"),
+        ({"slices": "\u0662"}, True, "The number of slices is"),
     ],
 )
 def test_what_is_not_offered_is_refused(options: dict[str, object], use_gpu: bool, sentence: str) -> None:

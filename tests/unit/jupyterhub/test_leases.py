@@ -13,9 +13,11 @@ import time
 from pathlib import Path
 
 import pytest
-from gpufarm_hub.leases import Leases, NoFreeSliceError, count_by_profile
+from gpufarm_hub.leases import Lease, Leases, NoSliceError, count_by_profile, in_words
+from gpufarm_hub.limits import Limit
 from gpufarm_hub.slices import Slice
 from gpufarm_hub.store import JsonStore, StoreError
+from gpufarm_hub.waiting import Wish
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
@@ -26,47 +28,59 @@ def mig(instance: int, profile: str = "1g.10gb", gpu: int = 0) -> Slice:
 
 
 SEVEN = [mig(instance) for instance in range(7, 14)]
+MANY = Limit("many", slices=9)
+
+
+class WaitError(Exception):
+    """The owner waits now."""
+
+
+def take(leases: Leases, owner: str, unit: str, profile: str, slices: list[Slice]) -> Lease:
+    taken = leases.take(Wish(owner, profile, 1, MANY, {}), unit, slices)
+    if isinstance(taken, Lease):
+        return taken
+    raise WaitError(in_words(taken))
 
 
 def test_first_free_slice_of_the_profile(tmp_path: Path) -> None:
     leases = Leases(tmp_path / "leases.json")
     slices = [mig(1, "3g.40gb"), mig(7), mig(8)]
-    assert leases.take("alice/", "a.service", "1g.10gb", slices).piece == slices[1]
-    assert leases.take("bob/", "b.service", "1g.10gb", slices).piece == slices[2]
+    assert take(leases, "alice/", "a.service", "1g.10gb", slices).pieces[0] == slices[1]
+    assert take(leases, "bob/", "b.service", "1g.10gb", slices).pieces[0] == slices[2]
     assert leases.free(slices) == [slices[0]]
     assert {lease.owner: lease.unit for lease in leases.all()} == {"alice/": "a.service", "bob/": "b.service"}
 
 
 def test_when_all_are_held_the_user_reads_why(tmp_path: Path) -> None:
     leases = Leases(tmp_path / "leases.json")
-    leases.take("alice/", "a", "1g.10gb", [mig(7)])
-    with pytest.raises(NoFreeSliceError, match=r"No GPU slice 1g\.10gb is free, all 1 are in use"):
-        leases.take("bob/", "b", "1g.10gb", [mig(7)])
-    with pytest.raises(NoFreeSliceError, match=r"has no GPU slice 7g\.80gb any more"):
-        leases.take("bob/", "b", "7g.80gb", [mig(7)])
+    take(leases, "alice/", "a", "1g.10gb", [mig(7)])
+    with pytest.raises(WaitError, match=r"Not free yet: 1 GPU slice 1g\.10gb\. You wait as number 1 of 1"):
+        take(leases, "bob/", "b", "1g.10gb", [mig(7)])
+    with pytest.raises(NoSliceError, match=r"has no GPU slice 7g\.80gb any more"):
+        take(leases, "bob/", "b", "7g.80gb", [mig(7)])
 
 
 def test_two_servers_of_a_user_hold_two_slices(tmp_path: Path) -> None:
     leases = Leases(tmp_path / "leases.json")
     slices = [mig(7), mig(8)]
-    first = leases.take("alice/", "a", "1g.10gb", slices)
-    second = leases.take("alice/second", "a2", "1g.10gb", slices)
-    assert first.piece != second.piece
+    first = take(leases, "alice/", "a", "1g.10gb", slices)
+    second = take(leases, "alice/second", "a2", "1g.10gb", slices)
+    assert first.pieces != second.pieces
     assert leases.release("alice/") == first
     assert leases.all() == [second]
 
 
 def test_a_new_lease_of_an_owner_replaces_the_old_one(tmp_path: Path) -> None:
     leases = Leases(tmp_path / "leases.json")
-    leases.take("alice/", "a", "3g.40gb", [mig(1, "3g.40gb"), mig(7)])
-    leases.take("alice/", "a", "1g.10gb", [mig(1, "3g.40gb"), mig(7)])
-    assert [lease.piece.profile for lease in leases.all()] == ["1g.10gb"]
+    take(leases, "alice/", "a", "3g.40gb", [mig(1, "3g.40gb"), mig(7)])
+    take(leases, "alice/", "a", "1g.10gb", [mig(1, "3g.40gb"), mig(7)])
+    assert [lease.pieces[0].profile for lease in leases.all()] == ["1g.10gb"]
 
 
 def test_an_owner_that_is_refused_keeps_nothing_new(tmp_path: Path) -> None:
     leases = Leases(tmp_path / "leases.json")
-    with pytest.raises(NoFreeSliceError):
-        leases.take("alice/", "a", "1g.10gb", [])
+    with pytest.raises(NoSliceError):
+        take(leases, "alice/", "a", "1g.10gb", [])
     assert leases.all() == [] and leases.release("alice/") is None
 
 
@@ -74,17 +88,17 @@ def test_whole_gpu_and_its_slices_exclude_one_another(tmp_path: Path) -> None:
     whole = Slice("GPU-0", "NVIDIA A100", 0, None, None, 80 << 30)
     other = Slice("GPU-1", "NVIDIA A100", 1, None, None, 80 << 30)
     leases = Leases(tmp_path / "leases.json")
-    leases.take("alice/", "a", "NVIDIA A100", [whole])
+    take(leases, "alice/", "a", "NVIDIA A100", [whole])
     assert leases.free([whole, mig(7), other]) == [other]
 
 
 def test_a_lease_outlives_the_partition_it_was_made_for(tmp_path: Path) -> None:
     """A new slice in the place of one that is still held has its device nodes, so it is not free."""
     leases = Leases(tmp_path / "leases.json")
-    leases.take("alice/", "a", "1g.10gb", [mig(7)])
+    take(leases, "alice/", "a", "1g.10gb", [mig(7)])
     again = mig(7, "1g.20gb")
     assert leases.free([again]) == []
-    dropped = leases.drop(lambda lease: lease.piece != again)
+    dropped = leases.drop(lambda lease: lease.pieces[0] != again)
     assert [lease.owner for lease in dropped] == ["alice/"]
     assert leases.free([again]) == [again]
 
@@ -95,7 +109,7 @@ def test_a_damaged_file_is_an_error_and_not_an_empty_list(tmp_path: Path) -> Non
     with pytest.raises(StoreError, match=r"leases\.json is not valid JSON"):
         Leases(path).all()
     with pytest.raises(StoreError):
-        Leases(path).take("bob/", "b", "1g.10gb", SEVEN)
+        take(Leases(path), "bob/", "b", "1g.10gb", SEVEN)
     path.write_text("[]")
     with pytest.raises(StoreError, match="does not hold a JSON object"):
         Leases(path).all()
@@ -103,7 +117,7 @@ def test_a_damaged_file_is_an_error_and_not_an_empty_list(tmp_path: Path) -> Non
 
 def test_nobody_else_can_read_the_file(tmp_path: Path) -> None:
     path = tmp_path / "leases.json"
-    Leases(path).take("alice/", "a", "1g.10gb", SEVEN)
+    take(Leases(path), "alice/", "a", "1g.10gb", SEVEN)
     assert path.stat().st_mode & 0o777 == 0o600
 
 
@@ -152,9 +166,10 @@ class Notebooks(RuleBasedStateMachine):
             if piece.profile == profile and not any(piece.overlaps(other) for other in others)
         ]
         try:
-            taken = self.leases.take(owner, owner, profile, self.slices).piece
-        except NoFreeSliceError:
+            taken = take(self.leases, owner, owner, profile, self.slices).pieces[0]
+        except (NoSliceError, WaitError):
             assert not possible
+            self.leases.leave(owner)  # whose turn it is, is the queue's test
             self.model.pop(owner, None)  # its notebook did not run any more
         else:
             assert taken in possible
@@ -164,7 +179,7 @@ class Notebooks(RuleBasedStateMachine):
     def stop(self, owner: str) -> None:
         released = self.leases.release(owner)
         expected = self.model.pop(owner, None)
-        assert (released.piece if released else None) == expected
+        assert (released.pieces[0] if released else None) == expected
 
     @rule(layout=layouts)
     def partition(self, layout: list[Slice]) -> None:
@@ -172,7 +187,9 @@ class Notebooks(RuleBasedStateMachine):
 
     @rule()
     def drop_vanished(self) -> None:
-        dropped = {lease.owner for lease in self.leases.drop(lambda lease: lease.piece not in self.slices)}
+        dropped = {
+            lease.owner for lease in self.leases.drop(lambda lease: lease.pieces[0] not in self.slices)
+        }
         assert dropped == {owner for owner, piece in self.model.items() if piece not in self.slices}
         for owner in dropped:
             del self.model[owner]
@@ -180,12 +197,12 @@ class Notebooks(RuleBasedStateMachine):
     @invariant()
     def agrees(self) -> None:
         if hasattr(self, "model"):
-            assert {lease.owner: lease.piece for lease in self.leases.all()} == self.model
+            assert {lease.owner: lease.pieces[0] for lease in self.leases.all()} == self.model
 
     @invariant()
     def one_holder_at_most(self) -> None:
         if hasattr(self, "model"):
-            held = [lease.piece for lease in self.leases.all()]
+            held = [lease.pieces[0] for lease in self.leases.all()]
             assert not any(a.overlaps(b) for i, a in enumerate(held) for b in held[i + 1 :])
 
     def teardown(self) -> None:
@@ -202,8 +219,8 @@ def grab(
 ) -> None:
     gate.wait()
     try:
-        won.put((owner, Leases(path).take(owner, owner, "1g.10gb", SEVEN).piece.uuid))
-    except NoFreeSliceError:
+        won.put((owner, take(Leases(path), owner, owner, "1g.10gb", SEVEN).pieces[0].uuid))
+    except (NoSliceError, WaitError):
         won.put((owner, None))
 
 
@@ -229,7 +246,7 @@ def test_a_race_of_processes_has_one_winner_per_slice(tmp_path: Path) -> None:
 def churn(path: Path) -> None:
     leases = Leases(path)
     for number in range(10**9):
-        leases.take(f"user{number % 7}/", "u", "1g.10gb", SEVEN)
+        take(leases, f"user{number % 7}/", "u", "1g.10gb", SEVEN)
         leases.release(f"user{(number + 3) % 7}/")
 
 
@@ -243,8 +260,8 @@ def test_killed_in_the_middle_of_a_change(tmp_path: Path) -> None:
         time.sleep(0.01 + attempt * 0.003)
         os.kill(victim.pid, signal.SIGKILL)
         victim.join()
-        held = [lease.piece.uuid for lease in Leases(path).all()]
+        held = [lease.pieces[0].uuid for lease in Leases(path).all()]
         assert len(held) == len(set(held))
-        Leases(path).take("after/", "u", "1g.10gb", [mig(99)])
-        assert "after/" in json.loads(path.read_text())
+        take(Leases(path), "after/", "u", "1g.10gb", [mig(99)])
+        assert "after/" in json.loads(path.read_text())["leases"]
         Leases(path).release("after/")

@@ -8,9 +8,12 @@ import logging
 from pathlib import Path
 from typing import Any
 
-from . import recovery
+from prometheus_client import REGISTRY
+
+from . import alone, desk, pages, recovery
 from .authenticator import GroupAuthenticator, groups_in
-from .leases import Leases
+from .desk import Desk
+from .metrics import SliceCollector
 from .spawner import SliceSpawner, apply_choice, give_back
 
 
@@ -22,19 +25,31 @@ def configure(c: Any, settings_file: str) -> None:
         settings_file: JSON; its keys are those of the role's template ``settings.json.j2``.
     """
     settings = json.loads(Path(settings_file).read_text(encoding="utf-8"))
-    state = Path(settings["state_folder"])
-    _hub(c, settings, state)
+    alone.on_this_machine()
+    ours = desk.from_settings(settings)
+    _hub(c, settings, ours)
     _login(c, settings)
-    _notebooks(c, settings, state)
-    recovery.at_hub_start(Leases(state / "leases.json"), logging.getLogger("gpufarm_hub"))
+    _notebooks(c, settings, ours)
+    _keeper(c, settings, settings_file)
+    REGISTRY.register(SliceCollector(ours))
+    recovery.at_hub_start(ours, logging.getLogger("gpufarm_hub"))
 
 
-def _hub(c: Any, settings: dict[str, Any], state: Path) -> None:
+def _hub(c: Any, settings: dict[str, Any], ours: Desk) -> None:
+    state = Path(settings["state_folder"])
     c.JupyterHub.bind_url = settings["public_url"]
     c.JupyterHub.hub_bind_url = settings["hub_url"]
     c.JupyterHub.db_url = f"sqlite:///{state / 'jupyterhub.sqlite'}"
     c.JupyterHub.upgrade_db = True
     c.JupyterHub.template_paths = [str(Path(__file__).parent / "templates")]
+    # The hub calls it for each page, with the user who looks at it or None.
+    c.JupyterHub.template_vars = {"gpufarm_notices": lambda user: ours.notices.of(user.name) if user else {}}
+    # Deprecated in favour of services, but a service cannot show pages of the hub's own.
+    c.JupyterHub.extra_handlers = pages.handlers(ours)
+    most_servers = max((limit.servers for limit in ours.limits), default=1)
+    c.JupyterHub.allow_named_servers = most_servers > 1
+    # How many run at once is for the spawner to say; this bounds how many are remembered.
+    c.JupyterHub.named_server_limit_per_user = most_servers
     c.JupyterHub.cookie_secret_file = f"{settings['secrets_folder']}/cookie_secret"
     # The proxy and the notebooks are units of their own and outlive the hub.
     c.ConfigurableHTTPProxy.should_start = False
@@ -76,18 +91,16 @@ def _login(c: Any, settings: dict[str, Any]) -> None:
     auth.refresh_pre_spawn = True
 
 
-def _notebooks(c: Any, settings: dict[str, Any], state: Path) -> None:
+def _notebooks(c: Any, settings: dict[str, Any], ours: Desk) -> None:
     venv = settings["venv"]
     c.JupyterHub.spawner_class = SliceSpawner
     spawner = c.SliceSpawner
-    spawner.leases_file = str(state / "leases.json")
+    spawner.desk = ours
     spawner.memory_choices = settings["memory_choices"]
     spawner.use_gpu = settings["use_gpu"]
     spawner.cpu_limit = settings["cpu_limit"]
     spawner.apply_user_options = apply_choice
     spawner.post_stop_hook = give_back
-    # The suffix keeps systemd from reading a unit type out of a user name such as "a.mount".
-    spawner.unit_name_template = "jupyterhub-notebook-{USERNAME}.service"
     spawner.slice = "jupyterhub.slice"
     spawner.default_shell = "/bin/bash"
     # Nothing of the hub's environment reaches notebooks, but the language.
@@ -110,3 +123,17 @@ def _notebooks(c: Any, settings: dict[str, Any], state: Path) -> None:
     spawner.start_timeout = 90
     spawner.http_timeout = 60
     spawner.poll_interval = 5
+
+
+def _keeper(c: Any, settings: dict[str, Any], settings_file: str) -> None:
+    name = "gpufarm-keeper"
+    c.JupyterHub.services = [
+        {
+            "name": name,
+            "command": [f"{settings['venv']}/bin/python", "-m", "gpufarm_hub.keeper", settings_file],
+            "environment": {"PYTHONPATH": str(Path(__file__).parents[1])},
+            "display": False,
+        }
+    ]
+    scopes = ["list:users", "read:users:groups", "read:servers", "delete:servers"]
+    c.JupyterHub.load_roles = [{"name": name, "services": [name], "scopes": scopes}]

@@ -21,12 +21,13 @@ def problems(path: Path) -> list[str]:
         return []
     present = set(list_slices())
     found = [
-        f"{lease.owner} holds {lease.piece.uuid}, which is gone"
+        f"{lease.owner} holds {piece.uuid}, which is gone"
         for lease in leases
-        if lease.piece not in present
+        for piece in lease.pieces
+        if piece not in present
     ]
     found += [
-        f"{lease.owner} holds {lease.piece.uuid}, but {lease.unit} does not run"
+        f"{lease.owner} holds {lease.uuids}, but {lease.unit} does not run"
         for lease in leases
         if units.is_over(lease.unit)
     ]

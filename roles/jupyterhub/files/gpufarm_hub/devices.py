@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -51,6 +52,15 @@ def nodes_of(piece: Slice, capabilities: Path = CAPABILITIES, dev: Path = DEV) -
     # Profilers use it; CUDA does without.
     tools = DeviceNode(dev / "nvidia-uvm-tools", "rw")
     return [*nodes, tools] if tools.path.exists() else nodes
+
+
+def nodes_of_all(pieces: Iterable[Slice]) -> list[DeviceNode]:
+    """Return the nodes of several slices, each once.
+
+    Raises:
+        DeviceError: as `nodes_of`.
+    """
+    return list(dict.fromkeys(node for piece in pieces for node in nodes_of(piece)))
 
 
 def _minor(access: Path) -> int:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -19,11 +20,13 @@ class Choice:
 
     Attributes:
         memory: one of the offered sizes, such as ``2G``.
-        gpu: profile of the GPU slice; empty for none.
+        gpu: profile of the GPU slices; empty for none.
+        slices: how many of them.
     """
 
     memory: str
     gpu: str
+    slices: int = 1
 
 
 @dataclass(frozen=True)
@@ -35,19 +38,18 @@ class Offer:
         memory: bytes of one slice.
         free: how many nobody holds.
         total: how many there are.
+        waiting: how many notebooks wait for one.
     """
 
     profile: str
     memory: int
     free: int
     total: int
+    waiting: int = 0
 
 
-def _options(pairs: Sequence[tuple[str, str, bool]]) -> str:
-    return "".join(
-        f'<option value="{escape(value)}"{"" if enabled else " disabled"}>{escape(text)}</option>'
-        for value, text, enabled in pairs
-    )
+def _options(pairs: Sequence[tuple[str, str]]) -> str:
+    return "".join(f'<option value="{escape(value)}">{escape(text)}</option>' for value, text in pairs)
 
 
 def _select(name: str, label: str, options: str, hint: str = "") -> str:
@@ -58,37 +60,50 @@ def _select(name: str, label: str, options: str, hint: str = "") -> str:
     )
 
 
-def render(memory_choices: Sequence[str], offers: Sequence[Offer] | None, problem: str = "") -> str:
+def render(
+    memory_choices: Sequence[str], offers: Sequence[Offer] | None, most: int = 1, problem: str = ""
+) -> str:
     """Return the form's fields as HTML.
 
     Args:
         memory_choices: the sizes offered.
         offers: the GPU slices of this machine; None when this hub offers no GPUs.
+        most: how many slices this user may hold at once.
         problem: why the slices are not known at the moment; shown in their place.
     """
-    memory = _select("memory", "Memory", _options([(size, size, True) for size in memory_choices]))
+    memory = _select("memory", "Memory", _options([(size, size) for size in memory_choices]))
     if offers is None:
         return memory
-    pairs = [("", "No GPU", True)]
-    for offer in offers:
+    pairs = [("", "No GPU")]
+    for offer in offers if most else []:
         size = f"{offer.memory / 2**30:.0f} GiB"
         text = f"{offer.profile} ({size}): {offer.free} of {offer.total} free"
-        pairs.append((offer.profile, text, offer.free > 0))
+        pairs.append((offer.profile, f"{text}, {offer.waiting} waiting" if offer.waiting else text))
     if problem:
         summary = problem
     elif not offers:
         summary = "This machine has no GPU slices at the moment."
+    elif not most:
+        summary = "Your account may not hold GPU slices here."
     elif not any(offer.free for offer in offers):
-        summary = "All GPU slices are in use; reload this page later."
+        summary = "All GPU slices are in use; choose one to wait for it."
     else:
         summary = "A slice is yours alone until the notebook stops."
     hint = f'<div class="form-text" id="gpu-summary">{escape(summary)}</div>'
-    return memory + _select("gpu", "GPU slice", _options(pairs), hint)
+    fields = memory + _select("gpu", "GPU slice", _options(pairs), hint)
+    most = min(most, max((offer.total for offer in offers), default=0))
+    if most > 1:
+        numbers = [(str(number), str(number)) for number in range(1, most + 1)]
+        fields += _select("slices", "Number of slices", _options(numbers))
+    return fields
+
+
+FIELDS = ("memory", "gpu", "slices")
 
 
 def parse(values: Mapping[str, Sequence[str]]) -> dict[str, str]:
     """Turn what the browser sent (a list per field) into user options."""
-    return {name: items[0] for name, items in values.items() if name in ("memory", "gpu") and items}
+    return {name: items[0] for name, items in values.items() if name in FIELDS and items}
 
 
 def check(options: Mapping[str, Any], memory_choices: Sequence[str], use_gpu: bool) -> Choice:
@@ -99,6 +114,7 @@ def check(options: Mapping[str, Any], memory_choices: Sequence[str], use_gpu: bo
     """
     memory = options.get("memory", memory_choices[0])
     gpu = options.get("gpu", "")
+    slices = options.get("slices", 1)
     if memory not in memory_choices:
         offered = ", ".join(memory_choices)
         raise ChoiceError(f"The memory size {memory!s:.20} is not offered; choose one of {offered}.")
@@ -106,4 +122,7 @@ def check(options: Mapping[str, Any], memory_choices: Sequence[str], use_gpu: bo
         raise ChoiceError("The GPU slice must be given by the name of its profile.")
     if gpu and not use_gpu:
         raise ChoiceError("This service offers no GPUs.")
-    return Choice(memory=memory, gpu=gpu)
+    # A browser sends text. Four digits are more than any machine has; bool is a kind of int in Python.
+    if isinstance(slices, bool) or not re.fullmatch(r"[1-9][0-9]{0,3}", str(slices), re.ASCII):
+        raise ChoiceError(f"The number of slices is {slices!s:.20}; give a whole number from 1.")
+    return Choice(memory=memory, gpu=gpu, slices=int(slices))

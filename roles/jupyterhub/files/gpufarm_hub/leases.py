@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Who holds which GPU slice. A notebook holds one slice at most, and a slice has one holder at most."""
+"""Who holds which GPU slices, and who waits for some. A slice has one holder at most."""
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
@@ -10,99 +11,261 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from . import waiting
 from .slices import Slice
-from .store import JsonStore
+from .store import JsonStore, StoreError
+from .waiting import Place, Ticket, Wish
+
+# Seconds between two writes of the time at which a waiting user last asked.
+SEEN_EVERY = 20.0
 
 
-class NoFreeSliceError(Exception):
-    """All slices of the wanted profile are held, or there is none; the text is for the user."""
+class NoSliceError(Exception):
+    """The wanted slices cannot be had, however long one waits; the text is for the user."""
 
 
 @dataclass(frozen=True)
 class Lease:
-    """A slice in the hands of one notebook.
+    """Slices in the hands of one notebook.
 
     Attributes:
         owner: user and server name, ``alice/`` for the default server.
         unit: systemd unit of the notebook.
-        piece: the slice.
+        pieces: the slices, at least one.
         taken: ISO 8601 time.
+        share: name of the user's limit.
     """
 
     owner: str
     unit: str
-    piece: Slice
+    pieces: tuple[Slice, ...]
     taken: str
+    share: str
 
+    @property
+    def user(self) -> str:
+        """Name of the user."""
+        return waiting.user_of(self.owner)
 
-def _load(content: dict[str, Any]) -> list[Lease]:
-    return [
-        Lease(owner=owner, unit=entry["unit"], piece=Slice(**entry["slice"]), taken=entry["taken"])
-        for owner, entry in content.items()
-    ]
+    @property
+    def uuids(self) -> str:
+        """The slices' UUIDs as CUDA takes them."""
+        return ",".join(piece.uuid for piece in self.pieces)
 
 
 class Leases:
-    """The leases of this machine.
+    """The leases of this machine and the queue for them: one file, so that they always agree.
 
     Args:
         path: the file they are kept in.
+        patience: seconds after which a waiting user who has not asked again loses the place.
+        clock: tells the seconds since the epoch.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, patience: float = 600, clock: Callable[[], float] = time.time) -> None:
         self._store = JsonStore(path)
+        self._patience = patience
+        self._clock = clock
 
     def all(self) -> list[Lease]:
         """Return every lease."""
-        return _load(self._store.read())
+        return self._leases(self._store.read())
 
     def free(self, slices: Iterable[Slice]) -> list[Slice]:
         """Return the slices that no lease touches: a hint for the form, the decision is taken by `take`."""
-        held = [lease.piece for lease in self.all()]
+        held = [piece for lease in self.all() for piece in lease.pieces]
         return [piece for piece in slices if not any(piece.overlaps(other) for other in held)]
 
-    def take(self, owner: str, unit: str, profile: str, slices: list[Slice]) -> Lease:
-        """Give the owner the first free slice of a profile.
+    def enter(self, wish: Wish, slices: list[Slice]) -> Place:
+        """Enter the queue, or keep one's place in it; who is called then is so until the slices are taken.
+
+        Args:
+            wish: what the owner wants; another wish than before is a new one.
+            slices: those of the machine.
+
+        Returns:
+            The place in the queue.
+
+        Raises:
+            NoSliceError: the user may not hold so many, or the machine does not have them.
+        """
+        with self._store.change() as content:
+            refusal = self._enter(content, wish, slices)
+            tickets = self._tickets(content)
+            held = [lease for lease in self._leases(content) if lease.owner != wish.owner]
+        if refusal:
+            raise NoSliceError(refusal)
+        every = waiting.places(tickets.values(), held, slices)
+        return next(place for place in every if place.ticket.owner == wish.owner)
+
+    def take(self, wish: Wish, unit: str, slices: list[Slice]) -> Lease | Place:
+        """Give the owner free slices when it is their turn; else they wait.
 
         The caller has made sure that no notebook of this owner runs; what it held is given back in any case.
 
+        Args:
+            wish: what the owner wants.
+            unit: systemd unit that the notebook will have.
+            slices: those of the machine.
+
+        Returns:
+            The lease; or the place in the queue, when others hold the slices or wait for them longer.
+
         Raises:
-            NoFreeSliceError: no such slice is free.
+            NoSliceError: as `enter`.
         """
         with self._store.change() as content:
-            content.pop(owner, None)
-            held = [lease.piece for lease in _load(content)]
-            wanted = [piece for piece in slices if piece.profile == profile]
-            for piece in wanted:
-                if not any(piece.overlaps(other) for other in held):
-                    taken = datetime.now(UTC).isoformat(timespec="seconds")
-                    content[owner] = {"unit": unit, "slice": asdict(piece), "taken": taken}
-                    return Lease(owner, unit, piece, taken)
-        if not wanted:
-            raise NoFreeSliceError(
-                f"This machine has no GPU slice {profile} any more; reload the page and choose another one."
-            )
-        raise NoFreeSliceError(
-            f"No GPU slice {profile} is free, all {len(wanted)} are in use; "
-            "choose another one or none, or try again later."
-        )
+            content.get("leases", {}).pop(wish.owner, None)
+            refusal = self._enter(content, wish, slices)
+            tickets, held = self._tickets(content), self._leases(content)
+            pieces = waiting.call(tickets.values(), held, slices).get(wish.owner)
+            if pieces and not refusal:
+                del content["queue"][wish.owner]
+                taken = datetime.fromtimestamp(self._clock(), UTC).isoformat(timespec="seconds")
+                content.setdefault("leases", {})[wish.owner] = {
+                    "unit": unit,
+                    "slices": [asdict(piece) for piece in pieces],
+                    "taken": taken,
+                    "share": wish.limit.name,
+                }
+        if refusal:
+            raise NoSliceError(refusal)
+        if pieces:
+            return Lease(wish.owner, unit, tuple(pieces), taken, wish.limit.name)
+        every = waiting.places(tickets.values(), held, slices)
+        return next(place for place in every if place.ticket.owner == wish.owner)
+
+    def _enter(self, content: dict[str, Any], wish: Wish, slices: list[Slice]) -> str:
+        """Put the wish into the queue; return why it cannot be granted ever, if so: then it is not in it."""
+        tickets = self._tickets(content)
+        old = tickets.pop(wish.owner, None)
+        others = [lease for lease in self._leases(content) if lease.owner != wish.owner]
+        refusal = _refusal(wish, others, slices)
+        if not refusal:
+            tickets[wish.owner] = waiting.join(wish, old, self._clock())
+        self._keep(content, tickets)
+        return refusal
 
     def release(self, owner: str) -> Lease | None:
         """Give back what the owner holds, if anything; return it."""
         with self._store.change() as content:
-            held = [lease for lease in _load(content) if lease.owner == owner]
-            content.pop(owner, None)
+            held = [lease for lease in self._leases(content) if lease.owner == owner]
+            content.get("leases", {}).pop(owner, None)
         return held[0] if held else None
 
     def drop(self, stale: Callable[[Lease], bool]) -> list[Lease]:
         """Take away every lease that ``stale`` says is over, under the lock; return those."""
         with self._store.change() as content:
-            dropped = [lease for lease in _load(content) if stale(lease)]
+            dropped = [lease for lease in self._leases(content) if stale(lease)]
             for lease in dropped:
-                del content[lease.owner]
+                del content["leases"][lease.owner]
         return dropped
+
+    def queue(self, slices: Iterable[Slice]) -> list[Place]:
+        """Return who waits, in the order in which they are served."""
+        content = self._store.read()
+        return waiting.places(self._tickets(content).values(), self._leases(content), slices)
+
+    def ask(self, owner: str, slices: Iterable[Slice]) -> Place | None:
+        """Return the owner's place in the queue, if any; who asks keeps it."""
+        slices = list(slices)
+        place = next((place for place in self.queue(slices) if place.ticket.owner == owner), None)
+        if place and count_by_profile(slices)[place.ticket.profile] < place.ticket.count:
+            self.leave(owner)  # the machine was partitioned anew: the wish cannot be granted any more
+            return None
+        if place and self._clock() - place.ticket.seen > SEEN_EVERY:
+            with self._store.change() as content:
+                tickets = self._tickets(content)
+                if owner in tickets:
+                    tickets[owner] = waiting.seen(tickets[owner], self._clock())
+                self._keep(content, tickets)
+        return place
+
+    def leave(self, owner: str) -> bool:
+        """Take the owner out of the queue; tell whether they were in it."""
+        with self._store.change() as content:
+            tickets = self._tickets(content)
+            left = tickets.pop(owner, None)
+            self._keep(content, tickets)
+        return left is not None
+
+    def keep_places(self) -> None:
+        """Let everybody in the queue ask anew: while the hub was down nobody could."""
+        with self._store.change() as content:
+            now = self._clock()
+            for entry in content.get("queue", {}).values():
+                entry["seen"] = now
+
+    def _leases(self, content: dict[str, Any]) -> list[Lease]:
+        if content and not content.keys() <= {"leases", "queue"}:
+            raise StoreError(f"{self._store.path} is another version's; stop all notebooks and remove it")
+        return [
+            Lease(
+                owner=owner,
+                unit=entry["unit"],
+                pieces=tuple(Slice(**piece) for piece in entry["slices"]),
+                taken=entry["taken"],
+                share=entry["share"],
+            )
+            for owner, entry in content.get("leases", {}).items()
+        ]
+
+    def _tickets(self, content: dict[str, Any]) -> dict[str, Ticket]:
+        """Return the tickets of those who have asked lately."""
+        oldest = self._clock() - self._patience
+        return {
+            owner: Ticket(owner=owner, **entry)
+            for owner, entry in content.get("queue", {}).items()
+            if entry["seen"] >= oldest
+        }
+
+    @staticmethod
+    def _keep(content: dict[str, Any], tickets: dict[str, Ticket]) -> None:
+        entries = {owner: asdict(ticket) for owner, ticket in tickets.items()}
+        content["queue"] = {
+            owner: {key: value for key, value in entry.items() if key != "owner"}
+            for owner, entry in entries.items()
+        }
+
+
+def in_words(place: Place) -> str:
+    """Tell a waiting user where they stand."""
+    ticket = place.ticket
+    return (
+        f"Not free yet: {_slices(ticket.count, ticket.profile)}. You wait as number {place.position} of "
+        f"{place.waiting}. Keep this page open, or ask again soon: who does not loses the place."
+    )
 
 
 def count_by_profile(slices: Iterable[Slice]) -> Counter[str]:
     """Count slices per profile, in the order in which the profiles appear."""
     return Counter(piece.profile for piece in slices)
+
+
+def _refusal(wish: Wish, held: Iterable[Lease], slices: Iterable[Slice]) -> str:
+    """Return why the wish can never be granted as things are; empty when it can."""
+    limit = wish.limit
+    if wish.count > limit.slices or (limit.slices_together and wish.count > limit.slices_together):
+        most = min(limit.slices, limit.slices_together or limit.slices)
+        return (
+            f"You asked for {_slices(wish.count)} and may hold {most} at once (limit {limit.name}); "
+            "choose fewer."
+        )
+    mine = sum(len(lease.pieces) for lease in held if lease.user == waiting.user_of(wish.owner))
+    if mine + wish.count > limit.slices:
+        return (
+            f"You hold {_slices(mine)} already and may hold {limit.slices} at once (limit {limit.name}); "
+            "stop another notebook of yours first."
+        )
+    there = count_by_profile(slices)[wish.profile]
+    if not there:
+        return (
+            f"This machine has no GPU slice {wish.profile} any more; reload the page and choose another one."
+        )
+    if wish.count > there:
+        return f"This machine has only {_slices(there, wish.profile)}; choose fewer."
+    return ""
+
+
+def _slices(count: int, profile: str = "") -> str:
+    return f"{count} GPU slice{'' if count == 1 else 's'} {profile}".rstrip()

@@ -6,7 +6,8 @@ from __future__ import annotations
 from typing import Protocol
 
 from . import units
-from .leases import Lease, Leases
+from .desk import Desk
+from .leases import Lease
 from .slices import GpuQueryError, Slice, list_slices
 
 
@@ -17,7 +18,7 @@ class Log(Protocol):
         """Log a warning."""
 
 
-def drop_ended(leases: Leases, log: Log) -> None:
+def drop_ended(desk: Desk, log: Log) -> None:
     """Take back the leases of notebooks that do not run any more. Only while no notebook is being started."""
 
     def ended(lease: Lease) -> bool:
@@ -27,19 +28,26 @@ def drop_ended(leases: Leases, log: Log) -> None:
             log.warning("Keeping the lease of %s: %s", lease.owner, error)
             return False
 
-    for lease in leases.drop(ended):
-        log.warning("Took back slice %s of %s: its notebook has ended", lease.piece.uuid, lease.owner)
+    for lease in desk.leases.drop(ended):
+        desk.ended(lease)
+        log.warning("Took back slice %s of %s: its notebook has ended", lease.uuids, lease.owner)
 
 
-def drop_vanished(leases: Leases, slices: list[Slice], log: Log) -> None:
-    """Take back the leases of slices that are not there any more.
+def present_slices(desk: Desk, log: Log) -> list[Slice]:
+    """Return the slices of the machine; take back the leases of those that are not there any more.
 
     A new slice may get the device nodes of the old one, so the notebook loses its devices first.
+
+    Raises:
+        GpuQueryError: NVML does not answer; the leases are as they were.
     """
+    # In this order: a lease that is taken later may be of a slice that is newer than the list.
+    held = desk.leases.all()
+    slices = list_slices()
     present = set(slices)
 
     def vanished(lease: Lease) -> bool:
-        if lease.piece in present:
+        if lease not in held or present.issuperset(lease.pieces):
             return False
         try:
             if not units.is_over(lease.unit):
@@ -49,21 +57,24 @@ def drop_vanished(leases: Leases, slices: list[Slice], log: Log) -> None:
             return False
         return True
 
-    for lease in leases.drop(vanished):
+    for lease in desk.leases.drop(vanished):
+        desk.lost(lease)
         log.warning(
             "Dropped the lease of %s: slice %s (%s) is not there any more",
             lease.owner,
-            lease.piece.uuid,
-            lease.piece.profile,
+            lease.uuids,
+            lease.pieces[0].profile,
         )
+    return slices
 
 
-def at_hub_start(leases: Leases, log: Log) -> None:
+def at_hub_start(desk: Desk, log: Log) -> None:
     """Make the leases agree with the units and slices that are there."""
-    drop_ended(leases, log)
-    if not leases.all():
+    drop_ended(desk, log)
+    desk.leases.keep_places()
+    if not desk.leases.all():
         return
     try:
-        drop_vanished(leases, list_slices(), log)
+        present_slices(desk, log)
     except GpuQueryError as error:
         log.warning("Leases are kept as they are: %s", error)

@@ -5,17 +5,21 @@ from __future__ import annotations
 
 import asyncio
 import pwd
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from pathlib import Path
+from dataclasses import asdict
 from typing import Any
 
 from jupyterhub.spawner import SpawnException
 from systemdspawner import SystemdSpawner
-from traitlets import Bool, List, Unicode
+from traitlets import Bool, Instance, List, Unicode
 
 from . import accounts, devices, form, recovery, units
-from .leases import Lease, Leases, NoFreeSliceError, count_by_profile
-from .slices import GpuQueryError, list_slices
+from .desk import Desk
+from .leases import Lease, NoSliceError, count_by_profile, in_words
+from .limits import Limit
+from .slices import GpuQueryError, Slice, list_slices
+from .waiting import Wish
 
 # systemd.exec(5), systemd.resource-control(5). A notebook runs its user's code and needs no privilege.
 SANDBOX: dict[str, str] = {
@@ -52,14 +56,18 @@ class RefusedSpawnError(SpawnException):  # type: ignore[misc]
 
 
 class SliceSpawner(SystemdSpawner):  # type: ignore[misc]
-    """Starts a notebook under the user's own account with the memory and the GPU slice chosen in the form."""
+    """Starts a notebook under the user's own account with the memory and GPU slices chosen in the form."""
 
-    leases_file = Unicode(help="The file that holds the leases.").tag(config=True)
+    desk = Instance(Desk, help="Where slices are handed out.").tag(config=True)
     memory_choices = List(Unicode(), help="Memory sizes offered in the form.").tag(config=True)
     use_gpu = Bool(help="Whether GPU slices are offered.").tag(config=True)
 
     _lease: Lease | None = None
-    _gpu = ""
+    _choice: form.Choice
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.unit_name = units.name_of(self.owner)
 
     @property
     def owner(self) -> str:
@@ -67,9 +75,9 @@ class SliceSpawner(SystemdSpawner):  # type: ignore[misc]
         return f"{self.user.name}/{self.name}"
 
     @property
-    def leases(self) -> Leases:
-        """The leases of this machine."""
-        return Leases(Path(self.leases_file))
+    def limit(self) -> Limit:
+        """What the user may have."""
+        return self.desk.limit_of(self.user.name, [group.name for group in self.user.groups])
 
     async def get_options_form(self) -> str:
         """Return the form with the numbers of slices that are free right now."""
@@ -79,18 +87,35 @@ class SliceSpawner(SystemdSpawner):  # type: ignore[misc]
             slices = await asyncio.to_thread(list_slices)
         except GpuQueryError as error:
             self.log.error("No GPU slices are offered: %s", error)
-            return form.render(self.memory_choices, [], "The GPUs of this machine do not answer.")
-        free = count_by_profile(self.leases.free(slices))
+            return form.render(self.memory_choices, [], problem="The GPUs of this machine do not answer.")
+        free = count_by_profile(self.desk.leases.free(slices))
+        waiting = Counter(place.ticket.profile for place in self.desk.leases.queue(slices))
         memory = {piece.profile: piece.memory for piece in slices}
         offers = [
-            form.Offer(profile, memory[profile], free[profile], total)
+            form.Offer(profile, memory[profile], free[profile], total, waiting[profile])
             for profile, total in count_by_profile(slices).items()
         ]
-        return form.render(self.memory_choices, offers)
+        return form.render(self.memory_choices, offers, self.limit.slices)
 
-    def options_from_form(self, form_data: Mapping[str, Sequence[str]]) -> dict[str, str]:
-        """Return the user options; `apply_choice` checks them, because the REST API sets them as well."""
-        return form.parse(form_data)
+    async def options_from_form(self, form_data: Mapping[str, Sequence[str]]) -> dict[str, str]:
+        """Return the user options.
+
+        `apply_choice` and `start` check them, because the REST API sets them as well. What they would refuse
+        is refused here already: a start that takes longer than a second shows its refusals on another page,
+        which knows no queue.
+        """
+        options = form.parse(form_data)
+        apply_choice(self, options)
+        self._check_servers()
+        if self._choice.gpu:
+            slices = await self._slices()
+            try:
+                place = self.desk.enter(self._wish(), slices)
+            except NoSliceError as error:
+                raise RefusedSpawnError(str(error), "no-slice", 409) from error
+            if not place.called:
+                raise RefusedSpawnError(in_words(place), "waiting", 409)
+        return options
 
     async def start(self) -> tuple[str, int]:
         """Take the lease and start the unit. When it fails, the hub calls `give_back`."""
@@ -98,18 +123,24 @@ class SliceSpawner(SystemdSpawner):  # type: ignore[misc]
             await asyncio.to_thread(accounts.ensure, self.user.name)
         except accounts.AccountError as error:
             raise RefusedSpawnError(str(error), "account", 403) from error
+        self._check_servers()
         # The hub may have lost sight of a notebook of this user; it must end before its lease does.
         await asyncio.to_thread(units.stop, self.unit_name)
-        self._lease = await self._take() if self._gpu else None
+        if self._choice.gpu:
+            self._lease = await self._take()
+        else:
+            self._lease = None
+            self.desk.leave(self.owner)
+        self.desk.notices.clear(self.owner)
         properties: dict[str, Any] = {
             **SANDBOX,
             "ReadWritePaths": pwd.getpwnam(self.user.name).pw_dir,
         }
         if self._lease:
             try:
-                nodes = await asyncio.to_thread(devices.nodes_of, self._lease.piece)
+                nodes = await asyncio.to_thread(devices.nodes_of_all, self._lease.pieces)
             except devices.DeviceError as error:
-                self.log.error("Slice %s cannot be used: %s", self._lease.piece.uuid, error)
+                self.log.error("Slice %s cannot be used: %s", self._lease.uuids, error)
                 raise RefusedSpawnError(
                     "The GPU slice cannot be reached on this machine; tell its administrator.", "device", 503
                 ) from error
@@ -119,28 +150,49 @@ class SliceSpawner(SystemdSpawner):  # type: ignore[misc]
         self.unit_extra_properties = properties
         return await super().start()
 
-    async def _take(self) -> Lease:
+    def _check_servers(self) -> None:
+        others = [
+            spawner for spawner in self.user.spawners.values() if spawner is not self and spawner.active
+        ]
+        if len(others) >= self.limit.servers:
+            self.desk.leave(self.owner)
+            raise RefusedSpawnError(
+                f"You run {len(others)} notebook servers already and may run {self.limit.servers} at once "
+                f"(limit {self.limit.name}); stop another one first.",
+                "servers",
+                409,
+            )
+
+    async def _slices(self) -> list[Slice]:
         try:
             # Apart from taking: when the driver hangs, the hub gives up here and no lease is taken later.
-            slices = await asyncio.to_thread(list_slices)
+            return await asyncio.to_thread(recovery.present_slices, self.desk, self.log)
         except GpuQueryError as error:
             self.log.error("No GPU slice can be leased: %s", error)
             raise RefusedSpawnError(
                 "The GPUs of this machine do not answer; choose no GPU or tell its administrator.", "gpu", 503
             ) from error
-        recovery.drop_vanished(self.leases, slices, self.log)
+
+    def _wish(self) -> Wish:
+        choice = self._choice
+        return Wish(self.owner, choice.gpu, choice.slices, self.limit, asdict(choice))
+
+    async def _take(self) -> Lease:
+        slices = await self._slices()
         try:
-            lease = self.leases.take(self.owner, self.unit_name, self._gpu, slices)
-        except NoFreeSliceError as error:
+            taken = self.desk.take(self._wish(), self.unit_name, slices)
+        except NoSliceError as error:
             raise RefusedSpawnError(str(error), "no-slice", 409) from error
-        self.log.info("%s holds slice %s (%s)", self.owner, lease.piece.uuid, lease.piece.profile)
-        return lease
+        if not isinstance(taken, Lease):
+            raise RefusedSpawnError(in_words(taken), "waiting", 409)
+        self.log.info("%s holds slice %s (%s)", self.owner, taken.uuids, self._choice.gpu)
+        return taken
 
     def get_env(self) -> dict[str, str]:
         """Return the notebook's environment, with the slice in the variables of CUDA and NVIDIA's tools."""
         env: dict[str, str] = super().get_env()
-        env["CUDA_VISIBLE_DEVICES"] = self._lease.piece.uuid if self._lease else ""
-        env["NVIDIA_VISIBLE_DEVICES"] = self._lease.piece.uuid if self._lease else "void"
+        env["CUDA_VISIBLE_DEVICES"] = self._lease.uuids if self._lease else ""
+        env["NVIDIA_VISIBLE_DEVICES"] = self._lease.uuids if self._lease else "void"
         return env
 
     def _expand_user_vars(self, value: Any) -> Any:
@@ -170,7 +222,7 @@ def apply_choice(spawner: SliceSpawner, user_options: Mapping[str, Any]) -> None
     except form.ChoiceError as error:
         raise RefusedSpawnError(str(error), "choice", 400) from error
     spawner.mem_limit = choice.memory
-    spawner._gpu = choice.gpu
+    spawner._choice = choice
 
 
 async def give_back(spawner: SliceSpawner) -> None:
@@ -184,6 +236,6 @@ async def give_back(spawner: SliceSpawner) -> None:
     except units.UnitError as error:
         spawner.log.error("%s keeps its slice: %s", spawner.owner, error)
         return
-    lease = spawner.leases.release(spawner.owner)
+    lease = spawner.desk.give_back(spawner.owner)
     if lease:
-        spawner.log.info("%s gave back slice %s", spawner.owner, lease.piece.uuid)
+        spawner.log.info("%s gave back slice %s", spawner.owner, lease.uuids)

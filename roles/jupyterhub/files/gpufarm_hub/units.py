@@ -11,6 +11,18 @@ TIMEOUT = 60  # seconds; stopping a notebook takes its TimeoutStopSec at most
 OVER = ("inactive", "failed")
 
 
+def name_of(owner: str) -> str:
+    """Return the unit of a notebook.
+
+    The prefix keeps systemd from reading a unit type out of a user name such as "a.mount". No user name holds
+    a colon, so no two notebooks share a unit.
+
+    Args:
+        owner: user and server name, ``alice/`` for the default server.
+    """
+    return f"jupyterhub-notebook-{owner.replace('/', ':').removesuffix(':')}.service"
+
+
 class UnitError(Exception):
     """systemd did not answer; nothing is known about the unit."""
 
@@ -34,6 +46,17 @@ def is_over(unit: str) -> bool:
         UnitError: systemd did not answer.
     """
     return _systemctl("show", "--property=ActiveState", "--value", unit) in OVER
+
+
+def cpu_seconds(unit: str) -> float:
+    """Return the seconds of CPU time that the unit's processes have taken; 0 where systemd does not count.
+
+    Raises:
+        UnitError: systemd did not answer.
+    """
+    nanoseconds = _systemctl("show", "--property=CPUUsageNSec", "--value", unit)
+    # "[not set]", or the largest number of 64 bits, is systemd's word for not counted.
+    return int(nanoseconds) / 1e9 if nanoseconds.isdecimal() and int(nanoseconds) < 2**64 - 1 else 0.0
 
 
 def stop(unit: str) -> None:

@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""End notebooks that nobody uses or whose time is over: ``python -m gpufarm_hub.keeper SETTINGS``.
+
+A service of the hub: it asks the hub's REST API who uses what, NVML and systemd what computes, and has the
+hub stop what must end. What it has measured is kept in ``use.json``, for pages, metrics, and itself after a
+restart.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+from urllib.request import Request, urlopen
+
+from . import desk, keeping, recovery, units
+from .desk import Desk
+from .gpu_use import GpuUse, measure
+from .keeping import Notebook, Rules
+from .leases import Lease, count_by_profile
+from .slices import GpuQueryError
+from .units import UnitError
+
+EVERY = 30  # seconds between two measurements
+TIMEOUT = 60  # seconds that the hub may take to answer
+PAGE = 100  # users per request, at most what the hub gives by default (JupyterHub.api_page_max_limit)
+
+log = logging.getLogger("gpufarm_hub.keeper")
+
+
+@dataclass(frozen=True)
+class Server:
+    """A notebook server as the hub's API tells it."""
+
+    owner: str
+    groups: list[str]
+    started: float
+    last_activity: float
+
+
+class Hub:
+    """The hub's REST API.
+
+    Args:
+        url: of the API.
+        token: of a service that may read and stop servers.
+    """
+
+    def __init__(self, url: str, token: str) -> None:
+        self._url = url
+        self._token = token
+
+    def servers(self) -> Iterator[Server]:
+        """Return the servers that are ready."""
+        offset = 0
+        while users := self._ask("GET", f"/users?state=active&limit={PAGE}&offset={offset}"):
+            offset += len(users)
+            for user in users:
+                for name, server in user["servers"].items():
+                    if server["ready"]:
+                        yield Server(
+                            owner=f"{user['name']}/{name}",
+                            groups=user["groups"],
+                            started=_seconds(server["started"]),
+                            last_activity=_seconds(server["last_activity"] or server["started"]),
+                        )
+
+    def stop(self, owner: str) -> None:
+        """Stop a server; its slices are free then."""
+        user, _, name = owner.partition("/")
+        self._ask("DELETE", f"/users/{quote(user)}/servers/{quote(name)}")
+
+    def _ask(self, method: str, path: str) -> Any:
+        request = Request(  # noqa: S310 - the hub's own address, http on 127.0.0.1
+            self._url + path, method=method, headers={"Authorization": f"token {self._token}"}
+        )
+        with urlopen(request, timeout=TIMEOUT) as answer:  # noqa: S310
+            body = answer.read()
+        return json.loads(body) if body else None
+
+
+def _seconds(iso: str) -> float:
+    return datetime.fromisoformat(iso).timestamp()
+
+
+def look(ours: Desk, hub: Hub, rules: Rules, use_gpu: bool, now: float) -> None:
+    """Measure once, warn and end.
+
+    Raises:
+        OSError: the hub does not answer.
+        GpuQueryError: the GPUs do not answer.
+        UnitError: systemd does not answer.
+    """
+    before = ours.use.read()
+    slices = recovery.present_slices(ours, log) if use_gpu else []
+    leases = {lease.owner: lease for lease in ours.leases.all()}
+    used = measure([piece.uuid for lease in leases.values() for piece in lease.pieces]) if leases else {}
+    notebooks = {}
+    for server in hub.servers():
+        old = before.get("notebooks", {}).get(server.owner)
+        if old and old["started"] != server.started:
+            old = None
+        entry = _measure(server, leases.get(server.owner), used, old, now)
+        if _judge(ours, hub, rules, server, entry, now):
+            notebooks[server.owner] = entry
+    with ours.use.change() as content:
+        content.clear()
+        content |= {"measured": now, "profiles": count_by_profile(slices), "notebooks": notebooks}
+
+
+def _measure(
+    server: Server, lease: Lease | None, used: dict[str, GpuUse], old: dict[str, Any] | None, now: float
+) -> dict[str, Any]:
+    """Return what is remembered of a notebook; times are seconds since the epoch."""
+    cpu = units.cpu_seconds(units.name_of(server.owner))
+    cores = 0.0
+    if old and now > old["measured"]:
+        cores = max(cpu - old["cpu_seconds"], 0.0) / (now - old["measured"])
+    mine = [used[piece.uuid] for piece in lease.pieces if piece.uuid in used] if lease else []
+    processes = sum(use.processes for use in mine) if lease else None
+    known = [use.utilisation for use in mine if use.utilisation is not None]
+    utilisation = max(known) if known else None
+    working = keeping.is_working(processes, utilisation, cores)
+    last = now if working else old["worked"] if old else server.started
+    return {
+        "started": server.started,
+        "measured": now,
+        "cpu_seconds": cpu,
+        "cores": round(cores, 3),
+        "processes": processes,
+        "utilisation": utilisation,
+        "working": working,
+        "worked": last,
+        "used": max(last, server.last_activity, server.started),
+        "warned": old["warned"] if old else None,
+        "ends": None,
+    }
+
+
+def _judge(ours: Desk, hub: Hub, rules: Rules, server: Server, entry: dict[str, Any], now: float) -> bool:
+    """Warn or end; tell whether the notebook goes on."""
+    limit = ours.limit_of(server.owner.partition("/")[0], server.groups)
+    notebook = Notebook(
+        owner=server.owner,
+        started=server.started,
+        used=entry["used"],
+        holds_slices=entry["processes"] is not None,
+        hours=limit.hours,
+        limit=limit.name,
+        warned=entry["warned"],
+    )
+    verdict = keeping.judge(notebook, rules, now)
+    entry["ends"] = verdict.ends
+    if verdict.over:
+        log.info("Ending the notebook %s: %s", server.owner, verdict.why)
+        hub.stop(server.owner)
+        ours.record("ended", server.owner, why=verdict.why)
+        ours.notices.tell(server.owner, keeping.farewell(verdict, now))
+        return False
+    if verdict.warn and entry["warned"] is None:
+        ours.record("warned", server.owner, why=verdict.why)
+        ours.notices.tell(server.owner, keeping.warning(verdict))
+        entry["warned"] = now
+    elif not verdict.warn and entry["warned"] is not None:
+        ours.notices.clear(server.owner)
+        entry["warned"] = None
+    return True
+
+
+def main() -> None:
+    """Look again and again."""
+    logging.basicConfig(level=logging.INFO, format="%(name)s: %(message)s")
+    settings = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
+    rules = Rules(
+        idle=60 * settings["idle_minutes"],
+        idle_gpu=60 * settings["idle_gpu_minutes"],
+        warning=60 * settings["warning_minutes"],
+    )
+    hub = Hub(os.environ["JUPYTERHUB_API_URL"], os.environ["JUPYTERHUB_API_TOKEN"])
+    ours = desk.from_settings(settings)
+    while True:
+        try:
+            look(ours, hub, rules, settings["use_gpu"], time.time())
+        except (OSError, GpuQueryError, UnitError) as error:
+            # What is not known is no reason to end anything.
+            log.warning("No notebook is ended now: %s", error)
+        time.sleep(EVERY)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""When a notebook must end: idle, or its time is over. No I/O; times are seconds since the epoch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+# Cores that the processes of a notebook must keep busy to count as working. An idle JupyterLab takes about
+# 0.01; a program that computes on a GPU keeps about one busy, as CUDA's synchronisation spins unless told
+# otherwise (CUDA Runtime API, cudaSetDeviceFlags, cudaDeviceScheduleAuto).
+WORKING_CORES = 0.05
+
+
+@dataclass(frozen=True)
+class Rules:
+    """When notebooks end.
+
+    Attributes:
+        idle: seconds without use after which a notebook without slices ends; 0 for never.
+        idle_gpu: the same for a notebook that holds slices.
+        warning: seconds between the warning and the end.
+    """
+
+    idle: float
+    idle_gpu: float
+    warning: float
+
+
+@dataclass(frozen=True)
+class Notebook:
+    """A notebook that runs.
+
+    Attributes:
+        owner: user and server name.
+        started: when it was started.
+        used: when its user or its programs last did something.
+        holds_slices: whether it holds GPU slices.
+        hours: hours that it may run; 0 for any number.
+        limit: name of the limit that says so.
+        warned: when its user was warned of its end; None when that is not so.
+    """
+
+    owner: str
+    started: float
+    used: float
+    holds_slices: bool
+    hours: float
+    limit: str
+    warned: float | None
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What becomes of a notebook.
+
+    Attributes:
+        ends: when it ends if nothing happens; None for never.
+        why: for what reason, in words that follow "ends at ...:".
+        warn: whether its user is to be warned now, or stays warned.
+        over: whether it is to be ended now.
+    """
+
+    ends: float | None
+    why: str
+    warn: bool
+    over: bool
+
+
+def is_working(processes: int | None, utilisation: int | None, cores: float) -> bool:
+    """Tell whether the programs of a notebook compute.
+
+    Args:
+        processes: how many have its slices open; None for a notebook without slices.
+        utilisation: per cent of the last second in which its GPU computed; None where NVML does not tell, as
+            for MIG devices (NVML API Reference, nvmlDeviceGetUtilizationRates).
+        cores: CPU cores that they kept busy since the last measurement.
+    """
+    if processes is None:
+        return cores > WORKING_CORES
+    if utilisation is not None:
+        return utilisation > 0
+    return processes > 0 and cores > WORKING_CORES
+
+
+def judge(notebook: Notebook, rules: Rules, now: float) -> Verdict:
+    """Tell what becomes of a notebook. Nobody's notebook ends without the full time of warning."""
+    idle = rules.idle_gpu if notebook.holds_slices else rules.idle
+    ends: list[tuple[float, str]] = []
+    if idle:
+        ends.append((notebook.used + idle, f"nobody has used it for {_span(idle)}"))
+    if notebook.hours:
+        allowed = 3600 * notebook.hours
+        why = f"it may run for {_span(allowed)} (limit {notebook.limit})"
+        ends.append((notebook.started + allowed, why))
+    if not ends:
+        return Verdict(None, "", warn=False, over=False)
+    end, why = min(ends)
+    if now < end - rules.warning:
+        return Verdict(end, why, warn=False, over=False)
+    warned = now if notebook.warned is None else notebook.warned
+    end = max(end, warned + rules.warning)
+    return Verdict(end, why, warn=True, over=now >= end)
+
+
+def warning(verdict: Verdict) -> str:
+    """Return the sentence that warns a user."""
+    return f"Your notebook ends at {_clock(verdict.ends or 0)}: {verdict.why}. Save your work."
+
+
+def farewell(verdict: Verdict, now: float) -> str:
+    """Return the sentence for a user whose notebook was ended."""
+    return f"Your notebook was ended at {_clock(now)}: {verdict.why}."
+
+
+def _clock(when: float) -> str:
+    return datetime.fromtimestamp(when, UTC).strftime("%Y-%m-%d %H:%M UTC")
+
+
+def _span(seconds: float) -> str:
+    minutes = round(seconds / 60)
+    if minutes % 60:
+        return f"{minutes} minute{'' if minutes == 1 else 's'}"
+    hours = minutes // 60
+    return f"{hours} hour{'' if hours == 1 else 's'}"

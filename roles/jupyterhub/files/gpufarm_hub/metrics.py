@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Slices and queue as Prometheus metrics, beside the hub's own at ``/hub/metrics``. They name no users."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+from .desk import Desk
+
+
+class SliceCollector(Collector):
+    """Reads files only: a driver that hangs must not stop the hub.
+
+    Args:
+        desk: the desk of this machine.
+    """
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        """Return the metrics."""
+        use = self._desk.use.read()
+        notebooks = use.get("notebooks", {})
+        held, working = Counter[str](), Counter[str]()
+        for lease in self._desk.leases.all():
+            for piece in lease.pieces:
+                held[piece.profile] += 1
+                working[piece.profile] += bool(notebooks.get(lease.owner, {}).get("working"))
+        waiting = Counter(place.ticket.profile for place in self._desk.leases.queue([]))
+        profiles = sorted({*use.get("profiles", {}), *held, *waiting})
+        for name, text, counts in (
+            ("slices", "GPU slices of the machine", use.get("profiles", {})),
+            ("slices_held", "GPU slices that notebooks hold", held),
+            ("slices_working", "GPU slices that notebooks hold and compute on", working),
+            ("waiting", "Notebooks that wait for GPU slices", waiting),
+        ):
+            family = GaugeMetricFamily(f"gpufarm_hub_{name}", f"{text}, by profile.", labels=["profile"])
+            for profile in profiles:
+                family.add_metric([profile], counts.get(profile, 0))
+            yield family

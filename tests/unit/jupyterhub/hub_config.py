@@ -1,0 +1,113 @@
+"""Configuration of a real hub for tests: its pages, API, spawner and leases, without systemd, GPU, or proxy.
+
+The folder GPUFARM_TEST_FOLDER has `settings.json` and, when the hub runs, its state. Any password will do.
+"""
+
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[3]
+sys.path.insert(0, str(ROOT / "roles" / "jupyterhub" / "files"))
+
+from gpufarm_hub import accounts, alone, configuration, devices, pages, recovery, spawner, units  # noqa: E402
+from gpufarm_hub.slices import Slice  # noqa: E402
+from jupyterhub.auth import DummyAuthenticator  # noqa: E402
+from jupyterhub.proxy import Proxy  # noqa: E402
+from systemdspawner import SystemdSpawner  # noqa: E402
+from tornado import httpserver, web  # noqa: E402
+from tornado.netutil import bind_sockets  # noqa: E402
+
+folder = Path(os.environ["GPUFARM_TEST_FOLDER"])
+running: dict[str, httpserver.HTTPServer] = {}
+
+
+def slices() -> list[Slice]:
+    """The test writes which there are."""
+    return [Slice(**entry) for entry in json.loads((folder / "slices.json").read_text())]
+
+
+class Notebook(web.RequestHandler):
+    """Answers as a notebook server does when the hub asks whether it is up."""
+
+    def get(self) -> None:
+        self.set_header("X-JupyterHub-Version", "6.1.1")
+        self.write("notebook")
+
+
+async def start(self: Any) -> tuple[str, int]:
+    sockets = bind_sockets(0, "127.0.0.1")
+    server = httpserver.HTTPServer(web.Application([(r"/.*", Notebook)]))
+    server.add_sockets(sockets)
+    running[self.unit_name] = server
+    (folder / f"{self.unit_name}.env").write_text(json.dumps(self.get_env()))
+    return "127.0.0.1", sockets[0].getsockname()[1]
+
+
+async def stop(self: Any, now: bool = False) -> None:
+    end(self.unit_name)
+
+
+def end(unit: str) -> None:
+    if unit in running:
+        running.pop(unit).stop()
+
+
+class NoProxy(Proxy):
+    """The tests talk to the hub itself."""
+
+    should_start = False
+
+    async def add_route(self, *args: Any) -> None:
+        pass
+
+    async def delete_route(self, *args: Any) -> None:
+        pass
+
+    async def get_all_routes(self) -> dict[str, Any]:
+        return {}
+
+    async def check_routes(self, *args: Any) -> None:
+        pass
+
+
+class Login(DummyAuthenticator):
+    """Anybody comes in; bob is an administrator, and students' names start with "student"."""
+
+    async def authenticate(self, handler: Any, data: dict[str, str]) -> dict[str, Any]:
+        name = data["username"]
+        return {"name": name, "groups": ["students"] if name.startswith("student") else []}
+
+
+# What the hub asks of the machine.
+accounts.ensure = lambda name: None
+devices.nodes_of = lambda piece: []
+for module in (pages, recovery, spawner):
+    module.list_slices = slices
+units.is_over = lambda unit: unit not in running
+units.stop = end
+units.revoke_devices = lambda unit: None
+spawner.pwd.getpwnam = lambda name: type("Account", (), {"pw_dir": "/home"})
+SystemdSpawner.start = start
+SystemdSpawner.stop = stop
+alone_here = alone.on_this_machine
+alone.on_this_machine = lambda: alone_here(folder / "hub.lock")
+
+c: Any = get_config()  # type: ignore[name-defined]  # noqa: F821
+configuration.configure(c, str(folder / "settings.json"))
+settings = json.loads((folder / "settings.json").read_text())
+c.JupyterHub.authenticator_class = Login
+c.Login.allow_all = True
+c.Login.manage_groups = True
+c.Login.admin_users = {"bob"}
+c.JupyterHub.proxy_class = NoProxy
+c.JupyterHub.services = []
+c.JupyterHub.load_roles = []
+c.JupyterHub.bind_url = settings["hub_url"]
+c.JupyterHub.data_files_path = str(Path(sys.prefix) / "share" / "jupyterhub")

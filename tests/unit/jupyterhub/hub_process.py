@@ -1,0 +1,158 @@
+"""A real hub in a process of its own, and its users as browsers see it."""
+
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import httpx
+from gpufarm_hub.slices import Slice
+
+from lab.pages import Page, parse
+
+CONFIG = Path(__file__).with_name("hub_config.py")
+
+
+def slices(count: int, profile: str = "1g.10gb") -> list[Slice]:
+    return [Slice(f"MIG-{profile}-{n}", profile, 0, 7 + n, 0, 10 << 30) for n in range(count)]
+
+
+class HubProcess:
+    """The hub of a folder; `start` and `kill` as often as you like.
+
+    Args:
+        folder: an empty one.
+        limits: value of `jupyterhub_limits`.
+    """
+
+    def __init__(self, folder: Path, limits: list[dict[str, Any]]) -> None:
+        self.folder = folder
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        self.url = f"http://127.0.0.1:{port}"
+        client = folder / "client.json"
+        client.write_text(json.dumps({"client_id": "x", "client_secret": "x"}))
+        provider = dict.fromkeys(
+            ("issuer", "authorization_endpoint", "token_endpoint", "userinfo_endpoint"),
+            "https://iam.invalid/",
+        )
+        settings = {
+            "public_url": self.url,
+            "hub_url": self.url,
+            "proxy_api_url": "http://127.0.0.1:9",
+            "venv": sys.prefix,
+            "secrets_folder": str(folder),
+            "state_folder": str(folder),
+            "log_folder": str(folder),
+            "persons_file": str(folder / "persons.json"),
+            "iam": {
+                **provider,
+                "scopes": ["openid"],
+                "client_file": str(client),
+                "ca_file": "",
+                "groups": [],
+                "admin_groups": [],
+                "username_claim": "sub",
+                "groups_claim": "groups",
+            },
+            "use_gpu": True,
+            "memory_choices": ["1G", "2G"],
+            "cpu_limit": 1.0,
+            "limits": limits,
+            "queue_patience_minutes": 10,
+            "idle_minutes": 0,
+            "idle_gpu_minutes": 0,
+            "warning_minutes": 0,
+        }
+        (folder / "settings.json").write_text(json.dumps(settings))
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def partition(self, pieces: Iterable[Slice]) -> None:
+        (self.folder / "slices.json").write_text(json.dumps([asdict(piece) for piece in pieces]))
+
+    def start(self) -> None:
+        with (self.folder / "hub.log").open("ab") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "jupyterhub", "--config", str(CONFIG)],
+                cwd=self.folder,
+                stdout=log,
+                stderr=log,
+                env={
+                    **os.environ,
+                    "GPUFARM_TEST_FOLDER": str(self.folder),
+                    "JUPYTERHUB_CRYPT_KEY": secrets.token_hex(32),
+                },
+            )
+        end = time.monotonic() + 300  # two seconds on an idle machine
+        while time.monotonic() < end and self._process.poll() is None:
+            try:
+                httpx.get(f"{self.url}/hub/api/", trust_env=False).raise_for_status()
+                return
+            except httpx.HTTPError:
+                time.sleep(0.1)
+        raise RuntimeError((self.folder / "hub.log").read_text())
+
+    def kill(self) -> None:
+        if self._process:
+            self._process.kill()
+            self._process.wait()
+
+    def audit(self) -> list[tuple[str, str]]:
+        """Return events and users of the audit log."""
+        lines = (self.folder / "audit.jsonl").read_text().splitlines()
+        return [(line["event"], line["user"]) for line in map(json.loads, lines)]
+
+
+class Browser:
+    """One user, logged in."""
+
+    def __init__(self, hub: HubProcess, name: str) -> None:
+        self.hub, self.name = hub, name
+        self.http = httpx.Client(base_url=hub.url, follow_redirects=True, trust_env=False, timeout=60)
+        self.http.get("/hub/login")
+        self.http.post("/hub/login", data={"username": name, "password": "x", "_xsrf": self.xsrf})
+
+    @property
+    def xsrf(self) -> str:
+        return next(cookie.value or "" for cookie in self.http.cookies.jar if cookie.name == "_xsrf")
+
+    def page(self, path: str) -> httpx.Response:
+        return self.http.get(path)
+
+    def api(self, method: str, path: str, **options: Any) -> httpx.Response:
+        return self.http.request(method, f"/hub/api{path}", headers={"X-XSRFToken": self.xsrf}, **options)
+
+    def spawn(self, **fields: str) -> Page:
+        """Send the spawn form, and wait for the answer (a page with messages when it is refused)."""
+        # Where it leads to afterwards is the notebook's own address, which only a proxy serves.
+        answer = self.http.post(f"/hub/spawn?_xsrf={self.xsrf}", data=fields, follow_redirects=False)
+        page = parse(answer.text)
+        end = time.monotonic() + 30
+        while not page.messages and not self.running() and time.monotonic() < end:
+            time.sleep(0.05)
+        return page
+
+    def running(self) -> bool:
+        servers = self.api("GET", f"/users/{self.name}").json()["servers"]
+        return any(server["ready"] for server in servers.values())
+
+    def stop(self) -> None:
+        self.api("DELETE", f"/users/{self.name}/server").raise_for_status()
+        end = time.monotonic() + 30
+        while self.api("GET", f"/users/{self.name}").json()["servers"] and time.monotonic() < end:
+            time.sleep(0.05)
+
+    def queue(self, user: str = "") -> httpx.Response:
+        return self.api("GET", f"/gpufarm/users/{user or self.name}/queue/")

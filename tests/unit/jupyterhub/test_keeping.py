@@ -1,0 +1,289 @@
+"""Notebooks that nobody uses are ended, slices first; nobody's without the full time of warning."""
+
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.request import Request
+
+import pynvml
+import pytest
+from gpufarm_hub import gpu_use, keeper, keeping, recovery, units
+from gpufarm_hub.desk import Desk
+from gpufarm_hub.gpu_use import GpuUse
+from gpufarm_hub.keeping import Notebook, Rules, judge
+from gpufarm_hub.leases import Leases
+from gpufarm_hub.limits import Limit
+from gpufarm_hub.notices import Notices
+from gpufarm_hub.slices import GpuQueryError, Slice
+from gpufarm_hub.store import JsonStore
+from gpufarm_hub.waiting import Wish
+from hypothesis import given
+from hypothesis import strategies as st
+
+RULES = Rules(idle=1000, idle_gpu=100, warning=10)
+PIECE = Slice("MIG-7", "1g.10gb", 0, 7, 0, 10 << 30)
+
+
+def notebook(used: float = 0, hours: float = 0, gpu: bool = True, warned: float | None = None) -> Notebook:
+    return Notebook("alice/", 0, used, gpu, hours, "students", warned)
+
+
+@pytest.mark.parametrize(
+    ("processes", "utilisation", "cores", "working"),
+    [
+        (None, None, 0.01, False),
+        (None, None, 0.9, True),
+        (0, None, 0.9, False),  # computes, but not on its slice
+        (1, None, 0.01, False),  # a kernel that has loaded a library and waits
+        (1, None, 0.9, True),
+        (1, 0, 0.9, False),
+        (1, 30, 0.0, True),
+    ],
+)
+def test_what_counts_as_working(
+    processes: int | None, utilisation: int | None, cores: float, working: bool
+) -> None:
+    assert keeping.is_working(processes, utilisation, cores) is working
+
+
+def test_notebooks_with_slices_end_first() -> None:
+    assert judge(notebook(), RULES, 50).ends == 100
+    assert judge(notebook(gpu=False), RULES, 50).ends == 1000
+    assert judge(notebook(used=70), RULES, 100).ends == 170
+
+
+def test_warned_and_then_ended() -> None:
+    assert not judge(notebook(), RULES, 89).warn
+    first = judge(notebook(), RULES, 90)
+    assert (first.warn, first.over) == (True, False)
+    assert keeping.warning(first) == (
+        "Your notebook ends at 1970-01-01 00:01 UTC: nobody has used it for 2 minutes. Save your work."
+    )
+    assert not judge(notebook(warned=90), RULES, 99).over
+    assert judge(notebook(warned=90), RULES, 100).over
+
+
+def test_a_hub_that_was_down_warns_first() -> None:
+    late = judge(notebook(), RULES, 5000)
+    assert (late.ends, late.warn, late.over) == (5010, True, False)
+
+
+def test_the_time_is_over_although_it_is_used() -> None:
+    verdict = judge(notebook(used=3600, hours=1, warned=3500), RULES, 3600)
+    assert verdict.over and verdict.why == "it may run for 1 hour (limit students)"
+
+
+def test_nothing_ends_where_nothing_limits_it() -> None:
+    assert judge(notebook(), Rules(0, 0, 10), 10**9).ends is None
+
+
+WHOLE = st.integers(0, 10**4)
+
+
+@given(
+    st.builds(notebook, WHOLE, hours=st.integers(0, 3), gpu=st.booleans(), warned=st.none() | WHOLE),
+    st.builds(Rules, WHOLE, WHOLE, WHOLE),
+    WHOLE,
+)
+def test_nobody_ends_without_the_full_warning(entry: Notebook, rules: Rules, now: float) -> None:
+    verdict = judge(entry, rules, now)
+    if verdict.over:
+        assert verdict.warn
+        assert rules.warning == 0 or (entry.warned is not None and now >= entry.warned + rules.warning)
+
+
+@dataclass
+class FakeHub:
+    """One notebook of alice."""
+
+    last_activity: float = 0.0
+    groups: list[str] = field(default_factory=list)
+    stopped: list[str] = field(default_factory=list)
+
+    def servers(self) -> Iterator[keeper.Server]:
+        if not self.stopped:
+            yield keeper.Server("alice/", self.groups, 0.0, self.last_activity)
+
+    def stop(self, owner: str) -> None:
+        self.stopped.append(owner)
+
+
+@dataclass
+class Machine:
+    """What the keeper measures."""
+
+    cpu: float = 0.0
+    use: GpuUse = field(default_factory=lambda: GpuUse(0, None))
+    failure: Exception | None = None
+
+    def slices(self) -> list[Slice]:
+        if self.failure:
+            raise self.failure
+        return [PIECE]
+
+
+@pytest.fixture
+def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
+    machine = Machine()
+    monkeypatch.setattr(recovery, "list_slices", machine.slices)
+    monkeypatch.setattr(keeper, "measure", lambda uuids: dict.fromkeys(uuids, machine.use))
+    monkeypatch.setattr(units, "cpu_seconds", lambda unit: machine.cpu)
+    return machine
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Desk:
+    leases = Leases(tmp_path / "leases.json")
+    limits = [Limit("students", groups=frozenset({"students"}), hours=0.01)]
+    desk = Desk(
+        leases,
+        Notices(tmp_path / "notices.json"),
+        JsonStore(tmp_path / "use.json"),
+        tmp_path / "audit.jsonl",
+        limits,
+    )
+    desk.take(Wish("alice/", "1g.10gb", 1, limits[0], {}), "unit", [PIECE])
+    return desk
+
+
+def events(desk: Desk) -> list[str]:
+    return [json.loads(line)["event"] for line in desk.audit_file.read_text().splitlines()]
+
+
+def test_an_idle_notebook_is_warned_and_ended(desk: Desk, machine: Machine) -> None:
+    hub = FakeHub()
+    for now in (30, 60, 90):
+        keeper.look(desk, hub, RULES, True, now)  # type: ignore[arg-type]
+    assert "ends at" in desk.notices.of("alice")[""]
+    assert desk.use.read()["notebooks"]["alice/"]["ends"] == 100
+    keeper.look(desk, hub, RULES, True, 120)  # type: ignore[arg-type]
+    assert hub.stopped == ["alice/"]
+    assert "was ended at" in desk.notices.of("alice")[""]
+    assert events(desk) == ["taken", "warned", "ended"]
+    assert desk.use.read()["notebooks"] == {}
+
+
+def test_who_works_again_is_not_ended(desk: Desk, machine: Machine) -> None:
+    hub = FakeHub()
+    for now in (30, 90):
+        keeper.look(desk, hub, RULES, True, now)  # type: ignore[arg-type]
+    hub.last_activity = 95
+    keeper.look(desk, hub, RULES, True, 120)  # type: ignore[arg-type]
+    assert desk.notices.of("alice") == {} and not hub.stopped
+
+
+def test_a_computation_without_a_browser_is_not_ended(desk: Desk, machine: Machine) -> None:
+    hub = FakeHub()
+    machine.use = GpuUse(1, None)
+    for now in range(30, 1000, 30):
+        machine.cpu += 29
+        keeper.look(desk, hub, RULES, True, now)  # type: ignore[arg-type]
+    assert not hub.stopped and desk.notices.of("alice") == {}
+    entry = desk.use.read()["notebooks"]["alice/"]
+    assert (entry["working"], entry["processes"]) == (True, 1)
+
+
+def test_the_lifetime_of_a_limit(desk: Desk, machine: Machine) -> None:
+    hub = FakeHub(groups=["students"], last_activity=30)
+    for now in (30, 41):
+        keeper.look(desk, hub, RULES, True, now)  # type: ignore[arg-type]
+    assert hub.stopped == ["alice/"]
+    assert "it may run for 1 minute (limit students)" in desk.notices.of("alice")[""]
+
+
+def test_while_the_gpus_do_not_answer_nothing_is_ended(desk: Desk, machine: Machine) -> None:
+    hub = FakeHub()
+    machine.failure = GpuQueryError("gone")
+    with pytest.raises(GpuQueryError):
+        keeper.look(desk, hub, RULES, True, 5000)  # type: ignore[arg-type]
+    assert not hub.stopped and desk.use.read() == {}
+
+
+def test_the_hubs_answer_is_read_page_by_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    server = {
+        "ready": True,
+        "started": "2026-01-01T00:00:00.5Z",
+        "last_activity": "2026-01-01T01:00:00Z",
+    }
+    pages = [
+        [{"name": "a", "groups": ["g"], "servers": {"": server, "x": {**server, "ready": False}}}],
+        [{"name": "b", "groups": [], "servers": {"second": {**server, "last_activity": None}}}],
+        [],
+    ]
+    asked: list[str] = []
+
+    @contextmanager
+    def answer(request: Request, timeout: float) -> Iterator[Any]:
+        assert request.get_header("Authorization") == "token secret"
+        asked.append(request.full_url)
+        yield io.BytesIO(json.dumps(pages[len(asked) - 1]).encode())
+
+    monkeypatch.setattr(keeper, "urlopen", answer)
+    found = list(keeper.Hub("http://hub/api", "secret").servers())
+    assert [(entry.owner, entry.last_activity - entry.started) for entry in found] == [
+        ("a/", 3599.5),
+        ("b/second", 0),
+    ]
+    assert [url.partition("offset=")[2] for url in asked] == ["0", "1", "2"]
+
+
+@pytest.mark.parametrize(
+    ("said", "seconds"), [("1500000000", 1.5), ("[not set]", 0), (str(2**64 - 1), 0), ("", 0)]
+)
+def test_cpu_time(monkeypatch: pytest.MonkeyPatch, said: str, seconds: float) -> None:
+    monkeypatch.setattr(units, "_systemctl", lambda *arguments: said)
+    assert units.cpu_seconds("a.service") == seconds
+
+
+class FakeNvml:
+    """A MIG device, a whole GPU, and nothing else."""
+
+    NVMLError = pynvml.NVMLError
+    NVMLError_NotFound = pynvml.NVMLError_NotFound
+    NVMLError_NotSupported = pynvml.NVMLError_NotSupported
+
+    def nvmlInit(self) -> None: ...
+
+    def nvmlShutdown(self) -> None: ...
+
+    def nvmlDeviceGetHandleByUUID(self, uuid: str) -> str:
+        if uuid == "gone":
+            raise pynvml.NVMLError(pynvml.NVML_ERROR_NOT_FOUND)
+        if uuid == "lost":
+            raise pynvml.NVMLError(pynvml.NVML_ERROR_GPU_IS_LOST)
+        return uuid
+
+    def nvmlDeviceGetComputeRunningProcesses(self, device: str) -> list[int]:
+        return [1, 2]
+
+    def nvmlDeviceGetUtilizationRates(self, device: str) -> Any:
+        if device == "MIG":
+            raise pynvml.NVMLError(pynvml.NVML_ERROR_NOT_SUPPORTED)
+        return type("Rates", (), {"gpu": 42})
+
+
+def test_the_use_of_slices() -> None:
+    found = gpu_use.measure(["MIG", "GPU", "gone"], FakeNvml())
+    assert found == {"MIG": GpuUse(2, None), "GPU": GpuUse(2, 42)}
+    with pytest.raises(GpuQueryError, match="the NVIDIA driver does not answer"):
+        gpu_use.measure(["lost"], FakeNvml())
+
+
+@pytest.mark.parametrize(
+    ("owner", "unit"),
+    [
+        ("alice/", "jupyterhub-notebook-alice.service"),
+        ("alice/second", "jupyterhub-notebook-alice:second.service"),
+        ("a.mount/", "jupyterhub-notebook-a.mount.service"),
+    ],
+)
+def test_each_notebook_has_a_unit_of_its_own(owner: str, unit: str) -> None:
+    assert units.name_of(owner) == unit

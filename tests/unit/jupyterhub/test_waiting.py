@@ -1,0 +1,228 @@
+"""Whose turn it is: fewer slices first, then who came first; nobody is forgotten, no limit is passed."""
+
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from gpufarm_hub import limits, waiting
+from gpufarm_hub.leases import Lease, Leases, NoSliceError
+from gpufarm_hub.limits import Limit
+from gpufarm_hub.slices import Slice
+from gpufarm_hub.waiting import Ticket, Wish
+from hypothesis import given
+from hypothesis import strategies as st
+
+
+def mig(instance: int, profile: str = "1g.10gb") -> Slice:
+    return Slice(f"MIG-{instance}-{profile}", profile, 0, instance, 0, 10 << 30)
+
+
+def ticket(owner: str, since: float, count: int = 1, profile: str = "1g.10gb", **more: int) -> Ticket:
+    most = {"slices": 9, "slices_together": 0, **more}
+    return Ticket(owner, profile, count, {}, share="all", since=since, seen=since, **most)
+
+
+def lease(owner: str, *pieces: Slice) -> Lease:
+    return Lease(owner, "unit", pieces, "2026-01-01T00:00:00+00:00", "all")
+
+
+def called(tickets: list[Ticket], held: list[Lease], slices: list[Slice]) -> dict[str, int]:
+    return {owner: len(pieces) for owner, pieces in waiting.call(tickets, held, slices).items()}
+
+
+def test_who_came_first_is_first() -> None:
+    tickets = [ticket("late/", 2), ticket("early/", 1)]
+    assert called(tickets, [], [mig(7)]) == {"early/": 1}
+
+
+def test_who_holds_a_slice_waits_behind_who_holds_none() -> None:
+    held = [lease("rich/", mig(7))]
+    tickets = [ticket("rich/second", 1), ticket("poor/", 2)]
+    assert called(tickets, held, [mig(7), mig(8)]) == {"poor/": 1}
+
+
+def test_free_slices_are_kept_for_who_needs_several() -> None:
+    held = [lease("x/", mig(7))]
+    tickets = [ticket("large/", 1, count=2), ticket("small/", 2), ticket("other/", 3, profile="3g.40gb")]
+    slices = [mig(7), mig(8), mig(1, "3g.40gb")]
+    assert called(tickets, held, slices) == {"other/": 1}
+    assert called(tickets, [], slices) == {"large/": 2, "other/": 1}
+
+
+def test_who_may_not_now_keeps_nobody_waiting() -> None:
+    held = [lease("full/", mig(7))]
+    tickets = [ticket("full/second", 1, slices=1), ticket("group/", 2, slices_together=1), ticket("free/", 3)]
+    assert called(tickets, held, [mig(7), mig(8)]) == {"free/": 1}
+
+
+def test_places_are_counted_per_profile() -> None:
+    tickets = [ticket("a/", 1), ticket("b/", 2, profile="3g.40gb"), ticket("c/", 3)]
+    found = waiting.places(tickets, [], [mig(7)])
+    assert [(place.ticket.owner, place.position, place.waiting, place.called) for place in found] == [
+        ("a/", 1, 2, True),
+        ("b/", 1, 1, False),
+        ("c/", 2, 2, False),
+    ]
+
+
+TICKETS = st.lists(
+    st.builds(
+        ticket,
+        st.sampled_from([f"{user}/{server}" for user in "abcd" for server in ("", "x")]),
+        st.integers(0, 9),
+        count=st.integers(1, 3),
+        profile=st.sampled_from(["1g.10gb", "3g.40gb"]),
+        slices=st.integers(0, 3),
+        slices_together=st.integers(0, 4),
+    ),
+    max_size=8,
+    unique_by=lambda entry: entry.owner,
+)
+SLICES = [*(mig(instance) for instance in range(7, 11)), mig(1, "3g.40gb"), mig(2, "3g.40gb")]
+
+
+@given(TICKETS, st.lists(st.sampled_from("efa"), max_size=6))
+def test_no_slice_twice_and_no_limit_passed(tickets: list[Ticket], holders: list[str]) -> None:
+    held = [lease(f"{user}/{n}", SLICES[n]) for n, user in enumerate(holders)]
+    found = waiting.call(tickets, held, SLICES)
+    given_out = [piece for pieces in found.values() for piece in pieces]
+    busy = [piece for hold in held for piece in hold.pieces]
+    assert len(set(given_out + busy)) == len(given_out) + len(busy)
+    of_user = Counter(hold.owner.partition("/")[0] for hold in held)
+    for entry in tickets:
+        if entry.owner in found:
+            assert [piece.profile for piece in found[entry.owner]] == [entry.profile] * entry.count
+            of_user[entry.owner.partition("/")[0]] += entry.count
+    for entry in tickets:
+        if entry.owner in found:
+            others = [other for other in tickets if other.owner != entry.owner and other.owner in found]
+            same = [other for other in others if waiting.user_of(other.owner) == waiting.user_of(entry.owner)]
+            if not same:
+                assert of_user[waiting.user_of(entry.owner)] <= entry.slices
+
+
+@given(TICKETS)
+def test_nobody_is_overtaken_by_an_equal(tickets: list[Ticket]) -> None:
+    """Of those who hold nothing and whom no limit stops, the first is called while enough are free."""
+    tickets = [entry for entry in tickets if entry.slices >= entry.count and not entry.slices_together]
+    users = [waiting.user_of(entry.owner) for entry in tickets]
+    tickets = [entry for entry in tickets if users.count(waiting.user_of(entry.owner)) == 1]
+    found = waiting.call(tickets, [], SLICES)
+    for profile, free in (("1g.10gb", 4), ("3g.40gb", 2)):
+        for entry in waiting.in_order([entry for entry in tickets if entry.profile == profile], []):
+            assert (entry.owner in found) == (entry.count <= free)
+            free = max(free - entry.count, 0)
+
+
+@dataclass
+class Clock:
+    now: float = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def wish(owner: str, count: int = 1, limit: Limit = limits.EVERYBODY) -> Wish:
+    return Wish(owner, "1g.10gb", count, limit, {"gpu": "1g.10gb"})
+
+
+def test_who_does_not_ask_again_loses_the_place(tmp_path: Path) -> None:
+    clock = Clock()
+    leases = Leases(tmp_path / "leases.json", patience=60, clock=clock)
+    leases.take(wish("alice/"), "a", [mig(7)])
+    for owner in ("gone/", "patient/"):
+        assert not leases.enter(wish(owner), [mig(7)]).called
+        clock.now += 1
+    for _ in range(4):
+        clock.now += 19
+        place = leases.ask("patient/", [mig(7)])
+    assert place and (place.position, place.waiting) == (1, 1)
+    leases.release("alice/")
+    assert isinstance(leases.take(wish("patient/"), "u", [mig(7)]), Lease)
+
+
+def test_who_asks_again_keeps_the_place_and_who_wants_something_else_does_not(tmp_path: Path) -> None:
+    clock = Clock()
+    leases = Leases(tmp_path / "leases.json", clock=clock)
+    slices = [mig(7), mig(8)]
+    two = Limit("two", slices=2)
+    leases.take(wish("alice/", 2, two), "a", slices)
+
+    def ask(owner: str, count: int) -> tuple[int, int]:
+        clock.now += 1
+        place = leases.enter(wish(owner, count, two), slices)
+        return place.position, place.waiting
+
+    assert [ask("bob/", 1), ask("carol/", 1), ask("bob/", 1), ask("bob/", 2)] == [
+        (1, 1),
+        (2, 2),
+        (1, 2),
+        (2, 2),
+    ]
+
+
+def test_who_is_called_is_so_until_they_come(tmp_path: Path) -> None:
+    leases = Leases(tmp_path / "leases.json")
+    assert leases.enter(wish("alice/"), [mig(7)]).called
+    assert not leases.enter(wish("bob/"), [mig(7)]).called
+    assert not isinstance(leases.take(wish("carol/"), "c", [mig(7)]), Lease)
+    assert isinstance(leases.take(wish("alice/"), "a", [mig(7)]), Lease)
+
+
+def test_the_hub_was_down_longer_than_anybodys_patience(tmp_path: Path) -> None:
+    clock = Clock()
+    leases = Leases(tmp_path / "leases.json", patience=60, clock=clock)
+    leases.take(wish("alice/"), "a", [mig(7)])
+    leases.enter(wish("bob/"), [mig(7)])
+    clock.now += 3600
+    leases.keep_places()
+    assert [place.ticket.owner for place in leases.queue([mig(7)])] == ["bob/"]
+
+
+def test_a_wish_that_cannot_be_granted_leaves_the_queue(tmp_path: Path) -> None:
+    leases = Leases(tmp_path / "leases.json")
+    leases.take(wish("alice/"), "a", [mig(7)])
+    leases.enter(wish("bob/"), [mig(7)])
+    assert leases.ask("bob/", [mig(7, "2g.20gb")]) is None
+    assert leases.queue([mig(7)]) == []
+
+
+@pytest.mark.parametrize(
+    ("limit", "count", "sentence"),
+    [
+        (Limit("none", slices=0), 1, r"You asked for 1 GPU slice and may hold 0 at once \(limit none\)"),
+        (Limit("two", slices=2), 3, "You asked for 3 GPU slices and may hold 2 at once"),
+        (Limit("few", slices=5, slices_together=2), 3, "may hold 2 at once"),
+        (Limit("two", slices=2), 2, r"You hold 1 GPU slice already and may hold 2 at once \(limit two\)"),
+        (Limit("many", slices=9), 4, r"This machine has only 3 GPU slices 1g\.10gb; choose fewer"),
+    ],
+)
+def test_what_cannot_be_had_is_refused_and_not_waited_for(
+    tmp_path: Path, limit: Limit, count: int, sentence: str
+) -> None:
+    leases = Leases(tmp_path / "leases.json")
+    slices = [mig(7), mig(8), mig(9)]
+    leases.take(wish("alice/other"), "a", slices)
+    with pytest.raises(NoSliceError, match=sentence):
+        leases.take(wish("alice/", count, limit), "a", slices)
+    assert leases.queue(slices) == []
+
+
+def test_the_first_limit_that_names_the_user_counts() -> None:
+    found = limits.read(
+        [
+            {"name": "alice", "users": ["alice"], "slices": 3},
+            {"name": "students", "groups": ["students", "guests"], "hours": 8, "slices_together": 4},
+            {"name": "rest", "servers": 2},
+        ]
+    )
+    assert limits.limit_of("alice", ["students"], found).name == "alice"
+    students = limits.limit_of("bob", ["cms", "guests"], found)
+    assert (students.name, students.hours, students.slices, students.slices_together) == ("students", 8, 1, 4)
+    assert limits.limit_of("carol", [], found).servers == 2
+    assert limits.limit_of("carol", [], found[:2]) == limits.EVERYBODY
