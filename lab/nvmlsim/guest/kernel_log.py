@@ -9,13 +9,18 @@ shutdown."""
 
 from __future__ import annotations
 
+import array
+import fcntl
 import os
 import subprocess
+import termios
 import time
 from pathlib import Path
+from typing import IO
 
 DEVICE = Path("/dev/kmsg")
 WARNING = 4
+READ_SECONDS = 20
 
 
 def record(message: str, sequence: int, microseconds: int) -> str:
@@ -53,6 +58,19 @@ def _give_pipe_to_journal() -> Path:
     return pipe
 
 
+def _wait_until_read(pipe: IO[str]) -> None:
+    """The kernel keeps its messages while the journal restarts; the pipe loses what is still in it."""
+    left = array.array("i", [1])
+    end = time.monotonic() + READ_SECONDS
+    while left[0]:
+        if time.monotonic() > end:
+            raise OSError(
+                "The journal does not read its kernel messages: see systemctl status systemd-journald."
+            )
+        fcntl.ioctl(pipe, termios.FIONREAD, left)
+        time.sleep(0.01)
+
+
 def write(run: Path, message: str, in_journal: bool) -> None:
     """Write a message of the driver to RUN/kernel.log and to the journal.
 
@@ -66,5 +84,7 @@ def write(run: Path, message: str, in_journal: bool) -> None:
         pipe = _pipe_of(_journal()) or _give_pipe_to_journal()
         with pipe.open("w") as out:
             out.write(line)
+            out.flush()
+            _wait_until_read(out)
     with log.open("a") as out:
         out.write(line)
