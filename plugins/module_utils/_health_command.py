@@ -75,8 +75,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 findings, problem = _record(settings, options)
         else:
             findings, problem = _check(settings, options, _health_store.read())[0], ""
-    except (HealthError, PermissionError) as error:
+    except HealthError as error:
         print(f"UNKNOWN: {error}", file=sys.stderr)
+        return _health_report.CODES[UNKNOWN]
+    except PermissionError as error:
+        print(f"UNKNOWN: {error.filename}: {error.strerror}: run the command as root.", file=sys.stderr)
         return _health_report.CODES[UNKNOWN]
     sys.stdout.write(_format(findings, options))
     status = worst(findings)

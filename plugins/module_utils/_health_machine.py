@@ -15,7 +15,7 @@ from ._health_rules import NVML, RULES, Context, Reading, judge_gpu, throttling
 # The counters that a baseline holds.
 COUNTERS = ("ecc_corrected", "nvlink_errors", "pcie_replays")
 
-MACHINE_CHECKS = ("nvml", "gpu_count", "driver_match", "xid", "sxid", "dcgm_health", "dcgm_diag")
+MACHINE_CHECKS = ("nvml", "gpu_count", "driver_match", "vbios", "xid", "sxid", "dcgm_health", "dcgm_diag")
 # `nvml` and `gpu_responds` are what all others rest on, so they cannot be disabled.
 CHECKS = tuple(name for name in (*MACHINE_CHECKS, *RULES) if name != "nvml")
 
@@ -54,7 +54,7 @@ def evaluate(machine: Machine, settings: Settings, baseline: Baseline, idle: boo
     baseline = baseline.of_boot(machine.boot_id)
     findings = [_nvml(machine)]
     if findings[0].status == OK:
-        findings += [_count(machine, settings), _driver_match(machine)]
+        findings += [_count(machine, settings), _driver_match(machine), _vbios(machine)]
     findings += _log(machine, settings, baseline)
     findings += machine.dcgm
     for reading in machine.gpus:
@@ -122,6 +122,21 @@ def _driver_match(machine: Machine) -> Finding:
     return Finding(
         "driver_match", WARNING, words, "reboot the machine", source, value=module, threshold=library
     )
+
+
+def _vbios(machine: Machine) -> Finding:
+    source = "Azure/azurehpc-health-checks, azure_gpu_vbios"
+    versions: dict[str, set[str]] = {}
+    for gpu in machine.gpus:
+        if "vbios" in gpu.values:
+            versions.setdefault(gpu.name, set()).add(gpu.values["vbios"])
+    mixed = [f"{model} has {', '.join(sorted(found))}" for model, found in versions.items() if len(found) > 1]
+    if mixed:
+        words = f"GPUs of one model have different video BIOSes: {'; '.join(mixed)}."
+        return Finding("vbios", WARNING, words, "bring the firmware in line", source)
+    if not versions:
+        return Finding("vbios", SKIPPED, "No GPU tells its video BIOS.", "", source)
+    return Finding("vbios", OK, "GPUs of one model have the same video BIOS.", "", source)
 
 
 def _log(machine: Machine, settings: Settings, baseline: Baseline) -> list[Finding]:

@@ -258,6 +258,11 @@ def _temperature(context: Context) -> Verdict:
     return _above(context, "Temperature", value, "°C", "temperature")
 
 
+def _power(context: Context) -> Verdict:
+    watts = round(context.get("power_mw") / 1000)
+    return Verdict(OK, f"Power: {watts} W.", watts)
+
+
 def _mig_mode(context: Context) -> Verdict:
     mig = context.get("mig")
     same = mig["current"] == mig["pending"]
@@ -352,6 +357,7 @@ RULES: Mapping[str, Rule] = {
     "temperature": Rule(
         "temperature", "check the cooling", f"{HEALTHAGENT}; {GPUD}/temperature", _temperature
     ),
+    "power": Rule("power_mw", "drain the machine and reboot it", f"{DCGM}, DCGM_FR_POWER_UNREADABLE", _power),
     "mig_mode": Rule("mig", "reset the GPU when it is idle", f"{NVML}, nvmlDeviceGetMigMode", _mig_mode),
     "idle": Rule("processes", "end what uses the GPU", GCM, _idle),
 }

@@ -30,7 +30,7 @@ def read(folder: Path = FOLDER) -> Baseline:
 
 def write(baseline: Baseline, folder: Path = FOLDER) -> None:
     """Store a baseline; the caller holds the lock."""
-    replace_file(folder / "state.json", dump(baseline), 0o600)
+    replace_file(folder / "state.json", dump(baseline), 0o644)
 
 
 @contextlib.contextmanager

@@ -30,6 +30,7 @@ WELL: dict[str, Any] = {
     "clock_reasons": 1,
     "temperature": 40,
     "slowdown_temperature": 92,
+    "power_mw": 60000,
     "utilization": 95,
     "memory": {"total_mib": 81920, "used_mib": 2},
     "mig": {"current": False, "pending": False},

@@ -186,6 +186,12 @@ def test_versions_of_library_and_module_are_compared() -> None:
     assert judge(machine(gpu()))["driver_match"].status == "skipped"
 
 
+def test_video_bioses_of_one_model_are_compared() -> None:
+    assert judge(machine(gpu(vbios="1"), gpu(vbios="1")))["vbios"].status == "ok"
+    assert judge(machine(gpu(vbios="1"), gpu(vbios="2")))["vbios"].status == "warning"
+    assert judge(machine(gpu()))["vbios"].status == "skipped"
+
+
 def test_expected_links_are_counted() -> None:
     links = {"0": True, "1": False}
     assert judge(gpu(nvlinks=links), Settings(expected_nvlinks=2))["nvlink_state"].status == "critical"
