@@ -5,21 +5,24 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
-from rich.table import Table
 
 from gpufarm import deployment as deployments
+from gpufarm import history as histories
 from gpufarm import inputs as values
+from gpufarm import show
 from gpufarm import template as templates
-from gpufarm.deployment import Request
-from gpufarm.errors import BadInput, BadTemplate, GpufarmError, Interrupted
+from gpufarm.deployment import Result
+from gpufarm.errors import BadInput, BadTemplate, Drift, GpufarmError, Interrupted
 from gpufarm.judge import judge
+from gpufarm.prepare import Request
 from gpufarm.progress import Progress
 from gpufarm.state import Deployment, Store, default_directory
+from gpufarm.topology import Topology
 
 
 class _Command(click.Group):
@@ -56,6 +59,10 @@ def main(context: click.Context, state_dir: Path) -> None:
       gpufarm plan   tosca/templates/ml_infn.yaml --pool inventories/mysite --input iam_url=https://iam.example.org/
       gpufarm deploy tosca/templates/ml_infn.yaml --pool inventories/mysite --input iam_url=https://iam.example.org/
       gpufarm outputs ml_infn
+    change it, look whether it is still as it was made, and who did what:
+      gpufarm update  ml_infn --input jupyter_cpu_limit=4.0
+      gpufarm diff    ml_infn
+      gpufarm history ml_infn
     and take it away:
       gpufarm undeploy ml_infn
 
@@ -66,6 +73,7 @@ def main(context: click.Context, state_dir: Path) -> None:
       2    the template, an input, the inventory or the command line is wrong; nothing was touched
       3    no free machine of the pool has what the template asks for; nothing was touched
       4    another run is changing this deployment
+      5    `diff` has found differences; nothing was touched
       130  interrupted; the next run continues
     """
     context.obj = Store(state_dir.absolute())
@@ -93,22 +101,46 @@ _inputs = click.option(
 )
 
 
-def _request(
-    template: Path, pool: Path | None, name: str | None, options: tuple[str, ...], file: Path | None
-) -> Request:
-    library, topology = templates.read(template)
+_refresh = click.option(
+    "--refresh", is_flag=True, help="Ask all machines what they have, also those asked some minutes ago."
+)
+_json = click.option("--json", "as_json", is_flag=True, help="For machines.")
+
+
+def _given(topology: Topology, options: tuple[str, ...], file: Path | None) -> dict[str, Any]:
+    """The values of inputs that stand on the command line, in a file and in the environment."""
     given = values.from_environment(topology, os.environ)
     if file:
         given |= values.from_file(topology, file)
-    given |= values.from_options(topology, options)
-    return Request(topology, library, pool, name or topology.name, given)
+    return given | values.from_options(topology, options)
+
+
+def _request(
+    template: Path,
+    pool: Path | None,
+    name: str | None,
+    options: tuple[str, ...],
+    file: Path | None,
+    refresh: bool,
+) -> Request:
+    library, topology = templates.read(template)
+    given = _given(topology, options, file)
+    return Request(topology, library, pool, name or topology.name, given, refresh=refresh)
+
+
+def _run(store: Store, request: Request, what: str, *, everything: bool) -> Result:
+    names = [*(f"input {name}" for name in request.given)]
+    names += [f"{name}={number}" for name, number in request.instances.items()]
+    with Progress() as progress:
+        progress.wait("looking at the pool")
+        return deployments.deploy(
+            store, request, progress, what=f"{what} {', '.join(names)}".strip(), everything=everything
+        )
 
 
 @main.command()
 @_template
-@click.option(
-    "--json", "as_json", is_flag=True, help="For machines: every problem with file, line and column."
-)
+@click.option("--json", "as_json", is_flag=True, help="For machines: every problem with file, line, column.")
 def validate(template: Path, as_json: bool) -> None:
     """Check a template, without any machine.
 
@@ -126,19 +158,24 @@ def validate(template: Path, as_json: bool) -> None:
     except BadTemplate as error:
         if as_json:
             problems = [{**vars(problem.place), "text": problem.text} for problem in error.problems]
-            click.echo(json.dumps({"valid": False, "problems": problems}, indent=2))
+            show.as_json({"valid": False, "problems": problems})
         raise
     if as_json:
-        click.echo(json.dumps({"valid": True, "problems": []}, indent=2))
+        show.as_json({"valid": True, "problems": []})
         return
     click.echo(f"{template}: valid, {len(topology.nodes)} nodes: {', '.join(topology.nodes)}")
-    table = Table(box=None, pad_edge=False)
-    for column in ("input", "type", "default", "description"):
-        table.add_column(column, overflow="fold")
-    for entry in topology.inputs.values():
-        default = "(required)" if entry.required else json.dumps(entry.default, default=str)
-        table.add_row(entry.name, entry.kind, default, entry.description)
-    _show(table)
+    show.table(
+        ("input", "type", "default", "description"),
+        (
+            (
+                entry.name,
+                entry.kind,
+                "(required)" if entry.required else json.dumps(entry.default, default=str),
+                entry.description,
+            )
+            for entry in topology.inputs.values()
+        ),
+    )
 
 
 @main.command()
@@ -147,7 +184,8 @@ def validate(template: Path, as_json: bool) -> None:
 @_name
 @_input
 @_inputs
-@click.option("--json", "as_json", is_flag=True, help="For machines.")
+@_refresh
+@_json
 @click.pass_obj
 def plan(
     store: Store,
@@ -156,44 +194,26 @@ def plan(
     name: str | None,
     options: tuple[str, ...],
     file: Path | None,
+    refresh: bool,
     as_json: bool,
 ) -> None:
-    """Tell which machines would be taken and what would be done, in order.
+    """Tell which machines would be taken and what would be done, in which order, and why.
 
-    Looks at the machines of the pool and touches nothing.
+    Looks at the machines of the pool and touches nothing. Steps in the same wave do not wait for each other.
+    A step is marked as disruptive if it is new or changed and may interrupt those who use the machine.
 
     \b
     Example:
       gpufarm plan tosca/templates/ml_infn.yaml --pool inventories/mysite --input iam_url=https://iam.example.org/
     """
-    request = _request(template, pool, name, options, file)
+    request = _request(template, pool, name, options, file, refresh)
     with Progress() as progress:
         progress.wait("looking at the pool")
-        found = deployments.survey(request, store.load(request.name))
-        prepared = deployments.choose(found, store.held(request.name))
+        prepared, _seen = deployments.choose(store, request, store.load(request.name))
     if as_json:
-        steps = [
-            {"step": step.name, "host": step.host, "playbook": str(step.playbook), "variables": step.public()}
-            for step in prepared.steps
-        ]
-        machines = {
-            node: {"host": machine.host, "address": machine.address}
-            for node, machine in prepared.machines.items()
-        }
-        click.echo(
-            json.dumps({"name": request.name, "machines": machines, "steps": steps}, indent=2, default=str)
-        )
-        return
-    for node, machine in prepared.machines.items():
-        gpus = ", ".join(gpu.model or "GPU of unknown model" for gpu in machine.gpus) or "no GPU"
-        click.echo(
-            f"{node}: {machine.host} ({machine.address}): {machine.cpus} CPUs, "
-            f"{machine.memory / 10**9:.1f} GB memory, {machine.distribution} {machine.version}, {gpus}"
-        )
-    for number, step in enumerate(prepared.steps, start=1):
-        click.echo(f"{number}. {step.name} on {step.host}")
-        for key, value in step.public().items():
-            click.echo(f"     {key}: {json.dumps(value, default=str)}")
+        show.plan_as_json(request.name, prepared)
+    else:
+        show.plan(prepared)
 
 
 @main.command()
@@ -202,6 +222,7 @@ def plan(
 @_name
 @_input
 @_inputs
+@_refresh
 @click.option(
     "--check", is_flag=True, help="Only say what would change on the machines; differences go to the log."
 )
@@ -213,6 +234,7 @@ def deploy(
     name: str | None,
     options: tuple[str, ...],
     file: Path | None,
+    refresh: bool,
     check: bool,
 ) -> None:
     """Set up what a template describes, or bring it in line again.
@@ -227,19 +249,133 @@ def deploy(
       gpufarm deploy tosca/templates/ml_infn.yaml --name notebooks --input jupyter_cpu_limit=4.0
       GPUFARM_INPUT_IAM_CLIENT_SECRET=... gpufarm deploy ...
     """
-    request = _request(template, pool, name, options, file)
-    with Progress() as progress:
-        progress.wait("looking at the pool")
-        done = deployments.deploy(store, request, progress, check=check)
+    request = _request(template, pool, name, options, file, refresh)
     if check:
-        click.echo(f"nothing was changed; the differences are in {done.log}", err=True)
+        with Progress() as progress:
+            progress.wait("looking at the pool")
+            found = deployments.check(store, request, progress)
+        click.echo(f"nothing was changed; the differences are in {found.log}", err=True)
     else:
-        _print_outputs(done.outputs)
+        show.outputs(_run(store, request, "deploy", everything=True).deployment.outputs)
+
+
+@main.command()
+@click.argument("name")
+@_pool
+@_input
+@_inputs
+@click.pass_obj
+def update(store: Store, name: str, pool: Path | None, options: tuple[str, ...], file: Path | None) -> None:
+    """Change inputs of a deployment, and do only what that makes necessary.
+
+    Steps run whose variables or playbooks have changed, and those that need them. With nothing changed it is
+    done at once. What was changed on the machines by hand stays: `gpufarm diff` shows it, `gpufarm deploy`
+    repairs it.
+
+    \b
+    Example:
+      gpufarm update notebooks --input jupyter_cpu_limit=4.0
+    """
+    request = Request.again(_existing(store, name), pool)
+    request = replace(request, given=_given(request.template, options, file))
+    _report(_run(store, request, "update", everything=False))
+
+
+@main.command()
+@click.argument("name")
+@_pool
+@click.pass_obj
+def resume(store: Store, name: str, pool: Path | None) -> None:
+    """Continue a run that failed or was interrupted; only what did not finish is done again.
+
+    \b
+    Example:
+      gpufarm resume notebooks
+    """
+    found = _existing(store, name)
+    last = next(reversed(histories.read(store, name)), None)
+    if last and last.what == "undeploy":
+        _undeploy(store, name, pool)
+    else:
+        _report(_run(store, Request.again(found, pool), "resume", everything=False))
+
+
+@main.command()
+@click.argument("name")
+@click.argument("target", metavar="NODE=N")
+@_pool
+@click.pass_obj
+def scale(store: Store, name: str, target: str, pool: Path | None) -> None:
+    """Give a machine of a deployment more instances or fewer, with all that stands on it.
+
+    The template says how many it may have (capability scalable: min_instances, max_instances). More: machines
+    are chosen and set up, then what refers to them is told. Fewer: first what refers to the last instances is
+    told, then they are taken away, and their machines are free.
+
+    \b
+    Example:
+      gpufarm scale farm worker=4
+    """
+    node, equals, number = target.partition("=")
+    if not equals or not number.isdecimal():
+        raise BadInput(f"{target}: write it as NODE=N, with a number of instances")
+    request = replace(Request.again(_existing(store, name), pool), instances={node: int(number)})
+    _report(_run(store, request, "scale", everything=False))
+
+
+@main.command()
+@click.argument("name")
+@_pool
+@_json
+@click.pass_obj
+def diff(store: Store, name: str, pool: Path | None, as_json: bool) -> None:
+    """Tell what has changed on the machines since, by running the same operations in check mode.
+
+    Touches nothing. Exit status 0: all is as it was made; 5: there are differences, with details in the log.
+
+    \b
+    Example:
+      gpufarm diff notebooks
+    """
+    request = Request.again(_existing(store, name), pool)
+    with Progress() as progress:
+        progress.wait("looking at the machines")
+        found = deployments.check(store, request, progress)
+    differing = {step: done.tasks for step, done in found.applied.items() if done.tasks}
+    if as_json:
+        show.as_json({"name": name, "changed": differing})
+    else:
+        show.drift(differing)
+    if differing:
+        raise Drift(
+            f"{name} differs from what was deployed ({', '.join(differing)}); "
+            f"repair it with: gpufarm deploy {found.deployment.template} --name {name} (log: {found.log})"
+        )
+
+
+@main.command()
+@click.argument("name")
+@_json
+@click.pass_obj
+def history(store: Store, name: str, as_json: bool) -> None:
+    """List the runs of a deployment: when, who, what and how it ended. It stays when the deployment is gone.
+
+    \b
+    Example:
+      gpufarm history notebooks
+    """
+    found = histories.read(store, name)
+    if not found:
+        _existing(store, name)
+    if as_json:
+        show.as_json([vars(entry) for entry in found])
+    else:
+        show.history(found)
 
 
 @main.command()
 @click.argument("name", required=False)
-@click.option("--json", "as_json", is_flag=True, help="For machines.")
+@_json
 @click.pass_obj
 def status(store: Store, name: str | None, as_json: bool) -> None:
     """List the deployments, or tell about one.
@@ -256,37 +392,22 @@ def status(store: Store, name: str | None, as_json: bool) -> None:
     if as_json:
         described = [
             {key: value for key, value in vars(entry).items() if key not in ("secrets", "steps")}
-            | {"steps": _done(entry)}
+            | {"steps": show.done(entry)}
             for entry in found
         ]
-        click.echo(json.dumps(described[0] if name else described, indent=2))
-        return
-    if not name:
-        table = Table(box=None, pad_edge=False)
-        for column in ("name", "status", "machines", "updated"):
-            table.add_column(column, overflow="fold")
-        for entry in found:
-            table.add_row(entry.name, entry.status, _machines(entry), entry.updated)
-        _show(table)
-        return
-    (entry,) = found
-    click.echo(f"{entry.name}: {entry.status} since {entry.updated}")
-    click.echo(f"template: {entry.template}\npool: {entry.pool}\nmachines: {_machines(entry)}")
-    for key, value in entry.inputs.items():
-        click.echo(f"input {key}: {json.dumps(value, default=str)}")
-    click.echo(f"steps done: {', '.join(_done(entry)) or 'none'}")
-    begun = [step for step in entry.steps if step not in _done(entry)]
-    if begun:
-        click.echo(f"steps begun: {', '.join(begun)}")
-    if entry.failure:
-        click.echo(f"failure: {entry.failure}")
-    if entry.log:
-        click.echo(f"log: {entry.log}")
+        show.as_json(described[0] if name else described)
+    elif name:
+        show.status(found[0])
+    else:
+        show.table(
+            ("name", "status", "machines", "updated"),
+            ((entry.name, entry.status, show.machines(entry), entry.updated) for entry in found),
+        )
 
 
 @main.command()
 @click.argument("name")
-@click.option("--json", "as_json", is_flag=True, help="For machines.")
+@_json
 @click.pass_obj
 def outputs(store: Store, name: str, as_json: bool) -> None:
     """Print the outputs of a deployment, such as the URL of the service.
@@ -299,9 +420,9 @@ def outputs(store: Store, name: str, as_json: bool) -> None:
     if found.status != "deployed":
         raise GpufarmError(f"deployment {name} is not deployed; see: gpufarm status {name}")
     if as_json:
-        click.echo(json.dumps(found.outputs, indent=2))
+        show.as_json(found.outputs)
     else:
-        _print_outputs(found.outputs)
+        show.outputs(found.outputs)
 
 
 @main.command()
@@ -315,6 +436,10 @@ def undeploy(store: Store, name: str, pool: Path | None) -> None:
     Example:
       gpufarm undeploy notebooks
     """
+    _undeploy(store, name, pool)
+
+
+def _undeploy(store: Store, name: str, pool: Path | None) -> None:
     with Progress() as progress:
         deployments.undeploy(store, name, pool, progress)
     click.echo(f"{name}: undeployed", err=True)
@@ -323,35 +448,14 @@ def undeploy(store: Store, name: str, pool: Path | None) -> None:
 def _existing(store: Store, name: str) -> Deployment:
     found = store.load(name)
     if found is None:
-        near = ", ".join(store.names())
+        known = ", ".join(store.names())
         raise BadInput(
-            f"there is no deployment {name}; {f'there are: {near}' if near else 'there is none at all'}"
+            f"there is no deployment {name}; {f'there are: {known}' if known else 'there is none at all'}"
         )
     return found
 
 
-def _done(entry: Deployment) -> list[str]:
-    return [name for name, step in entry.steps.items() if step["digest"]]
-
-
-def _machines(entry: Deployment) -> str:
-    return ", ".join(f"{node}: {machine['host']}" for node, machine in entry.machines.items()) or "none"
-
-
-def _show(table: Table) -> None:
-    """Print a table; its width follows the terminal, and does not wrap where there is none."""
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console = Console(highlight=False, width=200)
-    console.print(table)
-
-
-def _print_outputs(found: dict[str, Any]) -> None:
-    for name, value in found.items():
-        if isinstance(value, list):
-            click.echo(f"{name}:")
-            for item in value:
-                click.echo(f"  - {item}")
-        else:
-            text = value if isinstance(value, str) else json.dumps(value)
-            click.echo(f"{name}: {text}")
+def _report(result: Result) -> None:
+    if result.log is None:
+        click.echo(f"{result.deployment.name}: nothing to do", err=True)
+    show.outputs(result.deployment.outputs)

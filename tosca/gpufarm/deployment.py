@@ -1,157 +1,39 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Deploys and undeploys: brings template, inputs, pool, plan, run and state together."""
+"""Deploys, updates, scales and undeploys: brings preparation, execution and state together."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+import contextlib
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from gpufarm import ansible, inputs, match, plan, pool, run, template
-from gpufarm.errors import BadInput, GpufarmError, Interrupted
+from gpufarm import ansible, execute, facts, history, prepare, reasons
+from gpufarm.errors import BadInput, GpufarmError, NoMachine
 from gpufarm.functions import Scope, Unknown
-from gpufarm.judge import judge
-from gpufarm.library import Library
-from gpufarm.match import Wish
+from gpufarm.instances import multiply
 from gpufarm.plan import Step
-from gpufarm.pool import Machine, Pool
-from gpufarm.run import Listener
+from gpufarm.pool import Pool
+from gpufarm.prepare import Prepared, Request
+from gpufarm.run import Done, Listener
 from gpufarm.state import Deployment, Store
 from gpufarm.topology import Topology
 
 
-@dataclass(frozen=True)
-class Request:
-    """What the user asks for.
+@dataclass
+class Result:
+    """How a run ended that went well.
 
     Attributes:
-        template: the template.
-        library: it and its imports, as documents.
-        pool: the inventory; None for that of the earlier run.
-        name: of the deployment.
-        given: values of inputs given now.
+        deployment: as it is remembered now.
+        applied: what each step did that was run.
+        log: file with Ansible's output; None if Ansible was not needed.
     """
 
-    template: Topology
-    library: Library
-    pool: Path | None
-    name: str
-    given: Mapping[str, Any]
-
-
-@dataclass(frozen=True)
-class Prepared:
-    """A request that could be carried out now.
-
-    Attributes:
-        pool: the inventory.
-        scope: template and values.
-        given: values of inputs given now or earlier.
-        machines: machine of each Compute node.
-        steps: all of them, in order.
-    """
-
-    pool: Path
-    scope: Scope
-    given: dict[str, Any]
-    machines: dict[str, Machine]
-    steps: list[Step]
-
-
-def _values(request: Request, previous: Deployment | None) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The values given now or earlier, and those of all inputs, judged."""
-    topology = request.template
-    earlier = previous.inputs | previous.secrets if previous else {}
-    given = {name: value for name, value in earlier.items() if name in topology.inputs} | dict(request.given)
-    values = inputs.complete(topology, given, request.library.types["data_types"])
-    public = {name: value for name, value in values.items() if not topology.inputs[name].secret}
-    judge(request.library, public)
-    return given, values
-
-
-def _same(request: Request, previous: Deployment | None) -> None:
-    """Refuse to turn a deployment into another one."""
-    if previous is None:
-        return
-    if Path(previous.template) != request.template.path:
-        raise BadInput(
-            f"deployment {request.name} was made from {previous.template}; choose another --name, "
-            f"or run: gpufarm undeploy {request.name}"
-        )
-    gone = sorted({name.rpartition(".")[0] for name in previous.steps} - set(request.template.nodes))
-    if gone:
-        raise BadInput(
-            f"the template has no node {', '.join(gone)} any more, but deployment {request.name} has; "
-            f"put it back and run: gpufarm undeploy {request.name}"
-        )
-
-
-@dataclass(frozen=True)
-class Survey:
-    """A valid request and what the pool offers.
-
-    Attributes:
-        scope: template and values.
-        given: values of inputs given now or earlier.
-        wishes: what each Compute node asks for.
-        pool: the machines.
-        standing: host that each Compute node stands on already.
-    """
-
-    scope: Scope
-    given: dict[str, Any]
-    wishes: dict[str, Wish]
-    pool: Pool
-    standing: dict[str, str]
-
-
-def survey(request: Request, previous: Deployment | None) -> Survey:
-    """Judge a request and look at the pool; changes nothing.
-
-    Args:
-        request: what the user asks for.
-        previous: the deployment as it is remembered, if any.
-
-    Returns:
-        What is asked for and what there is.
-
-    Raises:
-        BadInput: template, inputs or pool are wrong.
-    """
-    _same(request, previous)
-    given, values = _values(request, previous)
-    path = request.pool or (Path(previous.pool) if previous else None)
-    if path is None:
-        raise BadInput("--pool is missing: name the inventory with your machines, such as inventories/mysite")
-    scope = Scope(request.template, values)
-    machines = [node for node in request.template.nodes.values() if node.is_machine]
-    wishes = {node.name: Wish.of(node, scope) for node in machines}
-    standing = {node: entry["host"] for node, entry in previous.machines.items()} if previous else {}
-    kept = {node: host for node, host in standing.items() if node in wishes}
-    # a plan that cannot be compiled is refused before machines are bothered
-    plan.steps(scope.on(dict.fromkeys(wishes, "")), dict.fromkeys(wishes, ""), frozenset(given))
-    return Survey(scope, given, wishes, pool.look(path), kept)
-
-
-def choose(found: Survey, held: Mapping[str, str]) -> Prepared:
-    """Choose machines and order the steps. Pure.
-
-    Args:
-        found: what is asked for and what there is.
-        held: deployment that holds each address that is not free.
-
-    Returns:
-        Machines and steps.
-
-    Raises:
-        NoMachine: the pool does not suffice.
-    """
-    machines = match.match(found.wishes, found.pool, held, found.standing)
-    scope = found.scope.on({node: machine.address for node, machine in machines.items()})
-    hosts = {node: machine.host for node, machine in machines.items()}
-    steps = plan.steps(scope, hosts, frozenset(found.given))
-    return Prepared(found.pool.path.resolve(), scope, found.given, machines, steps)
+    deployment: Deployment
+    applied: dict[str, Done] = field(default_factory=dict)
+    log: Path | None = None
 
 
 class _Recorder:
@@ -161,54 +43,82 @@ class _Recorder:
         self.store = store
         self.deployment = deployment
         self.listener = listener
+        self.applied: dict[str, Done] = {}
 
     def started(self, step: Step) -> None:
-        # until it is done, the step is in no known state, whatever an earlier run made of it
-        self.deployment.steps.setdefault(step.name, {"attributes": {}, "changed": 0})["digest"] = ""
-        self.store.save(self.deployment)
         self.listener.started(step)
 
     def task(self, step: Step, name: str) -> None:
         self.listener.task(step, name)
 
-    def finished(self, step: Step, changed: int, attributes: dict[str, Any], seconds: float) -> None:
+    def failed(self, step: Step, failure: str) -> None:
+        self.listener.failed(step, failure)
+
+    def finished(self, step: Step, done: Done) -> None:
+        self.applied[step.name] = done
+        self.remember(step, done)
+        self.listener.finished(step, done)
+
+    def remember(self, step: Step, done: Done) -> None:
         self.deployment.steps[step.name] = {
-            "digest": fingerprint(self.store, step),
-            "attributes": attributes,
-            "changed": changed,
+            **reasons.remembered(self.store.digest, step),
+            "attributes": done.attributes,
+            "changed": len(done.tasks),
         }
         self.store.save(self.deployment)
-        self.listener.finished(step, changed, attributes, seconds)
+
+
+class _Observer(_Recorder):
+    """Writes nothing down: for runs that only say what would change."""
+
+    def remember(self, step: Step, done: Done) -> None:
+        pass
 
 
 class _Forgetter(_Recorder):
     """Strikes out the steps of a node when the node is taken away."""
 
-    def started(self, step: Step) -> None:
-        for name, done in self.deployment.steps.items():
-            if name.rpartition(".")[0] == step.node:
-                done["digest"] = ""
-        self.store.save(self.deployment)
-        self.listener.started(step)
-
-    def finished(self, step: Step, changed: int, attributes: dict[str, Any], seconds: float) -> None:
+    def remember(self, step: Step, done: Done) -> None:
         for name in [name for name in self.deployment.steps if name.rpartition(".")[0] == step.node]:
             del self.deployment.steps[name]
         self.store.save(self.deployment)
-        self.listener.finished(step, changed, attributes, seconds)
 
 
-def fingerprint(store: Store, step: Step) -> str:
-    """Fingerprint what a step depends on.
+def choose(
+    store: Store,
+    request: Request,
+    previous: Deployment | None,
+    reserve: Callable[[Prepared], None] | None = None,
+) -> tuple[Prepared, Pool]:
+    """Prepare a request.
+
+    Nobody is turned away because of what a machine had some minutes ago: then all are asked again.
 
     Args:
-        store: has the key.
-        step: the step.
+        store: the state.
+        request: what the user asks for.
+        previous: the deployment as it is remembered, if any.
+        reserve: writes down which machines are taken, while no other run chooses any; None to change nothing.
 
     Returns:
-        A keyed hash of machine, playbook and variables.
+        What would be done, and what was seen of the pool.
+
+    Raises:
+        GpufarmError: in any of its kinds.
     """
-    return store.digest([step.host, str(step.playbook), step.playbook.read_text(), step.variables])
+    refresh = False
+    while True:
+        found = prepare.survey(store, request, previous, refresh=refresh)
+        try:
+            with store.reserving() if reserve else contextlib.nullcontext():
+                chosen = prepare.choose(store, found)
+                if reserve:
+                    reserve(chosen)
+                return chosen, found.pool
+        except NoMachine:
+            if refresh or not found.pool.remembered:
+                raise
+            refresh = True
 
 
 def _returned(topology: Topology, step: Step, attributes: dict[str, Any]) -> None:
@@ -223,11 +133,11 @@ def _returned(topology: Topology, step: Step, attributes: dict[str, Any]) -> Non
         )
 
 
-def evaluate_outputs(prepared_scope: Scope, deployment: Deployment) -> dict[str, Any]:
+def evaluate_outputs(scope: Scope, deployment: Deployment) -> dict[str, Any]:
     """Compute the outputs of a template.
 
     Args:
-        prepared_scope: the template and its inputs.
+        scope: the template, with its instances, and its inputs.
         deployment: has what the operations returned.
 
     Returns:
@@ -236,64 +146,59 @@ def evaluate_outputs(prepared_scope: Scope, deployment: Deployment) -> dict[str,
     Raises:
         GpufarmError: an output refers to an attribute that no operation has returned.
     """
-    topology = prepared_scope.topology
-    addresses = {node: machine["address"] for node, machine in deployment.machines.items()}
-    base = prepared_scope.on(addresses)
+    base = scope.on({node: machine["address"] for node, machine in deployment.machines.items()})
     attributes = {node: dict(values) for node, values in base.attributes.items()}
-    for node in topology.nodes.values():
+    for node in scope.topology.nodes.values():
         for operation_name, operation in node.operations.items():
             returned = deployment.steps.get(f"{node.name}.{operation_name}", {}).get("attributes", {})
             for key, attribute in operation.outputs.items():
                 if key in returned:
                     attributes.setdefault(node.name, {})[attribute] = returned[key]
-    scope = replace(base, attributes=attributes)
+    known = replace(base, attributes=attributes)
     found = {}
-    for name, expression in topology.outputs.items():
+    for name, expression in scope.topology.outputs.items():
         try:
-            found[name] = scope.evaluate(expression)
+            found[name] = known.evaluate(expression)
         except Unknown as error:
             raise GpufarmError(f"output {name}: {error}; no operation returned it") from error
     return found
 
 
+def _pending(deployment: Deployment, steps: Iterable[Step]) -> None:
+    """Note that steps are in no known state until they are done, whatever an earlier run made of them."""
+    for step in steps:
+        deployment.steps.setdefault(step.name, {"attributes": {}, "changed": 0})["digest"] = ""
+
+
 def _carry_out(
-    store: Store,
-    deployment: Deployment,
-    steps: list[Step],
-    inventory: Path,
-    listener: Listener,
-    *,
-    check: bool = False,
-) -> None:
-    """Run steps and say how it ended, in the state (unless checking) and by exception."""
-    deployment.log = str(store.log(deployment.name))
-    if not check:
+    store: Store, recorder: _Recorder, steps: list[Step], inventory: Path, entry: history.Entry | None
+) -> Path:
+    """Run steps and say how it ended: in state and history, if there is an entry for it, and by exception."""
+    deployment = recorder.deployment
+    report = execute.carry_out(store, deployment.name, steps, inventory, recorder, check=entry is None)
+    if entry is not None:
+        deployment.log = entry.log = str(report.log)
+        entry.done += len(report.done)
+        if report.canceled or report.failed or report.failure:
+            deployment.status = "interrupted" if report.canceled else "failed"
+            deployment.failure = report.sentence()
         store.save(deployment)
-    ansible.end_leftovers(store.run_path(deployment.name))
-    with store.run_directory(deployment.name) as directory:
-        outcome = run.run(steps, inventory, directory, Path(deployment.log), listener, check=check)
-    if outcome.status == "successful":
-        return
-    deployment.status = "interrupted" if outcome.status == "canceled" else "failed"
-    deployment.failure = outcome.failure
-    if not check:
-        store.save(deployment)
-    if outcome.status == "canceled":
-        raise Interrupted(f"interrupted; run the same command again to continue (log: {deployment.log})")
-    raise GpufarmError(f"{outcome.failure} (log: {deployment.log})")
+    report.conclude()
+    return report.log
 
 
-def deploy(store: Store, request: Request, listener: Listener, *, check: bool = False) -> Deployment:
+def deploy(
+    store: Store, request: Request, listener: Listener, *, what: str = "deploy", everything: bool = True
+) -> Result:
     """Bring machines in line with a template.
-
-    Steps that an interrupted or failed run has done, with the same variables, are not repeated; after a
-    successful run everything is applied again, which repairs what was changed by hand.
 
     Args:
         store: the state.
         request: what the user asks for.
         listener: told how it goes.
-        check: only say what would change; nothing is remembered.
+        what: the command, for the history.
+        everything: apply also what has not changed since, which repairs what was changed by hand. It is not
+            done after a run that was interrupted or failed: that one is continued.
 
     Returns:
         The deployment with its outputs.
@@ -303,55 +208,101 @@ def deploy(store: Store, request: Request, listener: Listener, *, check: bool = 
     """
     with store.locked(request.name):
         previous = store.load(request.name)
-        found = survey(request, previous)
-        with store.reserving():
-            prepared = choose(found, store.held(request.name))
-            deployment = previous or Deployment(request.name, str(request.template.path), "")
-            continues = deployment.status != "deployed"
-            deployment.status, deployment.failure, deployment.pool = "deploying", "", str(prepared.pool)
-            deployment.inputs = {
-                key: value for key, value in prepared.given.items() if not _secret(request, key)
-            }
-            deployment.secrets = {
-                key: value for key, value in prepared.given.items() if _secret(request, key)
-            }
-            deployment.machines = {
-                node: {"host": machine.host, "address": machine.address}
-                for node, machine in prepared.machines.items()
-            }
-            if not check:
-                store.save(deployment)
-        todo = [
-            step
-            for step in prepared.steps
-            if check
-            or not continues
-            or deployment.steps.get(step.name, {}).get("digest") != fingerprint(store, step)
-        ]
-        if check:
-            _carry_out(store, deployment, todo, prepared.pool, listener, check=True)
-            return deployment
-        if todo:
-            _carry_out(store, deployment, todo, prepared.pool, _Recorder(store, deployment, listener))
-        try:
-            for step in prepared.steps:
-                _returned(request.template, step, deployment.steps[step.name]["attributes"])
-            deployment.outputs = evaluate_outputs(prepared.scope, deployment)
-        except GpufarmError as error:
-            deployment.status, deployment.failure = "failed", error.message
-            store.save(deployment)
-            raise
-        deployment.status = "deployed"
+        everything = everything and (previous is None or previous.status == "deployed")
+        if previous is not None and previous.status == "deployed" and not everything:
+            quick = prepare.unchanged(store, request, previous)
+            if quick and not quick.leaving and not any(why.needed for why in quick.reasons.values()):
+                return Result(previous)
+        deployment = previous or Deployment(request.name, str(request.template.path), "")
+        todo: list[Step] = []
+        found, pool = choose(
+            store,
+            request,
+            previous,
+            lambda chosen: todo.extend(_begin(store, request, deployment, chosen, everything=everything)),
+        )
+        with history.recorded(store, request.name, what) as entry:
+            recorder = _Recorder(store, deployment, listener)
+            changed = {step.host for step in (*todo, *found.leaving)}
+            try:
+                if todo:
+                    _carry_out(store, recorder, todo, found.pool, entry)
+                if found.leaving:
+                    forgetter = _Forgetter(store, deployment, listener)
+                    _carry_out(store, forgetter, found.leaving, found.pool, entry)
+            finally:
+                facts.remember(store, pool, changed=changed)
+            return Result(_finish(store, request, found, deployment), recorder.applied, Path(entry.log))
+
+
+def _begin(
+    store: Store, request: Request, deployment: Deployment, chosen: Prepared, *, everything: bool
+) -> list[Step]:
+    """Note what is about to be done and on which machines.
+
+    Returns:
+        The steps that are to be run.
+    """
+    todo = [step for step in chosen.steps if everything or chosen.reasons[step.name].needed]
+    secret = {name for name, definition in request.template.inputs.items() if definition.secret}
+    deployment.status, deployment.failure, deployment.pool = "deploying", "", str(chosen.pool)
+    deployment.inputs = {key: value for key, value in chosen.given.items() if key not in secret}
+    deployment.secrets = {key: value for key, value in chosen.given.items() if key in secret}
+    deployment.instances = chosen.instances
+    # machines that are to be given up stay reserved until that is done
+    deployment.machines = {**deployment.machines, **chosen.machines}
+    _pending(deployment, todo)
+    store.save(deployment)
+    return todo
+
+
+def _finish(store: Store, request: Request, found: Prepared, deployment: Deployment) -> Deployment:
+    """Give up machines that are no longer needed, and compute the outputs."""
+    deployment.machines = {node: deployment.machines[node] for node in found.machines}
+    nodes = found.scope.topology.nodes
+    deployment.steps = {
+        name: done for name, done in deployment.steps.items() if name.rpartition(".")[0] in nodes
+    }
+    try:
+        for step in found.steps:
+            _returned(request.template, step, deployment.steps[step.name]["attributes"])
+        deployment.outputs = evaluate_outputs(found.scope, deployment)
+    except GpufarmError as error:
+        deployment.status, deployment.failure = "failed", error.message
         store.save(deployment)
-        return deployment
+        raise
+    deployment.status = "deployed"
+    store.save(deployment)
+    return deployment
 
 
-def _secret(request: Request, name: str) -> bool:
-    return request.template.inputs[name].secret
+def check(store: Store, request: Request, listener: Listener) -> Result:
+    """Say what deploying would change on the machines; changes nothing and remembers nothing.
+
+    Args:
+        store: the state.
+        request: what the user asks for.
+        listener: told how it goes.
+
+    Returns:
+        What each step would do.
+
+    Raises:
+        GpufarmError: in any of its kinds.
+    """
+    with store.locked(request.name):
+        previous = store.load(request.name)
+        found, _pool = choose(store, request, previous)
+        deployment = previous or Deployment(request.name, str(request.template.path), "")
+        observer = _Observer(store, deployment, listener)
+        log = _carry_out(store, observer, found.steps, found.pool, None)
+        return Result(deployment, observer.applied, log)
 
 
 def undeploy(store: Store, name: str, new_pool: Path | None, listener: Listener) -> None:
     """Take a deployment away, in the opposite order, and free its machines.
+
+    What an earlier attempt has taken away is not taken away again.
 
     Args:
         store: the state.
@@ -366,21 +317,28 @@ def undeploy(store: Store, name: str, new_pool: Path | None, listener: Listener)
         deployment = store.load(name)
         if deployment is None:
             raise BadInput(f"there is no deployment {name}; see: gpufarm status")
-        library, topology = template.read(Path(deployment.template))
+        request = Request.again(deployment, new_pool)
+        prepare.same(request, deployment)
+        given, values = prepare.values(request, deployment)
         inventory = (new_pool or Path(deployment.pool)).resolve()
-        request = Request(topology, library, inventory, name, {})
-        _same(request, deployment)
-        given, values = _values(request, deployment)
         known = ansible.inventory(inventory)
-        hosts = {node: machine["host"] for node, machine in deployment.machines.items()}
-        for node, host in hosts.items():
-            if host not in known:
+        for node, machine in deployment.machines.items():
+            if machine["host"] not in known:
                 raise BadInput(
-                    f"node {node} stands on {host}, which is not in {inventory}; name another with --pool"
+                    f"node {node} stands on {machine['host']}, which is not in {inventory}; "
+                    "name another with --pool"
                 )
-        addresses = {node: machine["address"] for node, machine in deployment.machines.items()}
-        scope = Scope(topology, values).on(addresses)
-        steps = plan.steps(scope, hosts, frozenset(given), undeploy=True)
-        deployment.status, deployment.failure, deployment.pool = "undeploying", "", str(inventory)
-        _carry_out(store, deployment, steps, inventory, _Forgetter(store, deployment, listener))
-        store.remove(name)
+        scope = Scope(multiply(request.template, {}), values)
+        steps = prepare.removal(request, deployment, given, scope, keep=set())
+        with history.recorded(store, name, "undeploy") as entry:
+            deployment.status, deployment.failure, deployment.pool = "undeploying", "", str(inventory)
+            for done in deployment.steps.values():
+                done["digest"] = ""
+            store.save(deployment)
+            try:
+                if steps:
+                    forgetter = _Forgetter(store, deployment, listener)
+                    _carry_out(store, forgetter, steps, inventory, entry)
+            finally:
+                facts.remember(store, Pool(inventory, {}, {}), changed={step.host for step in steps})
+            store.remove(name)

@@ -61,6 +61,12 @@ class Locked(GpufarmError):
     exit_code = 4
 
 
+class Drift(GpufarmError):
+    """The machines differ from what was deployed; nothing was touched."""
+
+    exit_code = 5
+
+
 class Interrupted(GpufarmError):
     """The run was stopped by a signal; the next one continues."""
 

@@ -106,8 +106,12 @@ class Scope:
             or not all(isinstance(part, str | int) for part in path)
         ):
             raise BadInput(f"{self.topology.path}: {text} has to be a list: a node, then a name")
-        target = self._target(str(path[0]), node, text)
-        rest = list(path[1:])
+        targets = self._targets(str(path[0]), node, text)
+        found = [self._value(function, target, list(path[1:]), text, depth) for target in targets]
+        # several instances have one attribute each; their properties are those of the template
+        return found if len(found) > 1 and function == "get_attribute" else found[0]
+
+    def _value(self, function: str, target: Node, rest: list[Any], text: str, depth: int) -> Any:
         if function == "get_property" and rest[0] in target.capabilities and len(rest) > 1:
             found = self.evaluate(target.capabilities[rest.pop(0)].get(rest.pop(0)), target.name, depth + 1)
         elif function == "get_property" and rest[0] in target.properties:
@@ -126,15 +130,21 @@ class Scope:
                 raise BadInput(f"{self.topology.path}: {text}: there is no {key} in it") from error
         return found
 
-    def _target(self, name: str, node: str | None, text: str) -> Node:
-        chosen: str | None = name
+    def _targets(self, name: str, node: str | None, text: str) -> list[Node]:
+        """The nodes that are meant: on the same machine the one beside, elsewhere all instances."""
+        machine = self.topology.machine_of(node) if node else None
+        chosen: list[str | None] = [*self.topology.groups.get(name, (name,))]
         if name == "SELF":
-            chosen = node
+            chosen = [node]
         elif name == "HOST":
-            chosen = self.topology.machine_of(node) if node else None
-        if chosen is None or chosen not in self.topology.nodes:
+            chosen = [machine]
+        elif machine and len(chosen) > 1:
+            beside = [entry for entry in chosen if entry and self.topology.machine_of(entry) == machine]
+            chosen = [*beside] or chosen
+        found = [self.topology.nodes[entry] for entry in chosen if entry in self.topology.nodes]
+        if not found:
             raise BadInput(f"{self.topology.path}: {text}: {name} is no node of the template")
-        return self.topology.nodes[chosen]
+        return found
 
     def _attribute(self, target: Node, name: str, depth: int) -> Any:
         values = self.attributes.get(target.name, {})

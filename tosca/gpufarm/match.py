@@ -3,10 +3,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import bisect
+import functools
+import itertools
+import operator
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
+from gpufarm.assignment import assign, shortage
 from gpufarm.errors import NoMachine
 from gpufarm.functions import Scope
 from gpufarm.pool import Gpu, Machine, Pool
@@ -147,8 +152,42 @@ class Wish:
         return found
 
 
-def _refusal(node: str, wish: Wish, pool: Pool, held: Mapping[str, str]) -> str:
-    """Why no machine fits: the nearest miss first."""
+def _at_most(amounts: Sequence[int]) -> Callable[[int], int]:
+    """A function that tells which of the wishes an amount satisfies."""
+    order = sorted(range(len(amounts)), key=amounts.__getitem__)
+    steps = [amounts[index] for index in order]
+    sets = list(itertools.accumulate((1 << index for index in order), operator.or_, initial=0))
+    return lambda amount: sets[bisect.bisect_right(steps, amount)]
+
+
+def _suits(wishes: Sequence[Wish], machines: Sequence[Machine]) -> list[int]:
+    """The set of wishes that each machine fulfils: what `Wish.lacks` says of every pair, but faster."""
+    cpus = _at_most([wish.cpus for wish in wishes])
+    memory = _at_most([wish.memory for wish in wishes])
+    disk = _at_most([wish.disk for wish in wishes])
+    kinds: dict[Wish, int] = {}
+    for index, wish in enumerate(wishes):
+        rest = replace(wish, cpus=0, memory=0, disk=0)
+        kinds[rest] = kinds.get(rest, 0) | 1 << index
+
+    @functools.cache
+    def others(gpus: tuple[Gpu, ...], distribution: str, version: str) -> int:
+        plain = Machine("", "", 0, 0, 0, distribution, version, gpus)
+        return functools.reduce(
+            operator.or_, (own for kind, own in kinds.items() if not kind.lacks(plain)), 0
+        )
+
+    return [
+        cpus(entry.cpus)
+        & memory(entry.memory)
+        & disk(entry.disk)
+        & others(entry.gpus, entry.distribution, entry.version)
+        for entry in machines
+    ]
+
+
+def _nearest(wish: Wish, pool: Pool, held: Mapping[str, str]) -> str:
+    """The machines that come nearest to a wish, and what each lacks; empty if there are none."""
     misses = []
     for host, machine in pool.machines.items():
         lacking = wish.lacks(machine)
@@ -156,15 +195,41 @@ def _refusal(node: str, wish: Wish, pool: Pool, held: Mapping[str, str]) -> str:
         if machine.address in held:
             why.append(f"is held by deployment {held[machine.address]}")
         if why:
-            misses.append((len(lacking) + (machine.address in held), host, " and ".join(why)))
-    nearest = [f"{host} {why}" for _count, host, why in sorted(misses)[:2]]
+            misses.append((len(lacking) + (machine.address in held), bool(lacking), host, " and ".join(why)))
+    nearest = [f"{host} {why}" for _count, _lacks, host, why in sorted(misses)[:2]]
     nearest += [f"{host} cannot be reached ({why})" for host, why in list(pool.silent.items())[:2]]
-    sentence = f"no free machine of {pool.path} has {wish} for node {node}"
-    return (
-        f"{sentence}; nearest: {'; '.join(nearest)}"
-        if nearest
-        else f"{sentence}; other nodes take those that have"
-    )
+    return f"; nearest: {'; '.join(nearest)}" if nearest else ""
+
+
+def _some(names: Iterable[str]) -> str:
+    known = list(names)
+    return ", ".join(known[:5]) + (f" and {len(known) - 5} more" if len(known) > 5 else "")
+
+
+def _refusal(nodes: list[str], wish: Wish, fitting: list[str], pool: Pool, held: Mapping[str, str]) -> str:
+    """Why there are not enough machines: none fits, or too few for all who need one of them."""
+    if not fitting:
+        sentence = f"no free machine of {pool.path} has {wish} for node {nodes[0]}"
+    else:
+        sentence = (
+            f"the nodes {_some(nodes)} need {len(nodes)} machines, but only {len(fitting)} of {pool.path} "
+            f"{'fit and are' if len(fitting) > 1 else 'fits and is'} free: {_some(fitting)}"
+        )
+    return sentence + _nearest(wish, pool, held)
+
+
+def _standing(node: str, wish: Wish, host: str, pool: Pool) -> Machine:
+    """The machine that a node has already, if it still has what is asked for."""
+    if host not in pool.machines:
+        why = pool.silent.get(host)
+        state = f"cannot be reached ({why})" if why else f"is not in {pool.path}"
+        raise NoMachine(f"node {node} stands on {host}, which {state}; repair that, or undeploy")
+    lacking = " and ".join(wish.lacks(pool.machines[host]))
+    if lacking:
+        raise NoMachine(
+            f"node {node} stands on {host}, which lacks {lacking}; ask for less, or undeploy first"
+        )
+    return pool.machines[host]
 
 
 def match(
@@ -172,8 +237,8 @@ def match(
 ) -> dict[str, Machine]:
     """Choose a machine for every Compute node.
 
-    A node keeps the machine it has. Otherwise the machine with the least to waste is taken: fewest GPUs, then
-    CPUs, then memory, then by name; machines whose GPUs are known before those whose GPUs are not.
+    A node keeps the machine it has. For the others the machines with the least to waste are taken: fewest
+    GPUs, then CPUs, then memory, then by name; machines whose GPUs are known before those whose GPUs are not.
 
     Args:
         wishes: what each node asks for.
@@ -192,38 +257,22 @@ def match(
         unknown = any(gpu.model is None for gpu in machine.gpus)
         return unknown, len(machine.gpus), machine.cpus, machine.memory, machine.host
 
-    free = sorted((entry for entry in pool.machines.values() if entry.address not in held), key=waste)
-    taken: dict[str, str] = {}
-    options: dict[str, list[Machine]] = {}
-
-    def place(node: str, tried: set[str]) -> bool:
-        """Kuhn's algorithm: take a machine, moving another node off it if that one finds a new place."""
-        for machine in options[node]:
-            if machine.host in tried:
-                continue
-            tried.add(machine.host)
-            if machine.host not in taken or place(taken[machine.host], tried):
-                taken[machine.host] = node
-                return True
-        return False
-
-    for node, wish in wishes.items():
-        if node not in previous:
-            options[node] = [machine for machine in free if not wish.lacks(machine)]
-            continue
-        host = previous[node]
-        if host not in pool.machines:
-            why = pool.silent.get(host)
-            state = f"cannot be reached ({why})" if why else f"is not in {pool.path}"
-            raise NoMachine(f"node {node} stands on {host}, which {state}; repair that, or undeploy")
-        lacking = wish.lacks(pool.machines[host])
-        if lacking:
-            missing = " and ".join(lacking)
-            raise NoMachine(
-                f"node {node} stands on {host}, which lacks {missing}; ask for less, or undeploy first"
-            )
-        options[node] = [pool.machines[host]]
-    for node, wish in wishes.items():
-        if not place(node, set()):
-            raise NoMachine(_refusal(node, wish, pool, held))
-    return {node: pool.machines[host] for host, node in taken.items()}
+    found = {
+        node: _standing(node, wish, previous[node], pool) for node, wish in wishes.items() if node in previous
+    }
+    kept = {machine.host for machine in found.values()}
+    free = sorted(
+        (entry for entry in pool.machines.values() if entry.address not in held and entry.host not in kept),
+        key=waste,
+    )
+    new = [node for node in wishes if node not in previous]
+    suits = _suits([wishes[node] for node in new], free)
+    chosen = assign(suits, len(new))
+    for index, node in enumerate(new):
+        if index not in chosen:
+            takers, machines = shortage(suits, chosen, index)
+            nodes = [new[taker] for taker in sorted(takers)]
+            fitting = [free[machine].host for machine in sorted(machines)]
+            raise NoMachine(_refusal(nodes, wishes[node], fitting, pool, held))
+        found[node] = free[chosen[index]]
+    return {node: found[node] for node in wishes}

@@ -10,7 +10,7 @@ from typing import Any
 
 from gpufarm.errors import BadInput
 from gpufarm.functions import Scope, Unknown
-from gpufarm.topology import DEPLOY, UNDEPLOY, Node, Operation, is_secret
+from gpufarm.topology import DEPLOY, UNDEPLOY, Node, Operation, Topology, is_secret
 
 
 @dataclass(frozen=True)
@@ -25,6 +25,8 @@ class Step:
         variables: what the playbook gets.
         secrets: names of the variables whose values must not be shown.
         outputs: attribute that each value returned by the playbook sets.
+        needs: names of the steps that have to be done before.
+        disruption: what it interrupts, as its type says; empty if nothing.
     """
 
     node: str
@@ -34,6 +36,8 @@ class Step:
     variables: dict[str, Any]
     secrets: frozenset[str]
     outputs: dict[str, str]
+    needs: tuple[str, ...] = ()
+    disruption: str = ""
 
     @property
     def name(self) -> str:
@@ -93,6 +97,17 @@ def _variables(
     return variables, frozenset(secrets)
 
 
+def _before(topology: Topology, *, undeploy: bool) -> dict[str, tuple[str, ...]]:
+    """The nodes that have to be dealt with before each node, in an order in which they can be."""
+    if not undeploy:
+        return {node.name: node.needs for node in topology.nodes.values()}
+    users: dict[str, list[str]] = {name: [] for name in topology.nodes}
+    for node in topology.nodes.values():
+        for need in node.needs:
+            users[need].append(node.name)
+    return {name: tuple(users[name]) for name in reversed(topology.nodes)}
+
+
 def steps(
     scope: Scope, hosts: Mapping[str, str], given: frozenset[str], *, undeploy: bool = False
 ) -> list[Step]:
@@ -112,27 +127,36 @@ def steps(
     """
     topology = scope.topology
     found = []
-    nodes = list(topology.nodes.values())
-    for node in reversed(nodes) if undeploy else nodes:
-        for name in UNDEPLOY if undeploy else DEPLOY:
-            operation = node.operations.get(name)
+    last: dict[str, tuple[str, ...]] = {}
+    for name, before in _before(topology, undeploy=undeploy).items():
+        node = topology.nodes[name]
+        needs = tuple(dict.fromkeys(step for entry in before for step in last[entry]))
+        for operation_name in UNDEPLOY if undeploy else DEPLOY:
+            operation = node.operations.get(operation_name)
             if operation is None:
                 continue
-            machine = topology.machine_of(node.name)
+            machine = topology.machine_of(name)
             if machine is None:
-                raise BadInput(
-                    f"{topology.path}: node {node.name} stands on no machine; add the requirement host"
-                )
+                raise BadInput(f"{topology.path}: node {name} stands on no machine; add the requirement host")
             try:
                 variables, secrets = _variables(node, operation, scope, given)
             except Unknown as error:
                 raise BadInput(
-                    f"{topology.path}: node {node.name} uses attribute {error.attribute} of node "
+                    f"{topology.path}: node {name} uses attribute {error.attribute} of node "
                     f"{error.node}, which is known only afterwards; use a property"
                 ) from error
-            found.append(
-                Step(
-                    node.name, name, hosts[machine], operation.playbook, variables, secrets, operation.outputs
-                )
+            step = Step(
+                node=name,
+                operation=operation_name,
+                host=hosts[machine],
+                playbook=operation.playbook,
+                variables=variables,
+                secrets=secrets,
+                outputs=operation.outputs,
+                needs=needs,
+                disruption=node.disruption,
             )
+            found.append(step)
+            needs = (step.name,)
+        last[name] = needs
     return found

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import re
 import tempfile
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -71,11 +72,20 @@ class Pool:
         path: the inventory.
         machines: those that answered, by host.
         silent: why each of the others did not answer, by host.
+        hosts: variables of every host of the inventory.
+        asked: hosts that were asked now; what is said about the others is remembered.
     """
 
     path: Path
     machines: dict[str, Machine]
     silent: dict[str, str]
+    hosts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    asked: frozenset[str] = frozenset()
+
+    @property
+    def remembered(self) -> bool:
+        """Whether anything about it was not asked now."""
+        return not self.asked.issuperset({*self.machines, *self.silent})
 
 
 def address(host: str, variables: dict[str, Any]) -> str:
@@ -91,21 +101,20 @@ def address(host: str, variables: dict[str, Any]) -> str:
     return str(variables.get("ansible_host") or host)
 
 
-def look(path: Path) -> Pool:
-    """Look at every machine of an inventory, with one run of Ansible that changes nothing.
+def look(path: Path, hosts: Mapping[str, dict[str, Any]]) -> Pool:
+    """Look at machines of an inventory, with one run of Ansible that changes nothing.
 
     Args:
         path: the inventory.
+        hosts: variables of each host to look at.
 
     Returns:
         What was found.
 
     Raises:
-        BadInput: the inventory cannot be read.
         GpufarmError: Ansible fails as a whole.
         Interrupted: a signal stopped it.
     """
-    hosts = ansible.inventory(path)
     machines: dict[str, Machine] = {}
     silent: dict[str, str] = {}
     output: list[str] = []

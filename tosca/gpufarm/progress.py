@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 from types import TracebackType
-from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
 from rich.status import Status
 
 from gpufarm.plan import Step
+from gpufarm.run import Done
 
 
 class Progress:
@@ -66,14 +66,21 @@ class Progress:
         """
         self.wait(f"{step.name} on {step.host}: {name}")
 
-    def finished(self, step: Step, changed: int, attributes: dict[str, Any], seconds: float) -> None:
+    def finished(self, step: Step, done: Done) -> None:
         """A step is done.
 
         Args:
             step: the step.
-            changed: number of tasks that changed something.
-            attributes: what it returned.
-            seconds: how long it took.
+            done: what it did.
         """
-        what = f"{changed} changed" if changed else "nothing changed"
-        self._line(f"{step.name} on {step.host}: ok, {what}, {seconds:.0f} s")
+        what = f"{len(done.tasks)} changed" if done.tasks else "nothing changed"
+        self._line(f"{step.name} on {step.host}: ok, {what}, {done.seconds:.0f} s")
+
+    def failed(self, step: Step, _failure: str) -> None:
+        """A step has failed; why is told at the end.
+
+        Args:
+            step: the step.
+            _failure: a sentence.
+        """
+        self._line(f"{step.name} on {step.host}: failed")

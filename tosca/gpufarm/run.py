@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Runs the steps of a plan in one Ansible process and reduces what happens to what a person needs to know."""
+"""Runs steps in one Ansible process and reduces what happens to what a person needs to know."""
 
 from __future__ import annotations
 
@@ -13,10 +13,26 @@ from typing import Any, Protocol
 
 import yaml
 
-from gpufarm import ansible
+from gpufarm import ansible, waves
 from gpufarm.errors import BadInput
 from gpufarm.plan import Step
 from gpufarm.pool import reason
+from gpufarm.waves import Play
+
+
+@dataclass
+class Done:
+    """What a step did.
+
+    Attributes:
+        attributes: what it returned.
+        tasks: names of the tasks that changed something, or would.
+        seconds: how long it took.
+    """
+
+    attributes: dict[str, Any] = field(default_factory=dict)
+    tasks: list[str] = field(default_factory=list)
+    seconds: float = 0.0
 
 
 class Listener(Protocol):
@@ -28,8 +44,11 @@ class Listener(Protocol):
     def task(self, step: Step, name: str) -> None:
         """A task of the step begins."""
 
-    def finished(self, step: Step, changed: int, attributes: dict[str, Any], seconds: float) -> None:
+    def finished(self, step: Step, done: Done) -> None:
         """A step is done."""
+
+    def failed(self, step: Step, failure: str) -> None:
+        """A step has failed."""
 
 
 class _Verbatim(str):
@@ -56,11 +75,24 @@ def _verbatim(value: Any) -> Any:
     return value
 
 
-def compile_playbook(steps: Iterable[Step]) -> str:
+def _play_variables(play: Play) -> dict[str, Any]:
+    """The variables of a play: as they are where all machines get the same, else looked up by machine."""
+    first, *others = play.variables
+    if all(variables == first for variables in others):
+        return {name: _verbatim(value) for name, value in first.items()}
+    table = {
+        host: {name: _verbatim(value) for name, value in step.variables.items()}
+        for host, step in play.steps.items()
+    }
+    looked_up = {name: f"{{{{ gpufarm_values[inventory_hostname][{name!r}] }}}}" for name in first}
+    return {"gpufarm_values": table, **looked_up}
+
+
+def compile_playbook(plays: Iterable[Play]) -> str:
     """Write the playbook that imports the playbooks of all steps, each with its variables.
 
     Args:
-        steps: in order.
+        plays: in order.
 
     Returns:
         The playbook. It contains secrets in clear.
@@ -68,17 +100,23 @@ def compile_playbook(steps: Iterable[Step]) -> str:
     Raises:
         BadInput: the playbook of a step is not exactly one play.
     """
-    plays = []
-    for step in steps:
-        # what happens is told apart by counting the plays, so each step has to be one
-        content = yaml.load(step.playbook.read_text(), Loader=_Lenient)  # noqa: S506  (a SafeLoader)
-        if not isinstance(content, list) or len(content) != 1:
-            raise BadInput(f"{step.playbook}: the implementation of an operation has to be exactly one play")
-        variables = {key: _verbatim(value) for key, value in step.variables.items()}
-        plays.append(
-            {"import_playbook": str(step.playbook), "vars": {"gpufarm_hosts": [step.host], **variables}}
+    judged: set[Path] = set()
+    found = []
+    for play in plays:
+        playbook = next(iter(play.steps.values())).playbook
+        if playbook not in judged:
+            # what happens is told apart by counting the plays, so each step has to be one
+            content = yaml.load(playbook.read_text(), Loader=_Lenient)  # noqa: S506  (a SafeLoader)
+            if not isinstance(content, list) or len(content) != 1:
+                raise BadInput(f"{playbook}: the implementation of an operation has to be exactly one play")
+            judged.add(playbook)
+        found.append(
+            {
+                "import_playbook": str(playbook),
+                "vars": {"gpufarm_hosts": list(play.steps), **_play_variables(play)},
+            }
         )
-    return yaml.dump(plays, Dumper=_Dumper, sort_keys=False, allow_unicode=True)
+    return yaml.dump(found, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=1000)
 
 
 class _Lenient(yaml.SafeLoader):
@@ -94,28 +132,36 @@ class Outcome:
 
     Attributes:
         status: ``successful``, ``failed`` or ``canceled``.
-        failure: one sentence about what went wrong; empty if nothing did.
+        done: names of the steps that are done.
+        failed: one sentence about each step that failed, by name.
+        failure: one sentence about what went wrong outside of any step; empty if nothing did.
     """
 
     status: str
+    done: set[str] = field(default_factory=set)
+    failed: dict[str, str] = field(default_factory=dict)
     failure: str = ""
 
 
-@dataclass
 class _Watch:
-    """Follows the events of a run."""
+    """Follows the events of a run.
 
-    steps: list[Step]
-    listener: Listener
-    masked: tuple[str, ...]
-    log: Any
-    index: int = -1
-    began: float = 0.0
-    changed: int = 0
-    attributes: dict[str, Any] = field(default_factory=dict)
-    task: str = ""
-    failure: str = ""
-    output: list[str] = field(default_factory=list)
+    Ansible drops a machine after a failure, unless a rescue mends it, and says so only at its very end. Until
+    a machine goes on or the end is told, a step in which a task failed is in doubt.
+    """
+
+    def __init__(self, plays: list[Play], listener: Listener, masked: tuple[str, ...], log: Any) -> None:
+        self.plays = plays
+        self.listener = listener
+        self.masked = masked
+        self.log = log
+        self.outcome = Outcome("failed")
+        self.index = -1
+        self.began = 0.0
+        self.task = ""
+        self.running: dict[str, Done] = {}
+        self.doubtful: dict[str, tuple[Step, Done, str]] = {}
+        self.output: list[str] = []
 
     def mask(self, text: str) -> str:
         """Replace secrets; roles hide them too, but a role that forgets must not leak."""
@@ -134,38 +180,80 @@ class _Watch:
         kind = event.get("event")
         if kind == "playbook_on_play_start":
             self.close()
-            self.index += 1
-            self.began = time.monotonic()
-            self.changed, self.attributes = 0, {}
-            self.listener.started(self.steps[self.index])
+            self.open()
         elif self.index < 0:
             return
         elif kind == "playbook_on_task_start":
             self.task = data.get("name") or data.get("task") or ""
-            self.listener.task(self.steps[self.index], self.mask(self.task))
-        elif kind == "runner_on_ok":
-            result = data.get("res") or {}
-            self.changed += bool(result.get("changed"))
-            self.attributes |= (result.get("ansible_stats") or {}).get("data") or {}
-        elif kind == "runner_on_failed" and not data.get("ignore_errors"):
-            self.fail(data, "")
-        elif kind == "runner_on_unreachable":
-            self.fail(data, "cannot be reached: ")
+            for host, step in self.plays[self.index].steps.items():
+                if host in self.running:
+                    self.listener.task(step, self.mask(self.task))
+                    break
+        elif kind == "playbook_on_stats":
+            self.close()
+            self.settle({*(data.get("failures") or {}), *(data.get("dark") or {})})
+        elif str(kind).startswith("runner_on_") and data.get("host") in self.plays[self.index].steps:
+            self.on_result(str(kind), data)
 
-    def fail(self, data: dict[str, Any], prefix: str) -> None:
-        """Remember the failure of a task; a later one replaces it, since the earlier one was rescued."""
-        why = self.mask(reason(data.get("res") or {}))
-        step = self.steps[self.index]
-        if prefix:
-            self.failure = f"{step.name}: {data.get('host')} {prefix}{why}"
-        else:
-            self.failure = f'{step.name} on {data.get("host")}: task "{self.mask(self.task)}" failed: {why}'
+    def on_result(self, kind: str, data: dict[str, Any]) -> None:
+        """Take the result of a task on a machine."""
+        host = str(data["host"])
+        step = self.plays[self.index].steps[host]
+        result = data.get("res") or {}
+        if host in self.doubtful and self.doubtful[host][0] != step:
+            self.succeed(*self.doubtful.pop(host)[:2])  # it goes on, so what failed has been rescued
+            self.begin(step)
+        done = self.running.setdefault(host, Done())
+        if kind == "runner_on_ok":
+            if result.get("changed"):
+                done.tasks.append(self.mask(str(data.get("task") or self.task)))
+            done.attributes |= (result.get("ansible_stats") or {}).get("data") or {}
+        elif kind == "runner_on_failed" and not data.get("ignore_errors"):
+            why = f'task "{self.mask(self.task)}" failed: {self.mask(reason(result))}'
+            self.doubtful[host] = (step, done, f"{step.name} on {host}: {why}")
+        elif kind == "runner_on_unreachable":
+            why = f"{step.name}: {host} cannot be reached: {self.mask(reason(result))}"
+            self.doubtful[host] = (step, done, why)
+
+    def open(self) -> None:
+        """Begin the next play."""
+        self.index += 1
+        self.began = time.monotonic()
+        self.running = {}
+        for host, step in self.plays[self.index].steps.items():
+            if host not in self.doubtful:
+                self.begin(step)
+
+    def begin(self, step: Step) -> None:
+        """Begin a step."""
+        self.running[step.host] = Done()
+        self.listener.started(step)
 
     def close(self) -> None:
-        """End the step that runs, if any."""
-        if 0 <= self.index < len(self.steps):
-            step = self.steps[self.index]
-            self.listener.finished(step, self.changed, self.attributes, time.monotonic() - self.began)
+        """End the play that runs, if any."""
+        if 0 <= self.index < len(self.plays):
+            for host, step in self.plays[self.index].steps.items():
+                done = self.running.get(host)
+                if done is not None:
+                    done.seconds = time.monotonic() - self.began
+                    if host not in self.doubtful:
+                        self.succeed(step, done)
+            self.running = {}
+
+    def succeed(self, step: Step, done: Done) -> None:
+        """End a step well."""
+        self.outcome.done.add(step.name)
+        self.listener.finished(step, done)
+
+    def settle(self, lost: set[str]) -> None:
+        """End the steps that are in doubt."""
+        for host, (step, done, why) in self.doubtful.items():
+            if host in lost:
+                self.outcome.failed[step.name] = why
+                self.listener.failed(step, why)
+            else:
+                self.succeed(step, done)
+        self.doubtful = {}
 
 
 def run(
@@ -177,41 +265,44 @@ def run(
     *,
     check: bool = False,
 ) -> Outcome:
-    """Run steps.
+    """Run steps in one Ansible process.
 
     Args:
-        steps: in order.
+        steps: as `waves.segment` chose them.
         pool: the inventory.
         directory: private folder for the run.
-        log: file to write Ansible's output to.
+        log: file to append Ansible's output to.
         listener: told about every step and task.
         check: only say what would change.
 
     Returns:
-        How it ended.
+        How it ended. A step that is neither done nor failed was not run.
 
     Raises:
         BadInput: the playbook of a step is not exactly one play.
     """
+    plays = waves.plays(steps)
     playbook = directory / "playbook.yml"
-    _write(playbook, compile_playbook(steps))
+    _write(playbook, compile_playbook(plays))
     values = {str(step.variables[name]) for step in steps for name in step.secrets}
     # as they are, and as they look inside JSON; a short one would mask half of the log and protects nothing
     forms = {form for value in values if len(value) >= 4 for form in (value, json.dumps(value)[1:-1])}
     with os.fdopen(
         os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "a", encoding="utf-8"
     ) as file:
-        watch = _Watch(steps, listener, tuple(sorted(forms, key=len, reverse=True)), file)
+        watch = _Watch(plays, listener, tuple(sorted(forms, key=len, reverse=True)), file)
         status = ansible.play(playbook, pool, directory, watch.on_event, check=check)
-    if status == "successful":
-        watch.close()
-        return Outcome(status)
+    outcome = watch.outcome
+    outcome.status = status
     if status == "canceled":
-        return Outcome(status)
-    failure = watch.failure or f"Ansible: {ansible.complaint(chr(10).join(watch.output))}"
-    return Outcome("failed", failure)
+        return outcome
+    watch.settle(set(watch.doubtful))  # without the numbers at its end, Ansible has broken off
+    if status != "successful" and not outcome.failed:
+        outcome.failure = f"Ansible: {ansible.complaint(chr(10).join(watch.output))}"
+    return outcome
 
 
 def _write(path: Path, text: str) -> None:
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
         file.write(text)

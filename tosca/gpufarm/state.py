@@ -48,7 +48,9 @@ class Deployment:
         inputs: values that the user gave, secrets excepted.
         secrets: values of the secret inputs that the user gave; encrypted on disk.
         machines: ``host`` and ``address`` of each Compute node.
-        steps: of each step that was begun: ``digest`` (empty until it is done), ``attributes``, ``changed``.
+        steps: of each step that was begun: ``digest`` (empty until it is done), ``attributes``, ``changed``
+            (number of tasks), and since it was done ``host`` and a hash of each of its ``variables``.
+        instances: chosen numbers of instances of Compute nodes.
         outputs: of the template.
         failure: what went wrong last; empty if nothing.
         log: file with the output of the last run.
@@ -64,6 +66,7 @@ class Deployment:
     secrets: dict[str, Any] = field(default_factory=dict)
     machines: dict[str, dict[str, str]] = field(default_factory=dict)
     steps: dict[str, dict[str, Any]] = field(default_factory=dict)
+    instances: dict[str, int] = field(default_factory=dict)
     outputs: dict[str, Any] = field(default_factory=dict)
     failure: str = ""
     log: str = ""
@@ -91,6 +94,7 @@ class Store:
             directory: the folder.
         """
         self.directory = directory
+        self._known_key = b""
 
     def _ready(self) -> None:
         try:
@@ -175,14 +179,16 @@ class Store:
         Raises:
             GpufarmError: its file cannot be understood.
         """
+        return self._load(name, unseal=True)
+
+    def _load(self, name: str, *, unseal: bool) -> Deployment | None:
         path = self._path(name)
         try:
             content = json.loads(path.read_text())
             if content.pop("format") != FORMAT:
                 raise GpufarmError(f"{path}: was written by another version of gpufarm")
-            content["secrets"] = (
-                json.loads(self._vault().decrypt(content["secrets"])) if content["secrets"] else {}
-            )
+            sealed = content["secrets"] if unseal else ""
+            content["secrets"] = json.loads(self._vault().decrypt(sealed)) if sealed else {}
             return Deployment(**content)
         except FileNotFoundError:
             return None
@@ -206,11 +212,22 @@ class Store:
         if deployment.secrets:
             content["secrets"] = self._vault().encrypt(json.dumps(deployment.secrets)).decode()
         path = self._path(deployment.name)
-        self._replace(path, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+        self.write(path, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
 
-    def _replace(self, path: Path, text: str) -> None:
+    def write(self, path: Path, text: str) -> None:
+        """Write a file of the folder, all or nothing.
+
+        Args:
+            path: the file; its own folder is made.
+            text: its content.
+
+        Raises:
+            GpufarmError: the disk is full or the folder cannot be written.
+        """
+        self._ready()
         fresh = path.with_name(f".{path.name}.new")
         try:
+            path.parent.mkdir(mode=0o700, exist_ok=True)
             handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
             with os.fdopen(handle, "w", encoding="utf-8") as file:
                 file.write(text)
@@ -247,7 +264,7 @@ class Store:
         """
         found: dict[str, str] = {}
         for other in self.names():
-            deployment = self.load(other) if other != name else None
+            deployment = self._load(other, unseal=False) if other != name else None
             if deployment:
                 found |= {machine["address"]: other for machine in deployment.machines.values()}
         return found
@@ -307,6 +324,8 @@ class Store:
         return hmac.new(self._key(), text.encode(), hashlib.sha256).hexdigest()
 
     def _key(self) -> bytes:
+        if self._known_key:
+            return self._known_key
         path = self.directory / "key"
         if not path.exists():
             self._ready()
@@ -319,7 +338,8 @@ class Store:
                 path.hardlink_to(fresh)
             fresh.unlink()
         try:
-            return path.read_bytes()
+            self._known_key = path.read_bytes()
+            return self._known_key
         except OSError as error:
             raise GpufarmError(f"{path}: the key of the state cannot be read: {error.strerror}") from error
 

@@ -119,6 +119,7 @@ class Topology:
         nodes: by name, in an order in which every node follows those that it needs.
         outputs: expression of each output.
         descriptions: of each output that has one.
+        groups: the instances of each node of the template; empty before they are made.
     """
 
     path: Path
@@ -127,6 +128,7 @@ class Topology:
     nodes: dict[str, Node]
     outputs: dict[str, Any]
     descriptions: dict[str, str] = field(default_factory=dict)
+    groups: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     def machine_of(self, name: str) -> str | None:
         """Find the machine that a node stands on.

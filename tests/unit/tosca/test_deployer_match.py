@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import itertools
+import random
+import time
 from pathlib import Path
 
 import pytest
+from gpufarm.assignment import assign, shortage
 from gpufarm.errors import NoMachine
 from gpufarm.match import Wish, match
 from gpufarm.pool import Gpu, Machine, Pool
@@ -59,7 +62,7 @@ def test_the_nearest_miss_is_named() -> None:
         match({"server": Wish(gpus=1, memory=64 * 10**9)}, machines, {"gpu1": "notebooks"}, {})
     assert refusal.value.message == (
         "no free machine of site has 1 NVIDIA GPU, 64 GB memory for node server; "
-        "nearest: cpu1 lacks 1 NVIDIA GPU (has none); gpu1 is held by deployment notebooks; "
+        "nearest: gpu1 is held by deployment notebooks; cpu1 lacks 1 NVIDIA GPU (has none); "
         "gpu3 cannot be reached (timed out)"
     )
     with pytest.raises(
@@ -76,6 +79,39 @@ def test_a_node_keeps_its_machine() -> None:
         match({"y": Wish()}, machines, {}, {"y": "c"})
     with pytest.raises(NoMachine, match=r"node y stands on a, which lacks 16 CPUs \(has 8\)"):
         match({"y": Wish(cpus=16)}, machines, {}, {"y": "a"})
+
+
+def test_too_few_for_all_who_need_one() -> None:
+    machines = pool(
+        machine("gpu1", gpus=(A100,)), machine("gpu2", gpus=(A100,)), machine("cpu1"), machine("cpu2")
+    )
+    wishes = {"head": Wish(), "x": Wish(gpus=1), "y": Wish(gpus=1), "z": Wish(gpus=1)}
+    with pytest.raises(
+        NoMachine, match="the nodes x, y, z need 3 machines, but only 2 of site fit and are free"
+    ):
+        match(wishes, machines, {}, {})
+    with pytest.raises(
+        NoMachine, match=r"only 1 of site fits and is free: gpu2; .*gpu1 is held by deployment notes"
+    ):
+        match(wishes, machines, {"gpu1": "notes"}, {})
+
+
+def test_a_thousand_nodes_on_two_thousand_machines_take_less_than_a_second() -> None:
+    numbers = random.Random(1)
+    wishes = {
+        f"n{index}": Wish(cpus=numbers.randint(1, 64), memory=numbers.randint(1, 512) * 10**9, gpus=index % 5)
+        for index in range(1000)
+    }
+    machines = [
+        machine(f"m{index}", wish.cpus + index % 2, wish.memory, (A100,) * wish.gpus)
+        for index, wish in enumerate([*wishes.values(), *wishes.values()])
+    ]
+    numbers.shuffle(machines)
+    began = time.process_time()
+    found = match(wishes, pool(*machines), {}, {})
+    assert time.process_time() - began < 1
+    assert len({entry.host for entry in found.values()}) == 1000
+    assert not any(wishes[node].lacks(entry) for node, entry in found.items())
 
 
 SIZES = st.integers(1, 4)
@@ -100,3 +136,25 @@ def test_an_assignment_is_found_if_there_is_one(
         return
     assert len({entry.host for entry in found.values()}) == len(wishes)
     assert all(not wish.lacks(found[node]) for node, wish in wishes.items())
+
+
+@given(st.lists(st.integers(0, 31), max_size=6))
+def test_the_first_machines_that_can_serve_all_are_used(suits: list[int]) -> None:
+    chosen = assign(suits, 5)
+    assert all(suits[number] >> taker & 1 for taker, number in chosen.items())
+    assert len(set(chosen.values())) == len(chosen)
+
+    def served(numbers: tuple[int, ...]) -> bool:
+        return any(
+            all(suits[number] >> taker & 1 for number, taker in zip(numbers, takers, strict=True))
+            for takers in itertools.permutations(range(5), len(numbers))
+        )
+
+    size = max(k for k in range(6) if any(map(served, itertools.combinations(range(len(suits)), k))))
+    best = next(filter(served, itertools.combinations(range(len(suits)), size)))
+    assert tuple(sorted(chosen.values())) == best, "combinations come in the order of the machines"
+    for taker in set(range(5)) - set(chosen):
+        takers, numbers = shortage(suits, chosen, taker)
+        assert len(numbers) == len(takers) - 1
+        reached = {number for number, set_ in enumerate(suits) if any(set_ >> one & 1 for one in takers)}
+        assert reached == numbers

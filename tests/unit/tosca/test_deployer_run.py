@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 from deployer_site import DATA, HERE, Site
+from gpufarm import waves
 from gpufarm.ansible import complaint
 from gpufarm.errors import BadInput
 from gpufarm.plan import Step
@@ -78,10 +79,10 @@ def test_values_are_never_templates(tmp_path: Path) -> None:
     playbook = tmp_path / "one.yml"
     playbook.write_text("- hosts: all\n  tasks:\n    - name: Secret\n      x: !vault abc\n")
     step = Step("n", "configure", "h", playbook, {"a": ["{{ x }}", 1, {"b": "c"}]}, frozenset(), {})
-    assert '!unsafe "{{ x }}"' in compile_playbook([step])
+    assert '!unsafe "{{ x }}"' in compile_playbook(waves.plays([step]))
     playbook.write_text("- hosts: all\n- hosts: all\n")
     with pytest.raises(BadInput, match="has to be exactly one play"):
-        compile_playbook([step])
+        compile_playbook(waves.plays([step]))
 
 
 def test_the_example_inventory_is_valid_and_sets_variables_that_roles_have() -> None:

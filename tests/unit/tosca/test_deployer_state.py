@@ -53,7 +53,7 @@ def test_another_key_is_refused_in_a_sentence(tmp_path: Path) -> None:
     store.save(deployment())
     (tmp_path / "key").write_text("another")
     with pytest.raises(GpufarmError, match="restore it or the key beside it"):
-        store.load("a")
+        Store(tmp_path).load("a")
 
 
 def test_locks(tmp_path: Path) -> None:

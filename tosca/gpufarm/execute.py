@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Carries out steps: as many Ansible processes as failures and dependencies between machines call for."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from gpufarm import ansible, run, waves
+from gpufarm.errors import GpufarmError, Interrupted
+from gpufarm.plan import Step
+from gpufarm.run import Listener
+from gpufarm.state import Store
+
+
+@dataclass
+class Report:
+    """What became of steps.
+
+    Attributes:
+        log: file with Ansible's output.
+        done: names of the steps that are done.
+        failed: one sentence about each that failed, by name.
+        skipped: names of those that were not run because they need one that failed.
+        failure: one sentence about what went wrong outside of any step; empty if nothing did.
+        canceled: whether a signal stopped the run.
+    """
+
+    log: Path
+    done: set[str] = field(default_factory=set)
+    failed: dict[str, str] = field(default_factory=dict)
+    skipped: set[str] = field(default_factory=set)
+    failure: str = ""
+    canceled: bool = False
+
+    def sentence(self) -> str:
+        """Say what went wrong.
+
+        Returns:
+            One sentence; empty if nothing did.
+        """
+        parts = list(self.failed.values())
+        if self.failure:
+            parts.append(self.failure)
+        if self.skipped:
+            parts.append(f"not run because of that: {', '.join(sorted(self.skipped))}")
+        return "; ".join(parts)
+
+    def conclude(self) -> None:
+        """End the run.
+
+        Raises:
+            Interrupted: a signal stopped it.
+            GpufarmError: something failed.
+        """
+        if self.canceled:
+            raise Interrupted(f"interrupted; run the same command again to continue (log: {self.log})")
+        if self.failed or self.failure:
+            raise GpufarmError(f"{self.sentence()} (log: {self.log})")
+
+
+def carry_out(
+    store: Store, name: str, steps: list[Step], inventory: Path, listener: Listener, *, check: bool = False
+) -> Report:
+    """Run steps. A failure stops only what needs the step that failed.
+
+    Args:
+        store: the state; has the folders for the run and its log.
+        name: of the deployment, whose lock is held.
+        steps: each after those that it needs.
+        inventory: the pool.
+        listener: told how it goes.
+        check: only say what would change.
+
+    Returns:
+        What became of them.
+    """
+    report = Report(store.log(name))
+    ansible.end_leftovers(store.run_path(name))
+    with store.run_directory(name) as directory:
+        while not report.canceled and not report.failure:
+            left = _left(steps, report)
+            part = waves.segment(left, report.done)
+            if not part:
+                break
+            outcome = run.run(part, inventory, directory, report.log, listener, check=check)
+            report.done |= outcome.done
+            report.failed |= outcome.failed
+            report.failure = outcome.failure
+            report.canceled = outcome.status == "canceled"
+            if not outcome.done and not outcome.failed and not report.canceled and not report.failure:
+                report.failure = "Ansible has run nothing, and does not say why"
+    report.skipped = waves.depending(steps, report.failed.keys()) - report.done
+    return report
+
+
+def _left(steps: list[Step], report: Report) -> list[Step]:
+    over: Collection[str] = report.done | report.failed.keys()
+    blocked = waves.depending(steps, report.failed.keys())
+    return [step for step in steps if step.name not in over and step.name not in blocked]

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Multiplies machines, and all that stands on them, by the number of instances (TOSCA 1.3, 5.5.13). Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from gpufarm.errors import BadInput
+from gpufarm.problems import near
+from gpufarm.topology import Node, Topology
+
+_NUMBERED = re.compile(r"(.+)\[([0-9]+)\]")
+
+
+def named(name: str, index: int) -> str:
+    """Name an instance.
+
+    Args:
+        name: of the node in the template.
+        index: of the instance, counted from 1.
+
+    Returns:
+        The name itself for the first one, so that scaling renames nothing; ``name[2]`` for the second.
+    """
+    return name if index == 1 else f"{name}[{index}]"
+
+
+def parsed(name: str) -> tuple[str, int]:
+    """Take the name of an instance apart.
+
+    Args:
+        name: as `named` made it.
+
+    Returns:
+        The node in the template and the index.
+    """
+    found = _NUMBERED.fullmatch(name)
+    return (found.group(1), int(found.group(2))) if found else (name, 1)
+
+
+def bounds(node: Node) -> tuple[int, int, int]:
+    """Read how many instances a machine may have.
+
+    Args:
+        node: a Compute node of the template.
+
+    Returns:
+        The smallest number, the default and the largest.
+    """
+    scalable = node.capabilities.get("scalable", {})
+    low, high = int(scalable.get("min_instances", 1)), int(scalable.get("max_instances", 1))
+    return low, int(scalable.get("default_instances") or low), high
+
+
+def counts(topology: Topology, chosen: Mapping[str, int]) -> dict[str, int]:
+    """Tell how many instances each machine has.
+
+    Args:
+        topology: the template.
+        chosen: numbers that the user chose.
+
+    Returns:
+        The number for each Compute node.
+
+    Raises:
+        BadInput: a number was chosen for what is no machine, or is out of bounds.
+    """
+    machines = {name: bounds(node) for name, node in topology.nodes.items() if node.is_machine}
+    for name, number in chosen.items():
+        if name not in machines:
+            raise BadInput(f"{name} is no machine of {topology.path.name}; {near(name, machines)}")
+        low, _default, high = machines[name]
+        if not low <= number <= high:
+            span = f"{low} to {high} instances" if low < high else f"{low} instance{'s' if low > 1 else ''}"
+            raise BadInput(
+                f"{name}={number}: {topology.path.name} allows {span}; "
+                "change its capability scalable (min_instances, max_instances) to allow more"
+            )
+    return {name: chosen.get(name, default) for name, (_low, default, _high) in machines.items()}
+
+
+def multiply(topology: Topology, numbers: Mapping[str, int]) -> Topology:
+    """Make the instances.
+
+    What stands on the same machine stays together: a requirement leads to the node on the same instance.
+    Between machines it leads to all instances.
+
+    Args:
+        topology: the template.
+        numbers: of instances of each Compute node.
+
+    Returns:
+        A topology in which every instance is a node of its own.
+    """
+    ground = {name: topology.machine_of(name) for name in topology.nodes}
+
+    def instances(name: str) -> Iterable[int]:
+        machine = ground[name]
+        return range(1, numbers.get(machine, 1) + 1) if machine else (1,)
+
+    def leads_to(name: str, target: str, index: int) -> list[str]:
+        if ground[target] is not None and ground[target] == ground[name]:
+            return [named(target, index)]
+        return [named(target, number) for number in instances(target)]
+
+    found = {}
+    for name, node in topology.nodes.items():
+        for index in instances(name):
+            found[named(name, index)] = replace(
+                node,
+                name=named(name, index),
+                host=named(node.host, index) if node.host else None,
+                needs=tuple(entry for need in node.needs for entry in leads_to(name, need, index)),
+            )
+    groups = {name: tuple(named(name, index) for index in instances(name)) for name in topology.nodes}
+    return replace(topology, nodes=found, groups=groups)

@@ -1,0 +1,305 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Turns a request into what would be done: values, machines, steps with their reasons. Changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from gpufarm import facts, inputs, instances, match, plan, reasons, template
+from gpufarm.errors import BadInput
+from gpufarm.functions import Scope
+from gpufarm.instances import multiply, parsed
+from gpufarm.judge import judge
+from gpufarm.library import Library
+from gpufarm.match import Wish
+from gpufarm.plan import Step
+from gpufarm.pool import Machine, Pool
+from gpufarm.reasons import Reason
+from gpufarm.state import Deployment, Store
+from gpufarm.topology import Topology
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the user asks for.
+
+    Attributes:
+        template: the template.
+        library: it and its imports, as documents.
+        pool: the inventory; None for that of the earlier run.
+        name: of the deployment.
+        given: values of inputs given now.
+        instances: numbers of instances of machines, chosen now.
+        refresh: whether to ask machines again that have been asked lately.
+    """
+
+    template: Topology
+    library: Library
+    pool: Path | None
+    name: str
+    given: Mapping[str, Any]
+    instances: Mapping[str, int] = field(default_factory=dict)
+    refresh: bool = False
+
+    @classmethod
+    def again(cls, deployment: Deployment, pool: Path | None = None) -> Request:
+        """Ask for what a deployment is already.
+
+        Args:
+            deployment: as it is remembered.
+            pool: inventory to use instead of the remembered one.
+
+        Returns:
+            The request.
+        """
+        library, topology = template.read(Path(deployment.template))
+        return cls(topology, library, pool, deployment.name, {})
+
+
+@dataclass(frozen=True)
+class Survey:
+    """A valid request and what the pool offers.
+
+    Attributes:
+        request: what the user asks for.
+        previous: the deployment as it is remembered, if any.
+        scope: template, with its instances, and values.
+        given: values of inputs given now or earlier.
+        instances: chosen numbers of instances, now or earlier.
+        wishes: what each Compute node asks for.
+        pool: the machines.
+    """
+
+    request: Request
+    previous: Deployment | None
+    scope: Scope
+    given: dict[str, Any]
+    instances: dict[str, int]
+    wishes: dict[str, Wish]
+    pool: Pool
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A request that could be carried out now.
+
+    Attributes:
+        pool: the inventory.
+        scope: template, with its instances, and values.
+        given: values of inputs given now or earlier.
+        instances: chosen numbers of instances, now or earlier.
+        machines: ``host`` and ``address`` of each Compute node.
+        facts: what each chosen machine has.
+        steps: all of them, in order.
+        reasons: why each step is to be run, by name.
+        leaving: steps that take away instances that are no longer wanted, in order.
+    """
+
+    pool: Path
+    scope: Scope
+    given: dict[str, Any]
+    instances: dict[str, int]
+    machines: dict[str, dict[str, str]]
+    facts: dict[str, Machine]
+    steps: list[Step]
+    reasons: dict[str, Reason]
+    leaving: list[Step]
+
+
+def values(request: Request, previous: Deployment | None) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Collect and judge the values of inputs.
+
+    Args:
+        request: what the user asks for.
+        previous: the deployment as it is remembered, if any.
+
+    Returns:
+        The values given now or earlier, and those of all inputs.
+
+    Raises:
+        BadInput: a value is wrong or missing, or the template does not allow it.
+    """
+    topology = request.template
+    earlier = previous.inputs | previous.secrets if previous else {}
+    given = {name: value for name, value in earlier.items() if name in topology.inputs} | dict(request.given)
+    found = inputs.complete(topology, given, request.library.types["data_types"])
+    public = {name: value for name, value in found.items() if not topology.inputs[name].secret}
+    judge(request.library, public)
+    return given, found
+
+
+def same(request: Request, previous: Deployment | None) -> None:
+    """Refuse to turn a deployment into another one.
+
+    Args:
+        request: what the user asks for.
+        previous: the deployment as it is remembered, if any.
+
+    Raises:
+        BadInput: the template is another one, or lacks what the deployment has.
+    """
+    if previous is None:
+        return
+    if Path(previous.template) != request.template.path:
+        raise BadInput(
+            f"deployment {request.name} was made from {previous.template}; choose another --name, "
+            f"or run: gpufarm undeploy {request.name}"
+        )
+    nodes = {parsed(name.rpartition(".")[0])[0] for name in previous.steps}
+    gone = sorted(nodes - set(request.template.nodes))
+    if gone:
+        raise BadInput(
+            f"the template has no node {', '.join(gone)} any more, but deployment {request.name} has; "
+            f"put it back and run: gpufarm undeploy {request.name}"
+        )
+
+
+def _counts(request: Request, previous: Deployment | None) -> tuple[dict[str, int], dict[str, int]]:
+    """The chosen numbers of instances, and the numbers of all machines."""
+    earlier = previous.instances if previous else {}
+    chosen = {name: number for name, number in earlier.items() if name in request.template.nodes}
+    chosen |= request.instances
+    return chosen, instances.counts(request.template, chosen)
+
+
+def survey(store: Store, request: Request, previous: Deployment | None, *, refresh: bool = False) -> Survey:
+    """Judge a request and look at the pool.
+
+    Args:
+        store: remembers what machines have.
+        request: what the user asks for.
+        previous: the deployment as it is remembered, if any.
+        refresh: whether to ask machines again that have been asked lately.
+
+    Returns:
+        What is asked for and what there is.
+
+    Raises:
+        BadInput: template, inputs or pool are wrong.
+    """
+    same(request, previous)
+    given, known = values(request, previous)
+    chosen, numbers = _counts(request, previous)
+    path = request.pool or (Path(previous.pool) if previous else None)
+    if path is None:
+        raise BadInput("--pool is missing: name the inventory with your machines, such as inventories/mysite")
+    scope = Scope(multiply(request.template, numbers), known)
+    wishes = {node.name: Wish.of(node, scope) for node in scope.topology.nodes.values() if node.is_machine}
+    # a plan that cannot be compiled is refused before machines are bothered
+    plan.steps(scope.on(dict.fromkeys(wishes, "")), dict.fromkeys(wishes, ""), frozenset(given))
+    standing = [entry["host"] for entry in previous.machines.values()] if previous else []
+    settled = previous is not None and set(wishes) <= set(previous.machines)
+    found = facts.survey(store, path, only=standing if settled else None, refresh=refresh or request.refresh)
+    return Survey(request, previous, scope, given, chosen, wishes, found)
+
+
+def choose(store: Store, found: Survey) -> Prepared:
+    """Choose machines and order the steps.
+
+    Args:
+        store: knows which machines are not free.
+        found: what is asked for and what there is.
+
+    Returns:
+        What would be done.
+
+    Raises:
+        NoMachine: the pool does not suffice.
+    """
+    name, previous = found.request.name, found.previous
+    before = previous.machines if previous else {}
+    standing = {node: entry["host"] for node, entry in before.items() if node in found.wishes}
+    held = store.held(name)
+    # a machine that is about to be given up is not free before that
+    held |= {entry["address"]: name for node, entry in before.items() if node not in found.wishes}
+    machines = match.match(found.wishes, found.pool, held, standing)
+    placed = {node: {"host": entry.host, "address": entry.address} for node, entry in machines.items()}
+    return _prepared(store, found, placed, machines)
+
+
+def unchanged(store: Store, request: Request, previous: Deployment) -> Prepared | None:
+    """Tell without looking at any machine what is left to do, if nothing new is asked for.
+
+    Args:
+        store: has the key of the fingerprints.
+        request: what the user asks for.
+        previous: the deployment as it is remembered.
+
+    Returns:
+        What would be done; None if machines have to be looked at to tell.
+
+    Raises:
+        BadInput: the template is wrong by now.
+    """
+    same(request, previous)
+    given, known = values(request, previous)
+    chosen, numbers = _counts(request, previous)
+    scope = Scope(multiply(request.template, numbers), known)
+    machines = [node.name for node in scope.topology.nodes.values() if node.is_machine]
+    if request.given or request.instances or request.pool or not set(machines) <= set(previous.machines):
+        return None
+    placed = {node: previous.machines[node] for node in machines}
+    found = Survey(request, previous, scope, given, chosen, {}, Pool(Path(previous.pool), {}, {}))
+    return _prepared(store, found, placed, {})
+
+
+def _prepared(
+    store: Store, found: Survey, placed: dict[str, dict[str, str]], machines: dict[str, Machine]
+) -> Prepared:
+    scope = found.scope.on({node: entry["address"] for node, entry in placed.items()})
+    hosts = {node: entry["host"] for node, entry in placed.items()}
+    steps = plan.steps(scope, hosts, frozenset(found.given))
+    known = found.previous.steps if found.previous else {}
+    return Prepared(
+        pool=found.pool.path.resolve(),
+        scope=scope,
+        given=found.given,
+        instances=found.instances,
+        machines=placed,
+        facts=machines,
+        steps=steps,
+        reasons=reasons.explain(store.digest, steps, known),
+        leaving=removal(found.request, found.previous, found.given, scope, keep=set(scope.topology.nodes)),
+    )
+
+
+def removal(
+    request: Request, previous: Deployment | None, given: Mapping[str, Any], scope: Scope, *, keep: set[str]
+) -> list[Step]:
+    """List the steps that take away what a deployment has and shall not have any longer.
+
+    Args:
+        request: what the user asks for.
+        previous: the deployment as it is remembered, if any.
+        given: values of inputs given now or earlier.
+        scope: has the values of all inputs.
+        keep: nodes, by their names as instances, that stay.
+
+    Returns:
+        The steps, those first that nothing else needs; none for nodes that are gone already.
+    """
+    if previous is None:
+        return []
+    numbers: dict[str, int] = {}
+    for node in previous.machines:
+        name, index = parsed(node)
+        numbers[name] = max(index, numbers.get(name, 1))
+    topology = multiply(request.template, numbers)
+    placed = {node: entry for node, entry in previous.machines.items() if node in topology.nodes}
+    missing = {node.name for node in topology.nodes.values() if node.is_machine} - set(placed)
+    addresses = {node: entry["address"] for node, entry in placed.items()} | dict.fromkeys(missing, "")
+    hosts = {node: entry["host"] for node, entry in placed.items()} | dict.fromkeys(missing, "")
+    old = replace(scope, topology=topology).on(addresses)
+    begun = {name.rpartition(".")[0] for name in previous.steps}
+    return [
+        step
+        for step in plan.steps(old, hosts, frozenset(given), undeploy=True)
+        if step.node not in keep and step.host and (step.node in begun or not _deploys(topology, step.node))
+    ]
+
+
+def _deploys(topology: Topology, node: str) -> bool:
+    return any(name in topology.nodes[node].operations for name in plan.DEPLOY)

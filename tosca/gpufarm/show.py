@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Prints plans, deployments and histories, for people and as JSON for machines."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from gpufarm import waves
+from gpufarm.history import Entry
+from gpufarm.plan import Step
+from gpufarm.prepare import Prepared
+from gpufarm.state import Deployment
+
+
+def as_json(value: Any) -> None:
+    """Print JSON.
+
+    Args:
+        value: anything; what JSON cannot carry is written as text.
+    """
+    click.echo(json.dumps(value, indent=2, default=str))
+
+
+def table(columns: Iterable[str], rows: Iterable[Iterable[str]]) -> None:
+    """Print a table; its width follows the terminal, and does not wrap where there is none.
+
+    Args:
+        columns: their headings.
+        rows: the cells of each row.
+    """
+    made = Table(box=None, pad_edge=False)
+    for column in columns:
+        made.add_column(column, overflow="fold")
+    for row in rows:
+        made.add_row(*row)
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console = Console(highlight=False, width=200)
+    console.print(made, markup=False)
+
+
+def outputs(found: dict[str, Any]) -> None:
+    """Print the outputs of a deployment.
+
+    Args:
+        found: by name.
+    """
+    for name, value in found.items():
+        if isinstance(value, list):
+            click.echo(f"{name}:")
+            for item in value:
+                click.echo(f"  - {item}")
+        else:
+            click.echo(f"{name}: {value if isinstance(value, str) else json.dumps(value)}")
+
+
+def done(entry: Deployment) -> list[str]:
+    """List the steps of a deployment that are done.
+
+    Args:
+        entry: the deployment.
+
+    Returns:
+        Their names.
+    """
+    return [name for name, step in entry.steps.items() if step["digest"]]
+
+
+def machines(entry: Deployment) -> str:
+    """Describe where the nodes of a deployment stand.
+
+    Args:
+        entry: the deployment.
+
+    Returns:
+        Nodes and hosts.
+    """
+    return ", ".join(f"{node}: {machine['host']}" for node, machine in entry.machines.items()) or "none"
+
+
+def plan_as_json(name: str, prepared: Prepared) -> None:
+    """Print a plan as JSON.
+
+    Args:
+        name: of the deployment.
+        prepared: the plan.
+    """
+    wave = waves.levels(prepared.steps)
+    as_json(
+        {
+            "name": name,
+            "machines": prepared.machines,
+            "steps": [
+                {
+                    "step": step.name,
+                    "host": step.host,
+                    "wave": wave[step.name],
+                    "playbook": str(step.playbook),
+                    "reason": prepared.reasons[step.name].text,
+                    "changed": list(prepared.reasons[step.name].changed),
+                    "needed": prepared.reasons[step.name].needed,
+                    "disruption": _disruption(prepared, step),
+                    "variables": step.public(),
+                }
+                for step in prepared.steps
+            ],
+            "leaving": [{"step": step.name, "host": step.host} for step in prepared.leaving],
+        }
+    )
+
+
+def _disruption(prepared: Prepared, step: Step) -> str:
+    """What running a step may interrupt; a step with nothing new to it interrupts nothing."""
+    return step.disruption if prepared.reasons[step.name].needed else ""
+
+
+def plan(prepared: Prepared) -> None:
+    """Print a plan.
+
+    Args:
+        prepared: the plan.
+    """
+    for node, place in prepared.machines.items():
+        machine = prepared.facts[node]
+        gpus = ", ".join(gpu.model or "GPU of unknown model" for gpu in machine.gpus) or "no GPU"
+        click.echo(
+            f"{node}: {place['host']} ({place['address']}): {machine.cpus} CPUs, "
+            f"{machine.memory / 10**9:.1f} GB memory, {machine.distribution} {machine.version}, {gpus}"
+        )
+    wave = waves.levels(prepared.steps)
+    ordered = sorted(prepared.steps, key=lambda step: wave[step.name])
+    current = 0
+    for number, step in enumerate(ordered, start=1):
+        if wave[step.name] != current:
+            current = wave[step.name]
+            click.echo(f"wave {current}")
+        reason = prepared.reasons[step.name]
+        click.echo(f"  {number}. {step.name} on {step.host}: {reason.text}")
+        disruption = _disruption(prepared, step)
+        if disruption:
+            click.echo(f"       disruptive: {disruption}")
+        for key, value in step.public().items():
+            mark = "*" if key in reason.changed else " "
+            click.echo(f"     {mark} {key}: {json.dumps(value, default=str)}")
+    for step in prepared.leaving:
+        click.echo(f"  then {step.name} on {step.host}: this instance is no longer wanted")
+
+
+def drift(differing: dict[str, list[str]]) -> None:
+    """Print what a check would change.
+
+    Args:
+        differing: names of the tasks that would change something, by step.
+    """
+    for name, tasks in differing.items():
+        click.echo(f"{name}:")
+        for task in tasks:
+            click.echo(f"  - {task}")
+
+
+def status(entry: Deployment) -> None:
+    """Print all about a deployment.
+
+    Args:
+        entry: the deployment.
+    """
+    click.echo(f"{entry.name}: {entry.status} since {entry.updated}")
+    click.echo(f"template: {entry.template}\npool: {entry.pool}\nmachines: {machines(entry)}")
+    for key, value in entry.inputs.items():
+        click.echo(f"input {key}: {json.dumps(value, default=str)}")
+    for key, number in entry.instances.items():
+        click.echo(f"instances of {key}: {number}")
+    click.echo(f"steps done: {', '.join(done(entry)) or 'none'}")
+    begun = [step for step in entry.steps if step not in done(entry)]
+    if begun:
+        click.echo(f"steps to do: {', '.join(begun)}")
+    if entry.failure:
+        click.echo(f"failure: {entry.failure}")
+    if entry.log:
+        click.echo(f"log: {entry.log}")
+
+
+def history(entries: Iterable[Entry]) -> None:
+    """Print the runs of a deployment.
+
+    Args:
+        entries: the runs, the first one first.
+    """
+    table(
+        ("began", "ended", "who", "what", "result", "steps", "failure"),
+        (
+            (entry.began, entry.ended, entry.who, entry.what, entry.result, str(entry.done), entry.failure)
+            for entry in entries
+        ),
+    )
