@@ -6,15 +6,15 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 name: mig_flavor_problem
-short_description: Tell what is wrong with a MIG flavor
+short_description: Tell what is wrong with a MIG flavor or layout
 version_added: 0.1.0
 description:
-  - Reads a flavor as M(gpufarm.cluster.mig_partition) does, on the controller and without a GPU.
+  - Reads a flavor or a layout as M(gpufarm.cluster.mig_partition) does, on the controller and without a GPU.
 positional: _input
 options:
   _input:
-    description: The flavor.
-    type: str
+    description: The flavor, or the layout as a list.
+    type: raw
     required: true
 author:
   - gpufarm maintainers (@gpufarm)
@@ -29,19 +29,27 @@ EXAMPLES = r"""
 
 RETURN = r"""
 _value:
-  description: One sentence that says what is wrong; empty when the flavor can be read.
+  description: One sentence that says what is wrong; empty when the wish can be read.
   type: str
 """
 
 from collections.abc import Callable
+from typing import Any
 
-from ansible_collections.gpufarm.cluster.plugins.module_utils._mig_flavor import FlavorError, parse_flavor
+from ansible_collections.gpufarm.cluster.plugins.module_utils._mig_flavor import (
+    FlavorError,
+    parse_flavor,
+    parse_layout,
+)
 
 
-def mig_flavor_problem(text: str) -> str:
-    """Return what is wrong with a flavor, an empty text when nothing is."""
+def mig_flavor_problem(wish: Any) -> str:
+    """Return what is wrong with a flavor or a layout, an empty text when nothing is."""
     try:
-        parse_flavor(str(text))
+        if isinstance(wish, list):
+            parse_layout(wish)
+        else:
+            parse_flavor(str(wish))
     except FlavorError as error:
         return str(error)
     return ""
@@ -50,6 +58,6 @@ def mig_flavor_problem(text: str) -> str:
 class FilterModule:
     """The filters of this file."""
 
-    def filters(self) -> dict[str, Callable[[str], str]]:
+    def filters(self) -> dict[str, Callable[[Any], str]]:
         """Return the filters by name."""
         return {"mig_flavor_problem": mig_flavor_problem}

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import product
+from operator import itemgetter
 
 from ._gpu import Gpu, GpuInstance, Placement, Profile, compute_name
 from ._mig_flavor import compute_words
@@ -183,11 +184,19 @@ def _free_places(profile: Profile, occupied: int) -> int:
 def largest_part(gpu: Gpu, wants: Iterable[Want], beside: tuple[Want, ...] = ()) -> tuple[Want, ...]:
     """Return the part of some wants that fits beside others and has the most compute slices."""
     counts = Counter(wants)
-    choices = product(*(range(count, -1, -1) for count in counts.values()))
+    free = units(gpu) - sum(want.profile.placements[0].size for want in beside)
+    parts: list[tuple[int, int, dict[Want, int]]] = []
     # The whole comes first among equals, so what a user wrote first is what stays.
-    parts = [tuple(Counter(dict(zip(counts, some))).elements()) for some in choices]  # noqa: B905
-    parts.sort(key=lambda part: -sum(want.profile.slices for want in part))
-    return next(part for part in parts if fits(gpu, (*part, *beside)))
+    for some in product(*(range(count, -1, -1) for count in counts.values())):
+        chosen = dict(zip(counts, some))  # noqa: B905 - Python 3.9
+        if sum(want.profile.placements[0].size * count for want, count in chosen.items()) <= free:
+            slices = sum(want.profile.slices * count for want, count in chosen.items())
+            parts.append((-slices, len(parts), chosen))
+    for _slices, _order, chosen in sorted(parts, key=itemgetter(0, 1)):
+        part = tuple(Counter(chosen).elements())
+        if fits(gpu, (*part, *beside)):
+            return part
+    return ()
 
 
 def flavor_words(wants: Iterable[Want]) -> str:

@@ -168,11 +168,13 @@ def parse_layout(entries: Iterable[Mapping[str, Any]]) -> Flavor:
 
 def _item(number: int, entry: Mapping[str, Any]) -> Item:
     where = f"Entry {number} of the MIG layout"
+    if not isinstance(entry, Mapping):
+        raise FlavorError(f"{where} is '{entry}': write a mapping such as {{profile: 3g.40gb}}.")
     unknown = set(entry) - {"profile", "count", "start", "compute_instances"}
     if unknown:
         raise FlavorError(
-            f"{where} has the key '{min(unknown)}', which means nothing: keys are profile, count, start and"
-            " compute_instances."
+            f"{where} has the key '{min(map(str, unknown))}', which means nothing: keys are profile, count,"
+            " start and compute_instances."
         )
     name = str(entry.get("profile"))
     match = _NAME.fullmatch(name)

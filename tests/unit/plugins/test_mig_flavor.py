@@ -178,15 +178,18 @@ ANYTHING = st.recursive(
 @given(
     st.lists(
         st.dictionaries(
-            st.sampled_from(["profile", "count", "start", "compute_instances", "x"]), ANYTHING, max_size=5
-        ),
+            st.sampled_from(["profile", "count", "start", "compute_instances", "x", 7]), ANYTHING, max_size=5
+        )
+        | ANYTHING,
         max_size=3,
     )
 )
-def test_any_other_layout_is_refused_in_one_sentence(entries: list[dict[str, Any]]) -> None:
+def test_any_other_layout_is_refused_in_one_sentence(entries: list[Any]) -> None:
     try:
         flavor = parse_layout(entries)
     except FlavorError as error:
+        assert mig_flavor_problem(entries) == str(error)
         assert str(error).startswith("Entry ")
     else:
         assert len(flavor.items) == len(entries)
+        assert mig_flavor_problem(entries) == ""

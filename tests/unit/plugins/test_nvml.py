@@ -179,6 +179,35 @@ def test_what_the_driver_refuses_halfway_is_put_back(make_machine: Make) -> None
     assert slices(read()) == before
 
 
+def test_when_one_gpu_fails_the_former_partitions_of_all_are_put_back(make_machine: Make) -> None:
+    machine = make_machine("a100-80gb", "a100-80gb")
+    before = slices(partition("7x 1g.10gb", 0, 1))
+    # at the first destruction on the second GPU
+    machine.simgpu("fault", "add", "nvmlGpuInstanceDestroy", 19, "--nth", 8)
+    with pytest.raises(GpuError, match="The former partitions were put back"):
+        partition("2x 3g.40gb", 0, 1)
+    assert slices(read()) == before
+
+
+def test_partitions_that_cannot_be_put_back_are_told_and_made_by_the_next_run(make_machine: Make) -> None:
+    machine = make_machine("a100-80gb")
+    partition("7x 1g.10gb")
+    machine.simgpu("fault", "add", "nvmlDeviceCreateGpuInstanceWithPlacement", 23)
+    with pytest.raises(GpuError, match=r"not all be put back: GPU 0 .* has MIG mode on and no partition"):
+        partition("2x 3g.40gb")
+    machine.simgpu("fault", "clear")
+    assert layout(partition("2x 3g.40gb")[0]) == ["3g.40gb at 0", "3g.40gb at 4"]
+
+
+def test_partitions_come_back_when_the_mode_cannot_be_switched_off(make_machine: Make) -> None:
+    machine = make_machine("h100-80gb")
+    before = slices(partition("7x 1g.10gb"))
+    machine.simgpu("set", 0, "clients=1")
+    with pytest.raises(GpuError, match=r"switched off, as the GPU is used by .* partitions were put back"):
+        partition("disabled")
+    assert slices(read()) == before
+
+
 def test_mode_that_cannot_change_is_refused_and_does_not_change_later(make_machine: Make) -> None:
     machine = make_machine("a100-80gb")
     machine.simgpu("set", 0, "clients=1")
