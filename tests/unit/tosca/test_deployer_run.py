@@ -34,6 +34,18 @@ def test_two_machines(site: Site) -> None:
     )
 
 
+def test_one_play_on_several_machines(site: Site) -> None:
+    """Each gets its own values, verbatim, and what each returns is its own."""
+    site.machines(a=HERE, bbb=HERE, cc=HERE)
+    arguments = ("deploy", DATA / "farm.yaml", "--pool", site.pool, "--input", f"folder={site.notes}")
+    done = site.gpufarm(*arguments, "--input", "text={{ 7 * 6 }}")
+    assert done.status == 0, done.error
+    steps = site.remembered("farm")["steps"]
+    assert [steps[name]["attributes"]["length"] for name in ("base.configure", "base[2].configure")] == [3, 2]
+    assert (site.notes / "tool").read_text() == "{{ 7 * 6 }}"
+    assert (site.notes / "list").read_text() == "workers ['bbb', 'cc']"
+
+
 @pytest.mark.parametrize(
     ("result", "sentence"),
     [

@@ -1,0 +1,195 @@
+"""Waves, failures, continuing, updating, scaling: on many machines that are none (see deployer_stub)."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from deployer_site import DATA, Site
+from deployer_stub import StubSite, install
+from gpufarm import ansible
+
+FARM = DATA / "farm.yaml"
+
+
+@pytest.fixture
+def farm(site: Site, monkeypatch: pytest.MonkeyPatch) -> StubSite:
+    return install(monkeypatch, site)
+
+
+def steps_of(farm: StubSite) -> list[str]:
+    return json.loads(farm.gpufarm("status", "farm", "--json").output)["steps"]
+
+
+def test_waves(farm: StubSite) -> None:
+    shown = farm.gpufarm("plan", FARM, "--pool", farm.site.pool, "--input", "folder=/x", "--json")
+    waves = {entry["step"]: entry["wave"] for entry in json.loads(shown.output)["steps"]}
+    assert waves == {
+        "base.configure": 1,
+        "base[2].configure": 1,
+        "clock.configure": 1,
+        "tool.configure": 2,
+        "tool[2].configure": 2,
+        "list.configure": 3,
+    }
+    done = farm.deploy(FARM)
+    assert done.status == 0, done.error
+    assert done.output.splitlines() == [
+        *("workers:", "  - m2", "  - m3"),
+        *("paths:", "  - /m2/tool", "  - /m3/tool"),
+    ]
+    assert farm.stub.processes == 2, "one for all that is on the same machines, one for what needs others"
+    assert farm.stub.journal()[-1] == "configure list m1 workers ['m2', 'm3']"
+
+
+def test_a_failure_stops_only_what_needs_it(farm: StubSite) -> None:
+    farm.mark("broken", "base")
+    farm.stub.hosts["m3"]["x"] = 1
+    failed = farm.deploy(FARM)
+    assert failed.status == 1
+    assert farm.stub.journal() == ["configure clock m1"]
+    assert 'base.configure on m2: task "Write" failed: base is broken' in failed.error
+    assert "base[2].configure on m3: " in failed.error
+    assert "not run because of that: list.configure, tool.configure, tool[2].configure" in failed.error
+
+    farm.mark("broken")
+    farm.mark("dead", "m3")
+    half = farm.gpufarm("resume", "farm")
+    assert half.status == 1 and "base[2].configure: m3 cannot be reached: timed out" in half.error
+    assert [line.split()[1:3] for line in farm.stub.journal()[1:]] == [["base", "m2"], ["tool", "m2"]]
+
+    farm.mark("dead")
+    assert farm.gpufarm("resume", "farm").status == 0
+    assert [line.split()[1:3] for line in farm.stub.journal()[3:]] == [
+        ["base", "m3"],
+        ["tool", "m3"],
+        ["list", "m1"],
+    ]
+    runs = json.loads(farm.gpufarm("history", "farm", "--json").output)
+    assert [(run["what"], run["result"], run["done"]) for run in runs] == [
+        ("deploy input folder", "failed", 1),
+        ("resume", "failed", 2),
+        ("resume", "done", 3),
+    ]
+    assert "@" in runs[0]["who"] and runs[0]["began"] <= runs[0]["ended"] and "broken" in runs[0]["failure"]
+
+
+def test_a_rescued_failure_is_none(farm: StubSite) -> None:
+    farm.mark("rescued", "base", "list")
+    assert farm.deploy(FARM).status == 0
+    assert len(steps_of(farm)) == 6
+
+
+def test_update_does_what_is_necessary(farm: StubSite) -> None:
+    assert farm.deploy(FARM).status == 0
+    farm.stub.processes = 0
+    nothing = farm.gpufarm("update", "farm")
+    assert nothing.status == 0 and "farm: nothing to do" in nothing.error and farm.stub.processes == 0
+
+    shown = json.loads(farm.gpufarm("plan", FARM, "--input", "text=bye", "--json").output)["steps"]
+    reasons = {entry["step"]: entry["reason"] for entry in shown if entry["needed"]}
+    assert reasons == {
+        "tool.configure": "text changed",
+        "tool[2].configure": "text changed",
+        "list.configure": "what it needs is applied anew",
+    }
+    before = len(farm.stub.journal())
+    assert farm.gpufarm("update", "farm", "--input", "text=bye").status == 0
+    assert [line.split()[1] for line in farm.stub.journal()[before:]] == ["tool", "tool", "list"]
+    assert farm.deploy(FARM).status == 0
+    assert len(farm.stub.journal()) == before + 3 + 6, "deploy applies everything"
+
+
+def test_what_needs_an_interrupted_update_is_done_by_resume(farm: StubSite) -> None:
+    assert farm.deploy(FARM).status == 0
+    farm.mark("broken", "tool")
+    assert farm.gpufarm("update", "farm", "--input", "text=bye").status == 1
+    farm.mark("broken")
+    before = len(farm.stub.journal())
+    assert farm.gpufarm("resume", "farm").status == 0
+    assert [line.split()[1] for line in farm.stub.journal()[before:]] == ["tool", "tool", "list"]
+
+
+def test_scale(farm: StubSite) -> None:
+    assert farm.deploy(FARM).status == 0
+    before = len(farm.stub.journal())
+    more = farm.gpufarm("scale", "farm", "worker=3")
+    assert more.status == 0, more.error
+    assert [line.split()[:3] for line in farm.stub.journal()[before:]] == [
+        ["configure", "base", "m4"],
+        ["configure", "tool", "m4"],
+        ["configure", "list", "m1"],
+    ]
+    assert farm.stub.journal()[-1].endswith("workers ['m2', 'm3', 'm4']")
+
+    before = len(farm.stub.journal())
+    fewer = farm.gpufarm("scale", "farm", "worker=1")
+    assert fewer.status == 0, fewer.error
+    told, *taken = [line.split()[:3] for line in farm.stub.journal()[before:]]
+    assert told == ["configure", "list", "m1"]
+    assert sorted(taken[:2]) == [["delete", "tool", "m3"], ["delete", "tool", "m4"]]
+    assert sorted(taken[2:]) == [["delete", "base", "m3"], ["delete", "base", "m4"]]
+    assert farm.stub.journal()[before].endswith("workers m2"), "what refers to them is told first"
+    assert set(farm.site.remembered("farm")["machines"]) == {"head", "worker"}
+    assert set(steps_of(farm)) == {"base.configure", "tool.configure", "list.configure", "clock.configure"}
+    assert fewer.output.splitlines() == ["workers: m2", "paths: /m2/tool"]
+    assert farm.deploy(FARM).status == 0
+    assert set(farm.site.remembered("farm")["machines"]) == {"head", "worker"}, "the number is remembered"
+
+    for wrong, sentence in (
+        ("worker=9", "worker=9: farm.yaml allows 1 to 4 instances"),
+        ("head=2", "head=2: farm.yaml allows 1 instance;"),
+        ("wroker=2", "wroker is no machine of farm.yaml; did you mean worker?"),
+        ("worker", "write it as NODE=N"),
+    ):
+        answer = farm.gpufarm("scale", "farm", wrong)
+        assert answer.status == 2 and sentence in answer.error, answer
+    assert farm.gpufarm("scale", "farm", "worker=4").status == 0
+    assert farm.gpufarm("undeploy", "farm").status == 0
+    assert farm.deploy(DATA / "pair.yaml").status == 0, "all machines are free again"
+
+
+def test_scaling_down_that_failed_is_continued(farm: StubSite) -> None:
+    assert farm.deploy(FARM).status == 0
+    farm.mark("broken", "tool")
+    assert farm.gpufarm("scale", "farm", "worker=1").status == 1
+    assert "worker[2]" in farm.site.remembered("farm")["machines"], "it is not free before it is clean"
+    farm.mark("broken")
+    before = len(farm.stub.journal())
+    assert farm.gpufarm("resume", "farm").status == 0
+    assert farm.stub.journal()[before:] == ["delete tool m3", "delete base m3 m3"]
+    assert set(farm.site.remembered("farm")["machines"]) == {"head", "worker"}
+
+
+def test_undeploy_continues_too(farm: StubSite) -> None:
+    assert farm.deploy(FARM).status == 0
+    farm.mark("broken", "tool")
+    assert farm.gpufarm("undeploy", "farm").status == 1
+    farm.mark("broken")
+    before = [line for line in farm.stub.journal() if line.startswith("delete")]
+    assert {line.split()[1] for line in before} == {"list", "clock"}, "base waits for tool"
+    assert farm.gpufarm("resume", "farm").status == 0
+    gone = [line.split()[1] for line in farm.stub.journal() if line.startswith("delete")]
+    assert sorted(gone) == ["base", "base", "clock", "list", "tool", "tool"], "each once"
+    assert farm.gpufarm("status", "farm").status == 2
+    assert "undeploy" in farm.gpufarm("history", "farm").output, "history stays"
+
+
+def test_drift(farm: StubSite) -> None:
+    assert farm.deploy(FARM).status == 0
+    before = farm.stub.journal()
+    answer = farm.gpufarm("diff", "farm", "--json")
+    assert answer.status == 5 and "farm differs from what was deployed" in answer.error
+    assert json.loads(answer.output)["changed"]["clock.configure"] == ["Write"]
+    assert farm.stub.journal() == before and farm.gpufarm("update", "farm").error == "farm: nothing to do\n"
+
+
+def test_a_refusal_is_not_based_on_old_facts(farm: StubSite, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert farm.deploy(FARM).status == 0
+    seen: list[int] = []
+    look = farm.stub.look
+    monkeypatch.setattr("gpufarm.pool.look", lambda path, hosts: seen.append(len(hosts)) or look(path, hosts))
+    assert farm.deploy(DATA / "service.yaml", "--input", "num_cpus=99").status == 3
+    assert seen == [3, 6], "first those that have just been changed, then all"
+    monkeypatch.setattr(ansible, "inventory", lambda _path: {"m1": {}, "m2": {}, "m3": {}})
+    assert farm.deploy(FARM).status == 0
