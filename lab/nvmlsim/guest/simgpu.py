@@ -149,6 +149,11 @@ class Host:
         ]
 
 
+# What the state always has of a GPU; whatever else it has was disturbed.
+OWN = {
+    *("model", "bus", "uuid", "serial", "minor", "current", "pending", "instances", "processes"),
+    *("ecc_corrected_before", "ecc_uncorrected_before", "sram_uncorrected_before"),
+}
 # How the library keeps what is no NVML return code.
 FAULT_WORDS = {-1: "hang", -2: "kill", -3: "kill-after"}
 
@@ -184,6 +189,9 @@ def status(host: Host, options: argparse.Namespace) -> None:
         mode = "on" if gpu["current"] else "off"
         pending = "" if gpu["current"] == gpu["pending"] else ", change pending"
         print(f"GPU {n} {gpu['model']} {gpu['bus']} {gpu['uuid']}: MIG {mode}{pending}")
+        disturbed = [f"{key}={value}" for key, value in gpu.items() if key not in OWN]
+        if disturbed:
+            print(f"  {' '.join(disturbed)}")
         for piece in (piece for piece in state["slices"] if piece["gpu"] == n):
             print(f"  gi {piece['gi']} ci {piece['ci']} {piece['name']} {piece['uuid']}")
         for process in gpu["processes"]:
@@ -239,7 +247,7 @@ def set_values(host: Host, options: argparse.Namespace) -> None:
 
 
 def xid(host: Host, options: argparse.Namespace) -> None:
-    host.control("xid", options.gpu, str(options.number))
+    host.control("xid", options.target, str(options.number))
     state = host.read()
     if not state["host"]["run"]:
         return
@@ -321,7 +329,7 @@ def _parser() -> argparse.ArgumentParser:
     command = add(
         commands, "xid", xid, "Let a GPU report an Xid: an NVML event, and a line in the kernel log."
     )
-    command.add_argument("gpu", metavar="GPU", help="index or UUID")
+    command.add_argument("target", metavar="GPU|SLICE", help="index or UUID of a GPU, or UUID of a slice")
     command.add_argument("number", type=int, help="such as 79")
     command.add_argument("--text", help="what the line says behind the number")
 

@@ -140,6 +140,27 @@ static int find_gpu(const char *word, gpu **g, answer *a) {
     return refuse(a, "There is no GPU '%s': give an index below %d or a UUID.", word, host.gpu_count);
 }
 
+static int find_slice(const char *uuid, reference *found, answer *a) {
+    for (int i = 0; i < host.gpu_count; i++)
+        for (int gi = 0; gi < MAX_GPU_INSTANCES; gi++)
+            for (int ci = 0; ci < MAX_COMPUTE_INSTANCES; ci++) {
+                reference r = {&host.gpus[i], i, gi, ci};
+                char name[64];
+                if (!r.g->instances[gi].used || !r.g->instances[gi].compute[ci].used) continue;
+                mig_uuid(&r, name, sizeof name);
+                if (strcmp(uuid, name)) continue;
+                *found = r;
+                return 0;
+            }
+    return refuse(a, "There is no slice '%s' (see simgpu status).", uuid);
+}
+
+/* A slice by its UUID, or a GPU by index or UUID. */
+static int find_target(const char *word, reference *found, answer *a) {
+    *found = (reference){.gi = -1, .ci = -1};
+    return strncmp(word, "MIG-", 4) ? find_gpu(word, &found->g, a) : find_slice(word, found, a);
+}
+
 /* reset GPU */
 static int reset(int count, const char *const *words, answer *a) {
     (void)count;
@@ -167,17 +188,17 @@ static int set(int count, const char *const *words, answer *a) {
     return 0;
 }
 
-/* xid GPU NUMBER: an event for those who wait for it; what goes into the kernel log is simgpu's part */
+/* xid SLICE|GPU NUMBER: an event for those who wait for it; what goes into the kernel log is simgpu's part */
 static int xid(int count, const char *const *words, answer *a) {
     (void)count;
-    gpu *g;
+    reference r;
     int number = atoi(words[1]);
-    if (find_gpu(words[0], &g, a)) return -1;
+    if (find_target(words[0], &r, a)) return -1;
     if (number <= 0) return refuse(a, "'%s' is no number of an Xid: they count from 1.", words[1]);
     int last = host.event_count ? host.events[host.event_count - 1].number : 0;
     if (host.event_count == MAX_EVENTS)
         memmove(host.events, host.events + 1, --host.event_count * sizeof *host.events);
-    host.events[host.event_count++] = (event){(int)(g - host.gpus), number, -1, -1, last + 1};
+    host.events[host.event_count++] = (event){(int)(r.g - host.gpus), number, r.gi, r.ci, last + 1};
     return 0;
 }
 
@@ -204,27 +225,12 @@ static int clear_faults(int count, const char *const *words, answer *a) {
 
 /* ---- processes ---- */
 
-static int find_slice(const char *uuid, reference *found, answer *a) {
-    for (int i = 0; i < host.gpu_count; i++)
-        for (int gi = 0; gi < MAX_GPU_INSTANCES; gi++)
-            for (int ci = 0; ci < MAX_COMPUTE_INSTANCES; ci++) {
-                reference r = {&host.gpus[i], i, gi, ci};
-                char name[64];
-                if (!r.g->instances[gi].used || !r.g->instances[gi].compute[ci].used) continue;
-                mig_uuid(&r, name, sizeof name);
-                if (strcmp(uuid, name)) continue;
-                *found = r;
-                return 0;
-            }
-    return refuse(a, "There is no slice '%s' (see simgpu status).", uuid);
-}
-
 /* process-start SLICE|GPU PID MIB */
 static int start_process(int count, const char *const *words, answer *a) {
     (void)count;
-    reference r = {.gi = -1, .ci = -1};
+    reference r;
     int pid = atoi(words[1]), mib = atoi(words[2]);
-    if (!strncmp(words[0], "MIG-", 4) ? find_slice(words[0], &r, a) : find_gpu(words[0], &r.g, a)) return -1;
+    if (find_target(words[0], &r, a)) return -1;
     gpu *g = r.g;
     if (r.gi < 0 && g->current)
         return refuse(a, "GPU %s is in MIG mode: a process computes on a slice of it.", words[0]);

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ctypes
 import itertools
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +13,8 @@ import pynvml as n
 import pytest
 import sim_nvml
 from sim_host import Host
+
+from lab.nvmlsim.build import SOURCE
 
 VOLATILE, AGGREGATE = n.NVML_VOLATILE_ECC, n.NVML_AGGREGATE_ECC
 CORRECTED, UNCORRECTED = n.NVML_MEMORY_ERROR_TYPE_CORRECTED, n.NVML_MEMORY_ERROR_TYPE_UNCORRECTED
@@ -228,6 +231,22 @@ def test_what_cannot_be_is_refused(make_host: Callable[..., Host], pair: str) ->
     assert (host.directory / "state").read_text() == before
 
 
+def test_the_help_tells_every_key(make_host: Callable[..., Host]) -> None:
+    told = make_host().simgpu("set", "--help").stdout
+    source = (SOURCE / "fields.c").read_text()
+    keys = re.findall(r"FIELD\((\w+)\), (?:NUMBER|WORD|WORDS|LINKS),", source)
+    assert len(keys) > 30
+    assert [key for key in keys if not re.search(rf"\b{key}\b", told)] == []
+
+
+def test_the_status_tells_what_was_disturbed(make_host: Callable[..., Host]) -> None:
+    host = make_host("a30:2")
+    host.set(1, "temperature=95", "throttle=hw_slowdown")
+    lines = host.simgpu("status").stdout.splitlines()
+    assert lines[3] == "  temperature=95 throttle=8"
+    assert len(lines) == 4
+
+
 # ---- Xids ----
 
 
@@ -254,6 +273,15 @@ def test_an_xid_is_an_event_and_a_line_in_the_kernel_log(make_host: Callable[...
         "NVRM: Xid (PCI:0000:0f:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus.",
         "NVRM: Xid (PCI:0000:07:00): 48, pid='<unknown>', name=<unknown>, twice",
     ]
+
+
+def test_an_xid_can_be_a_slices(a100: Host) -> None:
+    instance = sim_nvml.create_at(sim_nvml.gpu(), 9, 4, 4)
+    n.nvmlGpuInstanceCreateComputeInstance(instance, n.NVML_COMPUTE_INSTANCE_PROFILE_3_SLICE)
+    events = events_of(sim_nvml.gpu())
+    a100.control("xid", sim_nvml.mig_uuids(sim_nvml.gpu())[0], "31")
+    event = n.nvmlEventSetWait_v2(events, 1000)
+    assert (event.eventData, event.gpuInstanceId, event.computeInstanceId) == (31, 2, 0)
 
 
 def test_only_the_events_of_registered_gpus_arrive(make_host: Callable[..., Host]) -> None:
