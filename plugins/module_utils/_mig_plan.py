@@ -325,6 +325,8 @@ def _refusal_in_use(gpu: Gpu, flavor: Flavor, wants: tuple[Want, ...]) -> str:
             f"The driver of {gpu} reports less room than '{flavor}' needs: look for programs that hold the"
             " GPU without using a partition (monitoring, profilers), stop them and run again."
         )
+    if not wants:
+        return f"{_listing_used(gpu, used)}, and no partitions are wanted: stop what uses it and run again."
     beside = tuple(of_instance(one) for one in used)
     divided = tuple(Want(one.profile, (), one.start) for one in beside)
     rest = _without(wants, used)

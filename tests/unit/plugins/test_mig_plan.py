@@ -236,6 +236,36 @@ def test_a_layout_that_the_card_cannot_have_is_refused(layout: Flavor, said: str
         plan_flavor(gpu(), layout)
 
 
+def test_an_empty_layout_destroys_nothing_that_is_used() -> None:
+    with pytest.raises(GpuError, match=r"used by python3 \(PID 1001\), and no partitions are wanted: stop"):
+        plan_flavor(partitioned(A100, "2g.20gb at 4", used=("2g.20gb at 4",)), at())
+
+
+def test_compute_instances_that_are_right_stay() -> None:
+    profile = next(one for one in profiles(A100) if one.name == "3g.40gb")
+    machine = gpu(instances=(instance(profile, profile.placements[0], 1, (1, 1, 1)),))
+    todo = plan(machine, "2x 1c.3g.40gb")
+    assert not todo.destroy and not todo.create
+    assert [(len(one.change.destroy), one.change.create, one.compute) for one in todo.refit] == [
+        (1, (), (1, 1))
+    ]
+    assert not plan(machine, "3x 1c.3g.40gb").changed
+    # the GPU instance stays, although nothing in it does
+    todo = plan(machine, "1x 3g.40gb")
+    assert [(len(one.change.destroy), one.change.create) for one in todo.refit] == [(3, (3,))]
+
+
+def test_of_two_places_the_one_is_taken_that_leaves_more_room() -> None:
+    # 0 to 3 would leave no room for 4g.40gb, 4 to 7 does
+    assert places(plan(gpu(), "1x 3g.40gb")) == [("3g.40gb", 4)]
+    # where there is room for 2g.20gb at 4 besides
+    assert places(plan(gpu(), "1x 1g.10gb")) == [("1g.10gb", 6)]
+    assert places(plan(partitioned(A100, "3g.40gb at 4"), "1x 3g.40gb, 1x 1g.10gb")) == [
+        ("1g.10gb", 0),
+        ("3g.40gb", 4),
+    ]
+
+
 def test_a_layout_destroys_nothing_that_is_used() -> None:
     with pytest.raises(GpuError, match=r"used by python3 \(PID 1001\)"):
         plan_flavor(partitioned(A100, "2g.20gb at 4", used=("2g.20gb at 4",)), at(("3g.40gb", 4)))
