@@ -75,6 +75,10 @@ bench: setup ## How long the demo takes, cold and warm, and where the time goes;
 bench-mig: setup-test ## How good and how fast plans of partitions are, and what the module costs
 	@python -m lab.mig_timing
 
+.PHONY: bench-tosca
+bench-tosca: setup ## How fast the deployer reads, matches, plans and runs; no root, no bench
+	@python -m lab.tosca_timing
+
 .PHONY: docs
 docs: setup ## Write the generated parts of the documentation
 	scripts/role-docs

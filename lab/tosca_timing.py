@@ -1,0 +1,225 @@
+"""How fast the deployer is: templates of a thousand nodes, thousands of machines, operations on many hosts.
+
+`python -m lab.tosca_timing`. It needs neither root nor a bench: operations run on this machine.
+"""
+
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+import json
+import os
+import random
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import click
+import yaml
+from rich.console import Console
+from rich.table import Table
+
+NODES = 1000
+HOSTS = (1, 8, 32)
+
+TYPES = """\
+---
+tosca_definitions_version: tosca_simple_yaml_1_3
+node_types:
+  tosca.nodes.timing.Echo:
+    derived_from: tosca.nodes.SoftwareComponent
+    properties:
+      words: {type: string, default: hello}
+      count: {type: integer, default: 1, constraints: [{in_range: [1, 10]}]}
+    attributes:
+      answer: {type: string}
+    interfaces:
+      Standard:
+        type: tosca.interfaces.node.lifecycle.Standard
+        inputs:
+          words: {type: string, value: {get_property: [SELF, words]}}
+          count: {type: integer, value: {get_property: [SELF, count]}}
+        operations:
+          configure:
+            implementation: configure.yml
+            outputs: {answer: [SELF, answer]}
+"""
+PLAYBOOK = """\
+---
+- name: Echo
+  hosts: "{{ gpufarm_hosts | default('all') }}"
+  gather_facts: false
+  tasks:
+    - name: Answer
+      ansible.builtin.set_stats:
+        data: {answer: "{{ words }}"}
+"""
+# Runs apart, so that its memory is only its own: read, judge, match, plan; figures as JSON.
+PLAN = """\
+import json, resource, sys, time
+from pathlib import Path
+from gpufarm import deployment, template
+from gpufarm.functions import Scope
+from gpufarm.judge import judge
+from gpufarm.match import Wish, match
+from gpufarm.plan import steps
+from gpufarm.pool import Machine, Pool
+from gpufarm import waves
+
+def taken(): return resource.getrusage(resource.RUSAGE_SELF).ru_utime
+marks = [taken()]
+library, topology = template.read(Path(sys.argv[1])); marks.append(taken())
+judge(library, {}); marks.append(taken())
+scope = Scope(topology, {})
+wishes = {node.name: Wish.of(node, scope) for node in topology.nodes.values() if node.is_machine}
+hosts = [Machine(f"m{i}", f"m{i}", 4, 10**11, 10**12, "debian", "12", ()) for i in range(2 * len(wishes))]
+machines = match(wishes, Pool(Path("."), {entry.host: entry for entry in hosts}, {}), {}, {})
+scope = scope.on({node: entry.address for node, entry in machines.items()})
+plays = waves.plays(steps(scope, {node: entry.host for node, entry in machines.items()}, frozenset()))
+marks.append(taken())
+memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+print(json.dumps([b - a for a, b in zip(marks, marks[1:])] + [memory]))
+"""
+
+
+def write_template(folder: Path, machines: int) -> Path:
+    """Write a template in which every machine carries one node.
+
+    Args:
+        folder: where to; types and playbook go there too.
+        machines: how many.
+
+    Returns:
+        The template.
+    """
+    (folder / "types.yaml").write_text(TYPES)
+    (folder / "configure.yml").write_text(PLAYBOOK)
+    nodes: dict[str, object] = {}
+    for number in range(machines):
+        nodes[f"machine{number}"] = {
+            "type": "tosca.nodes.Compute",
+            "capabilities": {"host": {"properties": {"num_cpus": 1 + number % 4, "mem_size": "1 GB"}}},
+        }
+        nodes[f"echo{number}"] = {
+            "type": "tosca.nodes.timing.Echo",
+            "properties": {"words": f"node {number}", "count": 1 + number % 10},
+            "requirements": [{"host": f"machine{number}"}],
+        }
+    template = folder / "timing.yaml"
+    template.write_text(
+        yaml.safe_dump(
+            {
+                "tosca_definitions_version": "tosca_simple_yaml_1_3",
+                "imports": ["types.yaml"],
+                "topology_template": {"node_templates": nodes},
+            },
+            sort_keys=False,
+        )
+    )
+    return template
+
+
+def planned(folder: Path) -> dict[str, str]:
+    """Read, judge and plan a template of a thousand nodes.
+
+    Args:
+        folder: an empty one.
+
+    Returns:
+        CPU seconds of each part, and the memory of the process.
+    """
+    template = write_template(folder, NODES // 2)
+    done = subprocess.run(
+        [sys.executable, "-c", PLAN, template], check=True, capture_output=True, text=True
+    ).stdout
+    read, judged, plan, memory = json.loads(done)
+    return {
+        f"read and examine {NODES} nodes": f"{read:.2f} s",
+        "judged by tosca-parser": f"{judged:.2f} s",
+        f"match {NODES // 2} machines of {NODES}, plan": f"{plan:.2f} s",
+        "together": f"{read + judged + plan:.2f} s, {memory / 1024:.0f} MiB",
+    }
+
+
+def matched() -> dict[str, str]:
+    """Match a thousand different wishes with two thousand machines.
+
+    Returns:
+        CPU seconds.
+    """
+    from gpufarm.match import Wish, match
+    from gpufarm.pool import Gpu, Machine, Pool
+
+    numbers = random.Random(1)  # noqa: S311  (the same ones every time)
+    gpu = Gpu("NVIDIA A100-SXM4-80GB", 85 * 10**9, True)
+    wishes = {
+        f"n{index}": Wish(cpus=numbers.randint(1, 64), memory=numbers.randint(1, 512) * 10**9, gpus=index % 5)
+        for index in range(1000)
+    }
+    machines = [
+        Machine(f"m{index}", f"m{index}", wish.cpus, wish.memory, 10**12, "debian", "12", (gpu,) * wish.gpus)
+        for index, wish in enumerate([*wishes.values(), *wishes.values()])
+    ]
+    numbers.shuffle(machines)
+    pool = Pool(Path(), {entry.host: entry for entry in machines}, {})
+    start = time.process_time()
+    match(wishes, pool, {}, {})
+    return {"match 1000 nodes with 2000 machines": f"{time.process_time() - start:.2f} s"}
+
+
+def deployed(folder: Path, hosts: int) -> dict[str, str]:
+    """Deploy one operation on each of many hosts, twice, and update with nothing changed.
+
+    Args:
+        folder: an empty one.
+        hosts: how many.
+
+    Returns:
+        CPU seconds of each, those of Ansible included.
+    """
+    template = write_template(folder, hosts)
+    here = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable}
+    pool = folder / "hosts.yml"
+    pool.write_text(yaml.safe_dump({"all": {"hosts": {f"h{number}": here for number in range(hosts)}}}))
+    environment = os.environ | {"GPUFARM_STATE_DIR": str(folder / "state")}
+    found = {}
+    for what, command in (
+        ("the first time", ["deploy", str(template), "--pool", str(pool)]),
+        ("again", ["deploy", str(template)]),
+        ("update, nothing changed", ["update", "timing"]),
+    ):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        start = time.monotonic()
+        subprocess.run(
+            [sys.executable, "-m", "gpufarm", *command], env=environment, check=True, capture_output=True
+        )
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        found[f"{hosts} hosts, {what}"] = f"{spent:.1f} s ({time.monotonic() - start:.1f} s by the clock)"
+    return found
+
+
+@click.command()
+def main() -> None:
+    """Measure and print CPU seconds."""
+    console = Console(stderr=True, highlight=False)
+    table = Table(box=None, pad_edge=False)
+    table.add_column("what")
+    table.add_column("CPU time")
+    with tempfile.TemporaryDirectory(prefix="gpufarm-timing-") as temporary:
+        console.print("reading, matching, planning ...")
+        figures = planned(Path(temporary)) | matched()
+    for hosts in HOSTS:
+        console.print(f"an operation on {hosts} hosts ...")
+        with tempfile.TemporaryDirectory(prefix="gpufarm-timing-") as temporary:
+            figures |= deployed(Path(temporary), hosts)
+    for what, figure in figures.items():
+        table.add_row(what, figure)
+    Console(highlight=False).print(table)
+
+
+if __name__ == "__main__":
+    main()
