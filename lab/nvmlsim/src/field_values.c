@@ -4,6 +4,7 @@
 
 #include "call.h"
 #include "ecc.h"
+#include "nvlink.h"
 
 enum {
     ECC_CURRENT = 1,
@@ -36,7 +37,10 @@ enum {
     REMAPPED_UNC = 143,
     REMAPPED_PENDING = 144,
     REMAPPED_FAILURE = 145,
-    NVLINK_GET_SPEED = 164, /* of the link that the scope names; so the next one */
+    NVLINK_ERROR_DL_REPLAY = 161, /* of the link that the scope names, as the next four */
+    NVLINK_ERROR_DL_RECOVERY = 162,
+    NVLINK_ERROR_DL_CRC = 163,
+    NVLINK_GET_SPEED = 164,
     NVLINK_GET_STATE = 165,
     POWER_AVERAGE = 185,
     POWER_INSTANT = 186,
@@ -72,11 +76,6 @@ static nvml_return pages(const gpu *g, int value, uint64_t *out) {
     return page_retirement(g);
 }
 
-static nvml_return links(const gpu *g, int value, uint64_t *out) {
-    *out = value;
-    return g->model->board.nvlinks ? NVML_SUCCESS : NVML_ERROR_NOT_SUPPORTED;
-}
-
 /* Limits are told as distances from the temperature at which the clocks are lowered; 0 is that one. */
 static nvml_return margin(const gpu *g, int celsius, uint64_t *out) {
     *out = (uint32_t)(g->model->board.throttle_celsius - celsius);
@@ -88,22 +87,11 @@ static nvml_return plain(int value, uint64_t *out) {
     return NVML_SUCCESS;
 }
 
-/* Speed of a link in MB/s, 0 for one that is down. */
-static nvml_return speed(const gpu *g, uint32_t link, uint64_t *out) {
-    static const struct { int architecture; uint32_t speed; } SPEEDS[] = {
-        {NVML_DEVICE_ARCH_BLACKWELL, 53125}, {NVML_DEVICE_ARCH_HOPPER, 26562}, {NVML_DEVICE_ARCH_VOLTA, 25781}};
-    int i = 0;
-    if (link >= (uint32_t)g->model->board.nvlinks) return NVML_ERROR_NOT_SUPPORTED;
-    while (SPEEDS[i].architecture > g->model->architecture) i++;
-    *out = g->nvlink_down >> link & 1 ? 0 : SPEEDS[i].speed;
-    return NVML_SUCCESS;
-}
-
 static nvml_return read_field(const gpu *g, uint32_t id, uint32_t scope, uint64_t *out) {
     nvml_return result;
     enum { CORRECTED = NVML_MEMORY_ERROR_TYPE_CORRECTED, UNCORRECTED = NVML_MEMORY_ERROR_TYPE_UNCORRECTED };
-    if (id >= NVLINK_SPEED_MBPS_L0 && id <= NVLINK_SPEED_MBPS_L5) return speed(g, id - NVLINK_SPEED_MBPS_L0, out);
-    if (id >= NVLINK_SPEED_MBPS_L6 && id <= NVLINK_SPEED_MBPS_L11) return speed(g, id - NVLINK_SPEED_MBPS_L6 + 6, out);
+    if (id >= NVLINK_SPEED_MBPS_L0 && id <= NVLINK_SPEED_MBPS_L5) return nvlink_speed(g, id - NVLINK_SPEED_MBPS_L0, out);
+    if (id >= NVLINK_SPEED_MBPS_L6 && id <= NVLINK_SPEED_MBPS_L11) return nvlink_speed(g, id - NVLINK_SPEED_MBPS_L6 + 6, out);
     switch (id) {
     case ECC_CURRENT: return plain(g->ecc, out);
     case ECC_PENDING: return plain(g->ecc_pending, out);
@@ -119,17 +107,22 @@ static nvml_return read_field(const gpu *g, uint32_t id, uint32_t scope, uint64_
     case RETIRED_DBE: return pages(g, g->retired_double, out);
     case RETIRED_PENDING: return pages(g, g->retired_pending, out);
     case NVLINK_CRC_FLIT_ERROR_COUNT_L0:
-    case NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL: return links(g, g->nvlink_crc, out);
+    case NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL: return nvlink_errors(g, 0, 1, out); /* all are on the first link */
     case NVLINK_CRC_DATA_ERROR_COUNT_TOTAL:
     case NVLINK_REPLAY_ERROR_COUNT_TOTAL:
-    case NVLINK_RECOVERY_ERROR_COUNT_TOTAL: return links(g, 0, out);
-    case NVLINK_SPEED_MBPS_COMMON: return speed(g, 0, out);
-    case NVLINK_GET_SPEED: return speed(g, scope, out);
+    case NVLINK_RECOVERY_ERROR_COUNT_TOTAL: return nvlink_errors(g, 0, 0, out);
+    case NVLINK_SPEED_MBPS_COMMON: return nvlink_speed(g, 0, out);
+    case NVLINK_ERROR_DL_REPLAY:
+    case NVLINK_ERROR_DL_RECOVERY: return nvlink_errors(g, scope, 0, out);
+    case NVLINK_ERROR_DL_CRC: return nvlink_errors(g, scope, 1, out);
+    case NVLINK_GET_SPEED: return nvlink_speed(g, scope, out);
     case NVLINK_GET_STATE:
-        result = speed(g, scope, out);
+        result = nvlink_speed(g, scope, out);
         *out = *out > 0;
         return result;
-    case NVLINK_LINK_COUNT: return links(g, g->model->board.nvlinks, out);
+    case NVLINK_LINK_COUNT:
+        *out = g->model->board.nvlinks;
+        return *out ? NVML_SUCCESS : NVML_ERROR_NOT_SUPPORTED;
     case MEMORY_TEMP:
         *out = g->memory_temperature;
         return g->model->board.memory_celsius ? NVML_SUCCESS : NVML_ERROR_NOT_SUPPORTED;

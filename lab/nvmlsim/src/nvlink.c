@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Links between GPUs: their state and errors, and the fabric that a fabric manager makes of them. */
+#include "nvlink.h"
+
 #include <string.h>
 
 #include "call.h"
-#include "handles.h"
 
 #define HEALTHY_FABRIC 0xAA /* each of the four two-bit fields of nvml.h's health mask says "false" */
 #define BROKEN_ROUTES  0x9A /* "route unhealthy" says "true" */
@@ -36,15 +37,30 @@ NVML_CALL(READ, nvmlDeviceGetNvLinkVersion, (void *device, uint32_t link, uint32
     return NVML_SUCCESS;
 }
 
+nvml_return nvlink_speed(const gpu *g, uint32_t link, uint64_t *out) {
+    static const struct { int architecture; uint32_t speed; } SPEEDS[] = {
+        {NVML_DEVICE_ARCH_BLACKWELL, 53125}, {NVML_DEVICE_ARCH_HOPPER, 26562}, {NVML_DEVICE_ARCH_VOLTA, 25781}};
+    int i = 0;
+    if (link >= (uint32_t)g->model->board.nvlinks) return NVML_ERROR_NOT_SUPPORTED;
+    while (SPEEDS[i].architecture > g->model->architecture) i++;
+    *out = g->nvlink_down >> link & 1 ? 0 : SPEEDS[i].speed;
+    return NVML_SUCCESS;
+}
+
 /* That Blackwell has these counters no more, but others, is inferred from the fields that nvml.h adds for NVLink 5. */
+nvml_return nvlink_errors(const gpu *g, uint32_t link, int crc, uint64_t *out) {
+    if (link >= (uint32_t)g->model->board.nvlinks || g->model->architecture >= NVML_DEVICE_ARCH_BLACKWELL)
+        return NVML_ERROR_NOT_SUPPORTED;
+    *out = !link && crc ? g->nvlink_crc : 0;
+    return NVML_SUCCESS;
+}
+
 NVML_CALL(READ, nvmlDeviceGetNvLinkErrorCounter, (void *device, uint32_t link, uint32_t counter, uint64_t *out),
           (device, link, counter, out)) {
     reference r;
     nvml_return result = find(device, link, out, &r);
     if (result || counter >= NVML_NVLINK_ERROR_COUNT) return result ? result : NVML_ERROR_INVALID_ARGUMENT;
-    if (r.g->model->architecture >= NVML_DEVICE_ARCH_BLACKWELL) return NVML_ERROR_NOT_SUPPORTED;
-    *out = !link && counter == NVML_NVLINK_ERROR_DL_CRC_FLIT ? r.g->nvlink_crc : 0;
-    return NVML_SUCCESS;
+    return nvlink_errors(r.g, link, counter == NVML_NVLINK_ERROR_DL_CRC_FLIT, out);
 }
 
 /* ---- fabric ---- */

@@ -129,9 +129,11 @@ def test_it_shows_the_health_that_was_set(machine: Machine, smi: Path) -> None:
 
 def test_it_shows_links(machine: Machine, smi: Path) -> None:
     machine.simgpu("init", "v100-32gb")
-    machine.simgpu("set", 0, "nvlink_down=4")
+    machine.simgpu("set", 0, "nvlink_down=4", "nvlink_crc=7")
     links = re.findall(r"Link (\d): (.*)", smi_on(machine, smi, "nvlink", "-s"))
     assert dict(links) == {str(link): "<inactive>" if link == 4 else "25.781 GB/s" for link in range(6)}
+    errors = re.findall(r"Link (\d): CRC Errors: (\d+)", smi_on(machine, smi, "nvlink", "-e"))
+    assert dict(errors) == {str(link): "0" if link else "7" for link in range(6) if link != 4}
 
 
 # ---- MIG ----
