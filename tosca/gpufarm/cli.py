@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -76,6 +77,7 @@ def main(context: click.Context, state_dir: Path) -> None:
       5    `diff` has found differences; nothing was touched
       130  interrupted; the next run continues
     """
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # to be told to end is as good as Ctrl-C
     context.obj = Store(state_dir.absolute())
 
 
@@ -140,21 +142,28 @@ def _run(store: Store, request: Request, what: str, *, everything: bool) -> Resu
 
 @main.command()
 @_template
+@_input
+@_inputs
 @click.option("--json", "as_json", is_flag=True, help="For machines: every problem with file, line, column.")
-def validate(template: Path, as_json: bool) -> None:
+def validate(template: Path, options: tuple[str, ...], file: Path | None, as_json: bool) -> None:
     """Check a template, without any machine.
 
     Reads TEMPLATE and the types it imports and lists what it asks for, or everything that is wrong with them,
-    each with file, line and column.
+    each with file, line and column. Values of inputs, if there are any, are checked too.
 
     \b
     Examples:
       gpufarm validate tosca/templates/ml_infn.yaml
+      gpufarm validate tosca/templates/ml_infn.yaml --inputs my.yaml
       gpufarm validate tosca/templates/ml_infn.yaml --json
     """
     try:
         library, topology = templates.read(template)
         judge(library)
+        given = _given(topology, options, file)
+        found = values.known(topology, given, library.types["data_types"])
+        # tosca-parser judges what an input feeds only with its value
+        judge(library, {name: value for name, value in found.items() if not topology.inputs[name].secret})
     except BadTemplate as error:
         if as_json:
             problems = [{**vars(problem.place), "text": problem.text} for problem in error.problems]

@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Callable, Iterable, Mapping, MutableMapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import yaml
 
@@ -15,6 +15,7 @@ from gpufarm.problems import near
 from gpufarm.topology import Input, Topology
 
 ENVIRONMENT = "GPUFARM_INPUT_"
+_Entry = TypeVar("_Entry")
 
 # Types whose values are read as YAML from a command line; the others are texts.
 _YAML = ("integer", "float", "number", "boolean", "list", "map", "range")
@@ -38,6 +39,21 @@ def _from_text(definition: Input, text: str) -> Any:
         raise BadInput(f"input {definition.name}: {text} is no {definition.kind}") from error
 
 
+def _each(entries: Iterable[_Entry], read: Callable[[_Entry], tuple[str, Any]]) -> dict[str, Any]:
+    """Read values one by one, and tell of all that are wrong at once."""
+    found = {}
+    wrong = []
+    for entry in entries:
+        try:
+            name, value = read(entry)
+            found[name] = value
+        except BadInput as error:
+            wrong.append(error.message)
+    if wrong:
+        raise BadInput("\n".join(wrong))
+    return found
+
+
 def from_options(topology: Topology, options: tuple[str, ...]) -> dict[str, Any]:
     """Read ``--input NAME=VALUE`` options.
 
@@ -49,10 +65,10 @@ def from_options(topology: Topology, options: tuple[str, ...]) -> dict[str, Any]
         The values by name.
 
     Raises:
-        BadInput: an option is malformed, names no input, or would show a secret in the process list.
+        BadInput: options are malformed, name no input, or would show a secret in the process list.
     """
-    found = {}
-    for option in options:
+
+    def read(option: str) -> tuple[str, Any]:
         name, equals, text = option.partition("=")
         if not equals:
             raise BadInput(f"--input {name}: write it as NAME=VALUE")
@@ -62,8 +78,9 @@ def from_options(topology: Topology, options: tuple[str, ...]) -> dict[str, Any]
                 f"--input {name}: it is a secret, and every user of this machine can read command lines; "
                 f"put it in a file for --inputs, or in the environment as {ENVIRONMENT}{name.upper()}"
             )
-        found[name] = _from_text(definition, text)
-    return found
+        return name, _from_text(definition, text)
+
+    return _each(options, read)
 
 
 def from_file(topology: Topology, path: Path) -> dict[str, Any]:
@@ -80,9 +97,12 @@ def from_file(topology: Topology, path: Path) -> dict[str, Any]:
         BadInput: the file cannot be read or names something that is no input.
     """
     found = document.read(path)
-    for name in found.data:
+
+    def read(name: str) -> tuple[str, Any]:
         _known(topology, name, str(found.at(name)))
-    return found.data
+        return name, found.data[name]
+
+    return _each(found.data, read)
 
 
 def from_environment(topology: Topology, environment: MutableMapping[str, str]) -> dict[str, Any]:
@@ -122,10 +142,63 @@ def _check(definition: Input, value: Any, data_types: Mapping[str, Any]) -> None
     raise BadInput(f"input {name}: {wrong}")
 
 
-def complete(
-    topology: Topology, given: Mapping[str, Any], data_types: Mapping[str, Any] | None = None
-) -> dict[str, Any]:
+def known(topology: Topology, given: Mapping[str, Any], data_types: Mapping[str, Any]) -> dict[str, Any]:
     """Check the given values and add the defaults.
+
+    Args:
+        topology: the template.
+        given: values by name.
+        data_types: definitions of data types that inputs may have.
+
+    Returns:
+        The value of every input that has one.
+
+    Raises:
+        BadInput: values are of the wrong type or break a constraint; all of them are told.
+    """
+
+    def read(definition: Input) -> tuple[str, Any]:
+        _check(definition, given[definition.name], data_types)
+        return definition.name, given[definition.name]
+
+    defaults = {
+        name: definition.default
+        for name, definition in topology.inputs.items()
+        if definition.default is not None
+    }
+    return defaults | _each((topology.inputs[name] for name in topology.inputs if name in given), read)
+
+
+def missing(topology: Topology, given: Mapping[str, Any]) -> None:
+    """Refuse a request that lacks values.
+
+    Args:
+        topology: the template.
+        given: values by name.
+
+    Raises:
+        BadInput: required ones are missing; it tells how to give them.
+    """
+    lacking = [
+        definition
+        for name, definition in topology.inputs.items()
+        if definition.required and name not in given
+    ]
+    if not lacking:
+        return
+    first = lacking[0]
+    what = f" ({first.description.rstrip('.')})" if first.description else ""
+    how = (
+        f"--inputs FILE or {ENVIRONMENT}{first.name.upper()}"
+        if first.secret
+        else f"--input {first.name}=VALUE"
+    )
+    more = f"; missing too: {', '.join(entry.name for entry in lacking[1:])}" if lacking[1:] else ""
+    raise BadInput(f"the template needs the input {first.name}{what}: give it with {how}{more}")
+
+
+def complete(topology: Topology, given: Mapping[str, Any], data_types: Mapping[str, Any]) -> dict[str, Any]:
+    """Check the given values, add the defaults, and refuse if that is not all.
 
     Args:
         topology: the template.
@@ -138,30 +211,16 @@ def complete(
     Raises:
         BadInput: values are of the wrong type, break a constraint or are missing; all of them are told.
     """
-    found = {}
     wrong = []
-    missing = []
-    for name, definition in topology.inputs.items():
-        if name in given:
-            try:
-                _check(definition, given[name], data_types or {})
-            except BadInput as error:
-                wrong.append(error.message)
-            found[name] = given[name]
-        elif definition.default is not None:
-            found[name] = definition.default
-        elif definition.required:
-            missing.append(definition)
-    if missing:
-        first = missing[0]
-        what = f" ({first.description.rstrip('.')})" if first.description else ""
-        how = (
-            f"--inputs FILE or {ENVIRONMENT}{first.name.upper()}"
-            if first.secret
-            else f"--input {first.name}=VALUE"
-        )
-        more = f"; missing too: {', '.join(entry.name for entry in missing[1:])}" if missing[1:] else ""
-        wrong.append(f"the template needs the input {first.name}{what}: give it with {how}{more}")
+    found: dict[str, Any] = {}
+    try:
+        found = known(topology, given, data_types)
+    except BadInput as error:
+        wrong.append(error.message)
+    try:
+        missing(topology, given)
+    except BadInput as error:
+        wrong.append(error.message)
     if wrong:
         raise BadInput("\n".join(wrong))
     return found

@@ -32,6 +32,21 @@ def test_wrong_inputs(site: Site, name: str) -> None:
     assert list(site.notes.iterdir()) == []
 
 
+def test_all_that_are_wrong_are_told(site: Site) -> None:
+    wrong = ("--input", "seconds=soon", "--input", "num_cpus=0", "--input", "fails=maybe")
+    answer = site.gpufarm("deploy", SERVICE, "--pool", site.pool, *wrong)
+    assert answer.status == 2 and answer.error.count("\n") == 4
+    for name in ("num_cpus", "fails", "seconds", "the template needs the input folder"):
+        assert name in answer.error
+    answer = site.gpufarm("validate", SERVICE, "--input", "txet=x", "--input", "fails")
+    assert answer.status == 2 and "did you mean text?" in answer.error and "NAME=VALUE" in answer.error
+    assert site.gpufarm("validate", SERVICE, "--input", "seconds=5").status == 0, (
+        "nothing has to be given yet"
+    )
+    answer = site.gpufarm("validate", SERVICE, "--input", "seconds=900")
+    assert answer.status == 2 and '"900" of property "seconds" is out of range' in answer.error
+
+
 def test_missing(site: Site) -> None:
     answer = site.gpufarm("deploy", SERVICE, "--pool", site.pool)
     assert answer.status == 2

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
+import yaml
 from deployer_site import HERE, SERVICE, Site
 
 # looks like a template to Ansible, needs escaping in JSON, and must come out as it went in
@@ -85,11 +85,27 @@ def test_a_life(site: Site) -> None:
         assert "The token is" not in content or "***" in content, "a role that forgets no_log does not leak"
 
 
-@pytest.mark.parametrize("text", ["", "535", "true", "null", "a: b"])
-def test_a_string_arrives_as_a_string(site: Site, text: str) -> None:
-    done = site.deploy("--input", f"text={text}")
+def test_a_string_arrives_as_a_string(site: Site) -> None:
+    texts = ("", "535", "true", "null", "a: b", "{{ x }}")
+    nodes = {
+        f"n{index}": {
+            "type": "tosca.nodes.test.Note",
+            "properties": {"folder": str(site.notes), "label": "abcdef"[index], "text": text},
+            "requirements": [{"host": "server"}],
+        }
+        for index, text in enumerate(texts)
+    }
+    content = {
+        "tosca_definitions_version": "tosca_simple_yaml_1_3",
+        "imports": ["types.yaml"],
+        "topology_template": {"node_templates": {"server": {"type": "tosca.nodes.Compute"}, **nodes}},
+    }
+    (site.root / "types.yaml").write_text((SERVICE.parent / "types.yaml").read_text())
+    (site.root / "playbooks").symlink_to(SERVICE.parent / "playbooks")
+    (site.root / "strings.yaml").write_text(yaml.safe_dump(content))
+    done = site.gpufarm("deploy", site.root / "strings.yaml", "--pool", site.pool)
     assert done.status == 0, done.error
-    assert (site.notes / "first").read_text() == text
+    assert tuple((site.notes / label).read_text() for label in "abcdef") == texts
 
 
 def test_secrets_are_encrypted_and_reach_the_role(site: Site) -> None:

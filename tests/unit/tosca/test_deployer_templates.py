@@ -39,7 +39,7 @@ def test_what_nobody_chose_is_left_to_the_role_and_the_inventory() -> None:
         "gpu_partition_flavor": "7x 1g.10gb",
         "jupyter_port": 8888,
     }
-    scope = Scope(topology, inputs.complete(topology, given_values))
+    scope = Scope(topology, inputs.complete(topology, given_values, {}))
     steps = plan.steps(scope, {"server": "gpu1"}, frozenset(given_values))
     assert [(step.name, step.variables) for step in steps] == [
         ("driver.configure", {}),
@@ -69,7 +69,7 @@ def test_the_template_reads_the_flavors_that_the_role_reads(flavor: str) -> None
     except FlavorError:
         readable = False
     try:
-        inputs.complete(topology, {"iam_url": "https://x", "gpu_partition_flavor": flavor})
+        inputs.complete(topology, {"iam_url": "https://x", "gpu_partition_flavor": flavor}, {})
     except GpufarmError:
         assert not readable
     else:
@@ -388,7 +388,7 @@ def test_no_template_ends_in_a_traceback(
         (folder / name).write_text(yaml.safe_dump(content, sort_keys=False))
     try:
         library, topology = template.read(folder / "service.yaml")
-        values = inputs.complete(topology, {"folder": "/tmp"} if "folder" in topology.inputs else {})
+        values = inputs.complete(topology, {"folder": "/tmp"} if "folder" in topology.inputs else {}, {})
         judge(library, values)
         hosts = {name: "gpu1" for name, node in topology.nodes.items() if node.is_machine}
         scope = Scope(topology, values, {name: {"public_address": "gpu1"} for name in hosts})
