@@ -82,16 +82,19 @@ static nvml_return margin(const gpu *g, int celsius, uint64_t *out) {
     return g->model->architecture < NVML_DEVICE_ARCH_HOPPER ? NVML_ERROR_NOT_SUPPORTED : NVML_SUCCESS;
 }
 
+static nvml_return link_is_up(const gpu *g, uint32_t link, uint64_t *out) {
+    nvml_return result = nvlink_speed(g, link, out);
+    *out = *out > 0;
+    return result;
+}
+
 static nvml_return plain(int value, uint64_t *out) {
     *out = value;
     return NVML_SUCCESS;
 }
 
 static nvml_return read_field(const gpu *g, uint32_t id, uint32_t scope, uint64_t *out) {
-    nvml_return result;
     enum { CORRECTED = NVML_MEMORY_ERROR_TYPE_CORRECTED, UNCORRECTED = NVML_MEMORY_ERROR_TYPE_UNCORRECTED };
-    if (id >= NVLINK_SPEED_MBPS_L0 && id <= NVLINK_SPEED_MBPS_L5) return nvlink_speed(g, id - NVLINK_SPEED_MBPS_L0, out);
-    if (id >= NVLINK_SPEED_MBPS_L6 && id <= NVLINK_SPEED_MBPS_L11) return nvlink_speed(g, id - NVLINK_SPEED_MBPS_L6 + 6, out);
     switch (id) {
     case ECC_CURRENT: return plain(g->ecc, out);
     case ECC_PENDING: return plain(g->ecc_pending, out);
@@ -111,15 +114,14 @@ static nvml_return read_field(const gpu *g, uint32_t id, uint32_t scope, uint64_
     case NVLINK_CRC_DATA_ERROR_COUNT_TOTAL:
     case NVLINK_REPLAY_ERROR_COUNT_TOTAL:
     case NVLINK_RECOVERY_ERROR_COUNT_TOTAL: return nvlink_errors(g, 0, 0, out);
+    case NVLINK_SPEED_MBPS_L0 ... NVLINK_SPEED_MBPS_L5: return nvlink_speed(g, id - NVLINK_SPEED_MBPS_L0, out);
+    case NVLINK_SPEED_MBPS_L6 ... NVLINK_SPEED_MBPS_L11: return nvlink_speed(g, id - NVLINK_SPEED_MBPS_L6 + 6, out);
     case NVLINK_SPEED_MBPS_COMMON: return nvlink_speed(g, 0, out);
     case NVLINK_ERROR_DL_REPLAY:
     case NVLINK_ERROR_DL_RECOVERY: return nvlink_errors(g, scope, 0, out);
     case NVLINK_ERROR_DL_CRC: return nvlink_errors(g, scope, 1, out);
     case NVLINK_GET_SPEED: return nvlink_speed(g, scope, out);
-    case NVLINK_GET_STATE:
-        result = nvlink_speed(g, scope, out);
-        *out = *out > 0;
-        return result;
+    case NVLINK_GET_STATE: return link_is_up(g, scope, out);
     case NVLINK_LINK_COUNT:
         *out = g->model->board.nvlinks;
         return *out ? NVML_SUCCESS : NVML_ERROR_NOT_SUPPORTED;
