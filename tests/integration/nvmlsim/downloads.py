@@ -59,7 +59,9 @@ def nvidia_smi(suite: str) -> Path:
         if done.returncode:
             raise Unavailable(f"nvidia-smi of {suite} cannot be had: {done.stderr.strip()}")
     package = next(directory.glob("nvidia-smi_*.deb"))
-    subprocess.run(["dpkg-deb", "--extract", package, directory / "root"], check=True)
+    unfinished = directory / "root.new"
+    subprocess.run(["dpkg-deb", "--extract", package, unfinished], check=True)
+    unfinished.rename(directory / "root")
     return program
 
 
