@@ -21,8 +21,9 @@ class Baseline:
 
     `boot_id` and `time` (seconds since the boot) are those of the recorded run, `counters` its counters by
     GPU UUID and name. `throttled` counts the recorded runs in a row that found a GPU throttled. Events up to
-    `acknowledged` (microseconds since the boot) were dealt with by the administrator. `drained` outlives
-    boots.
+    `acknowledged` (microseconds since the boot) were dealt with by the administrator. `stuck` is a process
+    that waits for the driver in the call `stuck_in` and could not be ended, empty for none. `drained`
+    outlives boots.
     """
 
     boot_id: str = ""
@@ -31,6 +32,8 @@ class Baseline:
     throttled: Mapping[str, int] = field(default_factory=dict)
     acknowledged: int = 0
     drained: bool = False
+    stuck: str = ""
+    stuck_in: str = ""
 
     def of_boot(self, boot_id: str) -> Baseline:
         """Return what of it holds in a boot: counters start anew with each."""
@@ -74,16 +77,19 @@ def dump(baseline: Baseline) -> str:
 
 
 def load(text: str) -> Baseline:
-    """Read a baseline from the text of its file.
+    """Read a baseline from the text of its file; names that another version of it had are passed over.
 
     :raises HealthError: when the text is not one that `dump` makes
     """
+    empty = Baseline()
     try:
         data: dict[str, Any] = json.loads(text)
-        if set(data) != {one.name for one in fields(Baseline)}:
-            raise ValueError("its fields are others")
-        return Baseline(**data)
+        known = {one.name: data[one.name] for one in fields(Baseline) if one.name in data}
+        for name, value in known.items():
+            if not isinstance(value, type(getattr(empty, name))):
+                raise ValueError(f"'{name}' is {value!r}")
     except (ValueError, TypeError) as error:
         raise HealthError(
             f"The file with the state of earlier health checks is damaged ({error}): remove it to start anew."
         ) from error
+    return Baseline(**known)

@@ -16,6 +16,7 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from ._gpu import GpuError
@@ -29,12 +30,16 @@ GRACE = 1.0
 
 @dataclass(frozen=True)
 class Answer:
-    """What the driver told: version and GPUs; `error` or `hung_in` when it could not be asked for them."""
+    """What the driver told: version and GPUs; `error` or `hung_in` when it could not be asked for them.
+
+    `stuck` is a process that hangs in the driver and could not be ended, empty for none.
+    """
 
     gpus: tuple[Reading, ...] = ()
     driver_version: str = ""
     error: str = ""
     hung_in: str = ""
+    stuck: str = ""
 
 
 def read_gpus(call_timeout: float) -> Answer:
@@ -45,7 +50,7 @@ def read_gpus(call_timeout: float) -> Answer:
     :arg call_timeout: seconds that one call to the driver may take
     """
     found: dict[int, Reading] = {}
-    version = ""
+    version = stuck = ""
     while True:
         identity: dict[str, Any] | None = None
         call, index, ended = "", None, ""
@@ -62,11 +67,11 @@ def read_gpus(call_timeout: float) -> Answer:
                 reading = Reading(**message["gpu"])
                 found[reading.index] = reading
                 identity = None
-            ended = message.get("ended", "")
+            ended, stuck = message.get("ended", ""), message.get("stuck", stuck)
         if not ended:
-            return Answer(tuple(found[one] for one in sorted(found)), version)
+            return Answer(tuple(found[one] for one in sorted(found)), version, stuck=stuck)
         if index is None:
-            return Answer(driver_version=version, hung_in=call + ended)
+            return Answer(driver_version=version, hung_in=call + ended, stuck=stuck)
         unknown = {"index": index, "uuid": "", "name": "", "pci_address": ""}
         found[index] = Reading(**(identity or unknown), values={}, failures={}, hung_in=call + ended)
 
@@ -113,7 +118,7 @@ def _messages(
     """Run `work` in a child and yield what it sends; kill it when it sends nothing for `timeout` seconds.
 
     The last message has the key `ended` when the child was killed or ended otherwise than by finishing its
-    work.
+    work, and the key `stuck` when it could not be killed.
     """
     source, sink = os.pipe()
     child = os.fork()
@@ -121,25 +126,26 @@ def _messages(
         os.close(source)
         _work(work, sink)
     os.close(sink)
-    done = False
+    done = silent = False
     buffer = b""
     try:
-        while select.select([source], [], [], timeout)[0]:
-            chunk = os.read(source, 65536)
+        while not done:
+            silent = not select.select([source], [], [], timeout)[0]
+            chunk = b"" if silent else os.read(source, 65536)
             if not chunk:
                 break
             buffer += chunk
             *lines, buffer = buffer.split(b"\n")
             for message in map(json.loads, lines):
-                done = done or "done" in message
+                done = "done" in message
                 yield message
-        else:
-            yield {"ended": f" within {timeout:g} s"}
-            return
     finally:
         os.close(source)
         code = _reap(child)
-    if not done:
+    if silent:
+        identity = {"stuck": _identity(child)} if code is None else {}
+        yield {"ended": f" within {timeout:g} s", **identity}
+    elif not done:
         yield {"ended": f" (its process ended with code {code})"}
 
 
@@ -174,3 +180,18 @@ def _reap(child: int) -> int | None:
             return os.waitstatus_to_exitcode(status)
         time.sleep(0.01)
     return None
+
+
+def is_stuck(identity: str) -> bool:
+    """Whether a process that could not be ended is still there."""
+    return _identity(int(identity.partition(" ")[0])) == identity
+
+
+def _identity(pid: int) -> str:
+    """Return the number of a process and its start, as numbers are used again; empty when it is gone."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+    # proc_pid_stat(5): the name in parentheses is field 2 and may hold anything, the start is field 22.
+    return f"{pid} {stat.rpartition(')')[2].split()[19]}"

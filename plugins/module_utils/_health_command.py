@@ -76,15 +76,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         else:
             findings, problem = _check(settings, options, _health_store.read())[0], ""
     except HealthError as error:
-        print(f"UNKNOWN: {error}", file=sys.stderr)
+        sys.stderr.write(f"UNKNOWN: {error}\n")
         return _health_report.CODES[UNKNOWN]
     except PermissionError as error:
-        print(f"UNKNOWN: {error.filename}: {error.strerror}: run the command as root.", file=sys.stderr)
+        sys.stderr.write(f"UNKNOWN: {error.filename}: {error.strerror}: run the command as root.\n")
         return _health_report.CODES[UNKNOWN]
     sys.stdout.write(_format(findings, options))
     status = worst(findings)
     if problem:
-        print(problem, file=sys.stderr)
+        sys.stderr.write(f"{problem}\n")
     if ORDER.index(status) < ORDER.index(options.fail_from):
         status = OK
     return _health_report.CODES[UNKNOWN if problem and status != CRITICAL else status]
@@ -139,7 +139,7 @@ def _settings(file: Path) -> Settings:
 def _check(
     settings: Settings, options: argparse.Namespace, before: Baseline
 ) -> tuple[list[Finding], Baseline]:
-    machine = read_machine(settings, options.dcgm_diag)
+    machine = read_machine(settings, before, options.dcgm_diag)
     return evaluate(machine, settings, before, options.idle), next_baseline(machine, before)
 
 
@@ -203,12 +203,14 @@ def _hook(command: Sequence[str], findings: Sequence[Finding]) -> None:
 
 def _acknowledge(settings: Settings) -> int:
     with _health_store.lock():
-        machine = read_machine(settings)
-        baseline = _health_store.read().of_boot(machine.boot_id)
+        before = _health_store.read()
+        machine = read_machine(settings, before)
+        baseline = before.of_boot(machine.boot_id)
         events = machine.events or ()
         latest = max((event.time for event in events), default=baseline.acknowledged)
         _health_store.write(replace(baseline, acknowledged=latest))
-    print(f"{sum(event.time > baseline.acknowledged for event in events)} logged error(s) acknowledged.")
+    count = sum(event.time > baseline.acknowledged for event in events)
+    sys.stdout.write(f"{count} logged error(s) acknowledged.\n")
     return 0
 
 

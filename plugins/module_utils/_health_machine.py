@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ._health import CRITICAL, OK, SKIPPED, UNKNOWN, WARNING, Finding, Settings
 from ._health_baseline import Baseline
@@ -24,7 +24,8 @@ CHECKS = tuple(name for name in (*MACHINE_CHECKS, *RULES) if name != "nvml")
 class Machine:
     """What was read of a machine.
 
-    `error` says in a sentence why NVML does not start, `hung_in` which call outside any GPU did not return.
+    `error` says in a sentence why NVML does not start, `hung_in` which call outside any GPU did not return,
+    `stuck` which process waits for the driver and could not be ended.
     `module_version` is that of the loaded kernel module, `pci_gpus` the number of NVIDIA's display and 3D
     controllers on the PCI bus; they are empty and 0 when the machine does not tell. `events` is None when
     there is no log of the kernel to read, or when it could not be read for the reason in `log_error`. `dcgm`
@@ -34,6 +35,7 @@ class Machine:
     gpus: Sequence[Reading] = ()
     error: str = ""
     hung_in: str = ""
+    stuck: str = ""
     driver_version: str = ""
     module_version: str = ""
     pci_gpus: int = 0
@@ -64,7 +66,10 @@ def evaluate(machine: Machine, settings: Settings, baseline: Baseline, idle: boo
 
 def next_baseline(machine: Machine, baseline: Baseline) -> Baseline:
     """Return the baseline that a recorded run leaves."""
-    return baseline.of_boot(machine.boot_id).record(
+    hung_in = machine.hung_in or next((gpu.hung_in for gpu in machine.gpus if gpu.hung_in), "")
+    stuck_in = hung_in if machine.stuck else ""
+    current = replace(baseline.of_boot(machine.boot_id), stuck=machine.stuck, stuck_in=stuck_in)
+    return current.record(
         machine.now,
         {
             gpu.uuid: {name: gpu.values[name] for name in COUNTERS if name in gpu.values}

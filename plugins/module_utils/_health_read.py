@@ -10,6 +10,7 @@ from pathlib import Path
 
 from . import _health_child, _health_dcgm, _nvml_kernel_module
 from ._health import Settings
+from ._health_baseline import Baseline
 from ._health_kernel_log import Event, parse_journal
 from ._health_machine import Machine
 
@@ -32,24 +33,31 @@ NVIDIA = "0x10de"
 GPU_CLASSES = ("0x0300", "0x0302")
 
 
-def read_machine(settings: Settings, dcgm_diag_level: int = 0) -> Machine:
+def read_machine(settings: Settings, before: Baseline, dcgm_diag_level: int = 0) -> Machine:
     """Read everything that a health check looks at.
 
+    :arg before: what the last recorded run left; a driver that it could not get away from is not asked again
     :arg dcgm_diag_level: level of the active diagnostic of DCGM, 0 for none
     """
-    answer = _health_child.read_gpus(settings.call_timeout)
+    boot_id = BOOT_ID.read_text(encoding="ascii").strip()
+    earlier = before.of_boot(boot_id)
+    if earlier.stuck and _health_child.is_stuck(earlier.stuck):
+        answer = _health_child.Answer(hung_in=earlier.stuck_in, stuck=earlier.stuck)
+    else:
+        answer = _health_child.read_gpus(settings.call_timeout)
     events, log_error = _events()
     return Machine(
         gpus=answer.gpus,
         error=answer.error,
         hung_in=answer.hung_in,
+        stuck=answer.stuck,
         driver_version=answer.driver_version,
         module_version=_nvml_kernel_module.loaded().version,
         pci_gpus=_pci_gpus(PCI_DEVICES),
         events=events,
         log_error=log_error,
         dcgm=_health_dcgm.ask(dcgm_diag_level),
-        boot_id=BOOT_ID.read_text(encoding="ascii").strip(),
+        boot_id=boot_id,
         now=time.clock_gettime(time.CLOCK_BOOTTIME),
     )
 

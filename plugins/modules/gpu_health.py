@@ -178,7 +178,7 @@ def main() -> None:
         baseline = _health_store.read()
     except _health.HealthError as error:
         module.fail_json(msg=str(error))
-    machine = _health_read.read_machine(settings, module.params["dcgm_diag_level"])
+    machine = _health_read.read_machine(settings, baseline, module.params["dcgm_diag_level"])
     findings = _health_machine.evaluate(machine, settings, baseline, module.params["idle"])
     report = _health_report.as_data(findings)
     limit = module.params["fail_from"]

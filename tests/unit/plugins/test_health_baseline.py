@@ -46,11 +46,15 @@ def test_a_boot_forgets_counters_and_keeps_the_drain() -> None:
     assert kept == Baseline("b", drained=True)
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"drained": true}'])
+@pytest.mark.parametrize("text", ["", "{", "5", '{"counters": "many"}'])
 def test_a_damaged_file_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "state.json").write_text(text)
     with pytest.raises(HealthError, match="remove it to start anew"):
         store.read(tmp_path)
+
+
+def test_a_file_of_another_version_is_read() -> None:
+    assert load('{"drained": true, "of_the_future": 1}') == Baseline(drained=True)
 
 
 def test_the_first_run_finds_nothing(tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     monkeypatch.setattr(_health_command, "SETTINGS", tmp_path / "none.json")
 
     def run_on(state: Machine, *arguments: str, **settings: Any) -> int:
-        monkeypatch.setattr(_health_command, "read_machine", lambda _settings, _level=0: state)
+        monkeypatch.setattr(_health_command, "read_machine", lambda _settings, _before, _level=0: state)
         file = tmp_path / "settings.json"
         file.write_text(json.dumps(settings))
         return _health_command.main(["--settings", str(file), *arguments])

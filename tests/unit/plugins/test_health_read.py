@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -17,6 +19,8 @@ from ansible_collections.gpufarm.cluster.plugins.module_utils import (
     _nvml_kernel_module,
 )
 from ansible_collections.gpufarm.cluster.plugins.module_utils._health import Settings
+from ansible_collections.gpufarm.cluster.plugins.module_utils._health_baseline import Baseline
+from ansible_collections.gpufarm.cluster.plugins.module_utils._health_machine import next_baseline
 from health_readings import judge
 from simulated_machine import Machine
 
@@ -76,6 +80,30 @@ def test_a_driver_that_hangs_at_once_is_told(make_machine: Make, monkeypatch: py
     make_machine("a100-80gb")
     monkeypatch.setattr(pynvml, "nvmlInit", hang)
     assert read(0.5).hung_in == "nvmlInit within 0.5 s"
+
+
+def test_a_driver_that_does_not_let_go_of_a_process_is_not_asked_again(
+    make_machine: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_machine("a100-80gb")
+    left: list[int] = []
+    with monkeypatch.context() as broken:
+        broken.setattr(_health_child, "_reap", left.append)  # as if the kernel did not let it be killed
+        broken.setattr(pynvml, "nvmlDeviceGetPersistenceMode", hang)
+        settings = Settings(call_timeout=0.5)
+        before = next_baseline(_health_read.read_machine(settings, Baseline()), Baseline())
+        assert before.stuck.split()[0] in map(str, left)
+        count = len(left)
+        again = _health_read.read_machine(settings, before)
+        assert len(left) == count, "another process was sent into the driver"
+    assert again.hung_in == "nvmlDeviceGetPersistenceMode within 0.5 s"
+    assert next_baseline(again, before) == before
+    for child in left:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+    after = _health_read.read_machine(Settings(), before)
+    assert after.hung_in == "" and next_baseline(after, before).stuck == ""
 
 
 def test_a_library_that_crashes_is_told(make_machine: Make, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -200,7 +228,7 @@ def test_only_messages_of_the_kernel_are_asked_for() -> None:
 
 def test_a_machine_is_read_as_a_whole(make_machine: Make) -> None:
     make_machine("a100-80gb")
-    machine = _health_read.read_machine(Settings())
+    machine = _health_read.read_machine(Settings(), Baseline())
     assert len(machine.gpus) == 1 and machine.boot_id and machine.now > 0
 
 
