@@ -11,7 +11,7 @@ import pytest
 # On the first GPU 2g goes to 2, the only place left of those that NVML offers ({0,2,4}).
 EXPECTED = {
     "mig12": [["0", "1g.10gb", 1], ["0", "2g.20gb", 2], ["0", "2c.3g.40gb", 4], ["0", "1c.3g.40gb", 4]]
-    + [["1", name, start] for name, start in (("1g.6gb", 0), ("1g.6gb", 1), ("2g.12gb", 2))],
+    + [["1", name, start] for name, start in (("2g.12gb", 0), ("1g.6gb", 2), ("1g.6gb", 3))],
     "mig13": [["0", "1g.10gb", start] for start in range(7)],
     "migvm": [["0", "1g.5gb", start] for start in range(7)],
 }
