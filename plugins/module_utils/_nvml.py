@@ -131,8 +131,21 @@ class Nvml:
         self._ask(f"to destroy {what}", pynvml.nvmlComputeInstanceDestroy, handle)
 
     def compute_profiles(self, uuid: str, instance: GpuInstance) -> tuple[ComputeProfile, ...]:
-        """Return the compute instances that a GPU instance offers."""
-        return self._compute_profiles(self._instance_handle(uuid, instance), uuid, instance.profile)
+        """Return the compute instances of which a GPU instance can hold more now.
+
+        A driver may list several profiles of one width, not all of which an instance can hold.
+        """
+        handle = self._instance_handle(uuid, instance)
+        return tuple(
+            one
+            for one in self._compute_profiles(handle, uuid, instance.profile)
+            if self._ask(
+                "the remaining capacity",
+                pynvml.nvmlGpuInstanceGetComputeInstanceRemainingCapacity,
+                handle,
+                one.id,
+            )
+        )
 
     @contextlib.contextmanager
     def released(self) -> Iterator[None]:
