@@ -130,15 +130,6 @@ def test_check_changes_nothing(site: Site) -> None:
     assert list(site.notes.iterdir()) == [] and not (site.state / "notes.json").exists()
 
 
-def test_plan_touches_nothing(site: Site) -> None:
-    answer = site.gpufarm("plan", SERVICE, "--pool", site.pool, "--input", f"folder={site.notes}")
-    assert answer.status == 0, answer.error
-    assert answer.output.index("1. first.configure on here") < answer.output.index(
-        "2. second.configure on here"
-    )
-    assert not site.state.exists() and list(site.notes.iterdir()) == []
-
-
 def test_two_at_once_then_interrupted_then_killed(site: Site) -> None:
     run = site.start("--input", "seconds=120")
     wait_for(lambda: site.journal() == ["configure first", "configure second"])
@@ -172,25 +163,6 @@ def test_a_machine_belongs_to_one_deployment(site: Site) -> None:
     assert "here is held by deployment notes" in other.error
     assert "silent cannot be reached (connect to host 127.0.0.1 port 1: Connection refused)" in other.error
     assert not (site.state / "others.json").exists()
-
-
-def test_a_machine_that_went_away(site: Site) -> None:
-    assert site.deploy().status == 0
-    site.machines(there=HERE)
-    answer = site.deploy()
-    assert answer.status == 3 and "node server stands on here, which is not in" in answer.error
-    assert site.gpufarm("undeploy", "notes").status == 2
-
-
-def test_a_deployment_stays_what_it_is(site: Site, tmp_path: Path) -> None:
-    assert site.deploy().status == 0
-    copy = tmp_path / "copy"
-    copy.mkdir()
-    (copy / "service.yaml").write_text(
-        SERVICE.read_text().replace("- types.yaml", f"- {SERVICE.parent / 'types.yaml'}")
-    )
-    answer = site.gpufarm("deploy", copy / "service.yaml")
-    assert answer.status == 2 and "choose another --name" in answer.error
 
 
 def test_operations_return_exactly_what_the_type_declares(site: Site, tmp_path: Path) -> None:

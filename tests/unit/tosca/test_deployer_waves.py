@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 from deployer_site import DATA, Site
@@ -193,3 +194,44 @@ def test_a_refusal_is_not_based_on_old_facts(farm: StubSite, monkeypatch: pytest
     assert seen == [3, 6], "first those that have just been changed, then all"
     monkeypatch.setattr(ansible, "inventory", lambda _path: {"m1": {}, "m2": {}, "m3": {}})
     assert farm.deploy(FARM).status == 0
+
+
+def test_plan_touches_nothing(farm: StubSite) -> None:
+    answer = farm.gpufarm("plan", FARM, "--pool", farm.site.pool, "--input", "folder=/x")
+    assert answer.status == 0, answer.error
+    lines = answer.output.splitlines()
+    assert [line for line in lines if line.startswith("wave")] == ["wave 1", "wave 2", "wave 3"]
+    assert "worker[2]: m3 (m3): 8 CPUs, 100.0 GB memory, debian 12, A100" in lines
+    assert "  6. list.configure on m1: new" in lines
+    assert not farm.site.state.exists() and farm.stub.journal() == []
+
+
+def test_a_plan_tells_what_it_may_interrupt(farm: StubSite, tmp_path: Path) -> None:
+    (tmp_path / "playbooks").symlink_to(DATA / "playbooks")
+    (tmp_path / "farm.yaml").write_text(FARM.read_text())
+    types = (DATA / "types.yaml").read_text()
+    derived = "    derived_from: tosca.nodes.SoftwareComponent\n"
+    (tmp_path / "types.yaml").write_text(
+        types.replace(derived, derived + "    metadata: {disruption: may startle readers}\n")
+    )
+    assert farm.deploy(tmp_path / "farm.yaml").status == 0
+    shown = farm.gpufarm("plan", tmp_path / "farm.yaml", "--input", "text=bye", "--json")
+    steps = {entry["step"]: entry["disruption"] for entry in json.loads(shown.output)["steps"]}
+    assert steps["tool.configure"] == "may startle readers" and steps["clock.configure"] == ""
+    assert '     * text: "bye"' in farm.gpufarm("plan", tmp_path / "farm.yaml", "--input", "text=bye").output
+
+
+def test_a_machine_that_went_away(farm: StubSite) -> None:
+    assert farm.deploy(FARM).status == 0
+    del farm.stub.hosts["m3"]
+    answer = farm.deploy(FARM)
+    assert answer.status == 3 and "node worker[2] stands on m3, which is not in" in answer.error
+    assert farm.gpufarm("undeploy", "farm").status == 2
+
+
+def test_a_deployment_stays_what_it_is(farm: StubSite, tmp_path: Path) -> None:
+    assert farm.deploy(FARM).status == 0
+    other = tmp_path / "farm.yaml"
+    other.write_text(FARM.read_text().replace("- types.yaml", f"- {DATA / 'types.yaml'}"))
+    answer = farm.gpufarm("deploy", other)
+    assert answer.status == 2 and "choose another --name" in answer.error
