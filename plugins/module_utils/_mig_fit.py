@@ -187,7 +187,8 @@ def largest_part(gpu: Gpu, wants: Iterable[Want], beside: tuple[Want, ...] = ())
     free = units(gpu) - sum(want.profile.placements[0].size for want in beside)
     parts: list[tuple[int, int, dict[Want, int]]] = []
     # The whole comes first among equals, so what a user wrote first is what stays.
-    for some in product(*(range(count, -1, -1) for count in counts.values())):
+    ranges = (range(min(count, want.profile.max_count), -1, -1) for want, count in counts.items())
+    for some in product(*ranges):
         chosen = dict(zip(counts, some))  # noqa: B905 - Python 3.9
         if sum(want.profile.placements[0].size * count for want, count in chosen.items()) <= free:
             slices = sum(want.profile.slices * count for want, count in chosen.items())

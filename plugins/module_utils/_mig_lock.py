@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -29,14 +30,15 @@ def locked(folder: Path = FOLDER, patience: float = PATIENCE) -> Iterator[None]:
     file = folder / "mig.lock"
     try:
         folder.mkdir(mode=0o755, parents=True, exist_ok=True)
-        handle = file.open("a", encoding="ascii")
+        # Nobody else may open it, as whoever does can hold the lock.
+        descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
         raise GpuError(
             f"The lock {file} cannot be opened ({error.strerror}): run this as root (become: true)."
         ) from error
-    with handle:
+    with os.fdopen(descriptor):
         until = time.monotonic() + patience
-        while not _is_taken(handle.fileno()):
+        while not _is_taken(descriptor):
             if time.monotonic() >= until:
                 raise GpuError(
                     f"Another process changes the partitions of this machine and has held {file} for more"

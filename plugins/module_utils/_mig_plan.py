@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 
 from . import _mig_compute
-from ._gpu import Gpu, GpuError, GpuInstance, Profile, compute_name
+from ._gpu import Gpu, GpuError, GpuInstance, compute_name
 from ._mig_compute import Change
 from ._mig_equivalent import equivalents
 from ._mig_fit import (
@@ -174,15 +174,6 @@ def _wants(gpu: Gpu, flavor: Flavor) -> tuple[Want, ...]:
             f"{gpu} has no MIG profile {_listing(missing)}: it offers {_offer(gpu)} with the driver that is"
             " loaded."
         )
-    counts: Counter[Profile] = Counter()
-    for item in flavor.items:
-        counts[by_name[item.profile]] += item.count
-    for profile, count in counts.items():
-        if count > profile.max_count:
-            raise GpuError(
-                f"{gpu} cannot hold '{flavor}': the profile {profile.name} fits on it at most"
-                f" {profile.max_count}x."
-            )
     wants = []
     for item in flavor.items:
         profile = by_name[item.profile]
@@ -205,19 +196,20 @@ def _check_fits_empty(gpu: Gpu, flavor: Flavor, wants: tuple[Want, ...]) -> None
     """Refuse what the GPU could not even hold when it was empty."""
     if fits(gpu, wants):
         return
-    engines = lacking_engines(gpu, Counter(want.profile for want in wants))
+    counts = Counter(want.profile for want in wants)
+    too_many = [profile for profile, count in counts.items() if count > profile.max_count]
+    engines = lacking_engines(gpu, counts)
     need = sum(want.profile.placements[0].size for want in wants)
-    if engines:
-        why = f"its media engines do not suffice ({engines})"
+    if too_many:
+        why = f"the profile {too_many[0].name} fits on it at most {too_many[0].max_count}x"
+    elif engines:
+        why = f"its media engines do not suffice for all of it ({engines})"
     elif need > units(gpu):
-        why = f"they take {need} of its {units(gpu)} units of memory"
+        why = f"that takes {need} of its {units(gpu)} units of memory"
     else:
-        why = f"their places ({_places(wants)}) overlap however they are chosen"
+        why = f"the places ({_places(wants)}) overlap however they are chosen"
     best = flavor_words(largest_part(gpu, wants))
-    raise GpuError(
-        f"{gpu} cannot hold '{flavor}', as its partitions do not fit beside one another: {why}; '{best}'"
-        " would fit."
-    )
+    raise GpuError(f"{gpu} cannot hold '{flavor}': {why}; '{best}' would fit.")
 
 
 def _places(wants: Iterable[Want]) -> str:

@@ -209,6 +209,8 @@ def test_a_second_run_waits_and_is_refused_in_the_end(
 ) -> None:
     machine = make_machine("a100-80gb")
     too_long = pytest.raises(GpuError, match=r"more than 0\.5 seconds")
+    with _mig_lock.locked(tmp_path / "run"):
+        assert (tmp_path / "run" / "mig.lock").stat().st_mode & 0o777 == 0o600
     with _mig_lock.locked(tmp_path / "run"), too_long, _mig_lock.locked(tmp_path / "run", patience=0.5):
         pass
     reader, writer = os.pipe()
@@ -238,12 +240,12 @@ def test_a_second_run_waits_and_is_refused_in_the_end(
         (["a100-80gb"], {"flavor": "7x 1g.5gb"}, "has no MIG profile 1g.5gb: it offers 1g.10gb (at most 7)"),
         (["a100-80gb"], {"flavor": "7x 1g"}, "has no MIG profile 1g: it offers"),
         (["a100-80gb"], {"flavor": "3x 3g.40gb"}, "the profile 3g.40gb fits on it at most 2x"),
-        (["a100-80gb"], {"flavor": "2x 3g.40gb, 1x 1g.10gb"}, "they take 9 of its 8 units of memory"),
+        (["a100-80gb"], {"flavor": "2x 3g.40gb, 1x 1g.10gb"}, "that takes 9 of its 8 units of memory"),
         (["a100-80gb"], {"flavor": "2x 1g.10gb+me"}, "the profile 1g.10gb+me fits on it at most 1x"),
         (
             ["rtx-pro-6000"],
             {"flavor": "1x 1g.24gb+me.all, 1x 1g.24gb"},
-            "its media engines do not suffice (decoderCount); '1x 1g.24gb+me.all' would fit",
+            "its media engines do not suffice for all of it (decoderCount); '1x 1g.24gb+me.all' would fit",
         ),
         (["a100-80gb"], {"layout": [{"profile": "2g.20gb", "start": 6}]}, "it may start at 0, 2, 4"),
         (["a100-80gb"], {"flavor": "1x 3c.4g.40gb"}, "cannot divide 4g.40gb into 3c"),

@@ -139,8 +139,9 @@ def test_a_profile_that_the_card_lacks_is_refused_with_those_it_has() -> None:
 
 
 def test_more_than_the_card_has_is_refused() -> None:
-    assert "cannot hold '2x 4g.40gb': the profile 4g.40gb fits on it at most 1x" in refusal(
-        gpu(), "2x 4g.40gb"
+    assert (
+        "cannot hold '2x 4g.40gb': the profile 4g.40gb fits on it at most 1x; '1x 4g.40gb' would fit"
+        in refusal(gpu(), "2x 4g.40gb")
     )
 
 
