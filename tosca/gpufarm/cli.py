@@ -159,7 +159,6 @@ def validate(template: Path, options: tuple[str, ...], file: Path | None, as_jso
     """
     try:
         library, topology = templates.read(template)
-        judge(library)
         given = _given(topology, options, file)
         found = values.known(topology, given, library.types["data_types"])
         # tosca-parser judges what an input feeds only with its value

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -78,7 +79,16 @@ class _Observer(_Recorder):
 class _Forgetter(_Recorder):
     """Strikes out the steps of a node when the node is taken away."""
 
+    def __init__(
+        self, store: Store, deployment: Deployment, listener: Listener, steps: Iterable[Step]
+    ) -> None:
+        super().__init__(store, deployment, listener)
+        self.left = Counter(step.node for step in steps)
+
     def remember(self, step: Step, done: Done) -> None:
+        self.left[step.node] -= 1
+        if self.left[step.node]:
+            return  # it has been stopped, but is still there
         for name in [name for name in self.deployment.steps if name.rpartition(".")[0] == step.node]:
             del self.deployment.steps[name]
         self.store.save(self.deployment)
@@ -228,10 +238,11 @@ def deploy(
                 if todo:
                     _carry_out(store, recorder, todo, found.pool, entry)
                 if found.leaving:
-                    forgetter = _Forgetter(store, deployment, listener)
+                    forgetter = _Forgetter(store, deployment, listener, found.leaving)
                     _carry_out(store, forgetter, found.leaving, found.pool, entry)
             finally:
-                facts.remember(store, pool, changed=changed)
+                with contextlib.suppress(GpufarmError):  # then they are simply asked again
+                    facts.remember(store, pool, changed=changed)
             return Result(_finish(store, request, found, deployment), recorder.applied, Path(entry.log))
 
 
@@ -337,8 +348,9 @@ def undeploy(store: Store, name: str, new_pool: Path | None, listener: Listener)
             store.save(deployment)
             try:
                 if steps:
-                    forgetter = _Forgetter(store, deployment, listener)
+                    forgetter = _Forgetter(store, deployment, listener, steps)
                     _carry_out(store, forgetter, steps, inventory, entry)
             finally:
-                facts.remember(store, Pool(inventory, {}, {}), changed={step.host for step in steps})
+                with contextlib.suppress(GpufarmError):
+                    facts.remember(store, Pool(inventory, {}, {}), changed={step.host for step in steps})
             store.remove(name)

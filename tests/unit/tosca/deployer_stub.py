@@ -31,8 +31,8 @@ class Stub:
     """The stand-in.
 
     Attributes:
-        root: folder of the site; `broken` there lists the labels of notes that fail, `rescued` those that are
-            mended, `dead` the hosts that cannot be reached.
+        root: folder of the site; `broken` there lists the labels of notes that fail (also `operation:label`),
+            `rescued` those that are mended, `dead` the hosts that cannot be reached.
         point: called at every moment at which a kill could matter.
     """
 
@@ -108,9 +108,10 @@ class Stub:
         if host in self._listed("dead"):
             tell("runner_on_unreachable", msg="timed out")
             return False
-        if label in self._listed("broken") or label in self._listed("rescued"):
+        broken = {label, f"{operation}:{label}"} & {*self._listed("broken")}
+        if broken or label in self._listed("rescued"):
             tell("runner_on_failed", msg=f"{label} is broken")
-            if label in self._listed("broken"):
+            if broken:
                 return False
         if not check:
             self._write(f"{operation} {label} {host} {own.get('text', '')}".rstrip())

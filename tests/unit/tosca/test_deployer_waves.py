@@ -235,3 +235,21 @@ def test_a_deployment_stays_what_it_is(farm: StubSite, tmp_path: Path) -> None:
     other.write_text(FARM.read_text().replace("- types.yaml", f"- {DATA / 'types.yaml'}"))
     answer = farm.gpufarm("deploy", other)
     assert answer.status == 2 and "choose another --name" in answer.error
+
+
+def test_what_was_only_stopped_is_still_to_be_deleted(farm: StubSite, tmp_path: Path) -> None:
+    (tmp_path / "playbooks").mkdir()
+    for name, copy in (("configure", "configure"), ("delete", "delete"), ("delete", "stop")):
+        (tmp_path / "playbooks" / f"{copy}.yml").write_text((DATA / "playbooks" / f"{name}.yml").read_text())
+    (tmp_path / "farm.yaml").write_text(FARM.read_text())
+    types = (DATA / "types.yaml").read_text()
+    (tmp_path / "types.yaml").write_text(
+        types.replace("          delete:\n", "          stop: playbooks/stop.yml\n          delete:\n")
+    )
+    assert farm.deploy(tmp_path / "farm.yaml").status == 0
+    farm.mark("broken", "delete:clock")
+    assert farm.gpufarm("undeploy", "farm").status == 1
+    farm.mark("broken")
+    before = len(farm.stub.journal())
+    assert farm.gpufarm("resume", "farm").status == 0
+    assert farm.stub.journal()[before:] == ["stop clock m1", "delete clock m1"]
