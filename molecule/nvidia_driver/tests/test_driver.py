@@ -23,4 +23,4 @@ def test_it_holds_the_locked_packages_only(host):
 
 def test_no_driver_was_installed(host):
     assert not host.package("libnvidia-ml1").is_installed
-    assert not host.file("/etc/apt/sources.list.d/gpufarm-nvidia.sources").exists
+    assert not host.file("/etc/modprobe.d/gpufarm-nouveau.conf").exists

@@ -10,8 +10,9 @@ def test_nothing_is_left(host):
         assert not host.package(name).is_installed
     assert host.check_output("find /lib/modules -name 'nvidia-current*.ko*'") == ""
     for path in (
-        "/etc/apt/sources.list.d/gpufarm-nvidia.sources",
+        "/etc/apt/sources.list.d/gpufarm-nvidia-components.sources",
         "/etc/apt/preferences.d/gpufarm-nvidia",
+        "/etc/modprobe.d/gpufarm-nouveau.conf",
         "/opt/gpufarm/gpu",
     ):
         assert not host.file(path).exists
