@@ -55,9 +55,13 @@ def outputs(found: dict[str, Any]) -> None:
         if isinstance(value, list):
             click.echo(f"{name}:")
             for item in value:
-                click.echo(f"  - {item}")
+                click.echo(f"  - {_text(item)}")
         else:
-            click.echo(f"{name}: {value if isinstance(value, str) else json.dumps(value)}")
+            click.echo(f"{name}: {_text(value)}")
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
 
 
 def done(entry: Deployment) -> list[str]:
