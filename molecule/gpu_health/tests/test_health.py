@@ -72,7 +72,7 @@ def test_a_driver_that_hangs_is_bounded_and_named(host):
     host.run_test("simgpu fault add nvmlDeviceGetTemperature hang")
     started = time.monotonic()
     found = findings(host)
-    assert time.monotonic() - started < 30
+    assert time.monotonic() - started < 60
     host.run_test("simgpu fault clear")
     assert "nvmlDeviceGetTemperature" in found["gpu_responds"]["detail"]
     assert findings(host) == {}

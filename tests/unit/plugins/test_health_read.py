@@ -69,7 +69,7 @@ def test_a_hang_is_bounded_and_named_and_the_other_gpus_are_read(
     monkeypatch.setattr(pynvml, "nvmlDeviceGetPersistenceMode", hang_once)
     started = time.monotonic()
     hung, well = read(1).gpus
-    assert time.monotonic() - started < 10
+    assert time.monotonic() - started < 30
     assert hung.hung_in == "nvmlDeviceGetPersistenceMode within 1 s" and hung.uuid == first[0]
     assert well.hung_in == "" and well.values
     finding = judge(hung)["gpu_responds"]
