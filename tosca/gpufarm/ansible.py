@@ -192,8 +192,9 @@ def play(
             event_handler=handle,
             cancel_callback=stop.is_set,
         )
-    if run.status == "canceled":
+    status = "canceled" if stop.is_set() else str(run.status)  # also when it came too late for this playbook
+    if status == "canceled":
         end_leftovers(directory)
     if run.rc == 127:
         raise GpufarmError("ansible-playbook was not found; run `make setup` in the checkout")
-    return str(run.status)
+    return status
