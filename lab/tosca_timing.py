@@ -101,7 +101,7 @@ def write_template(folder: Path, machines: int) -> Path:
     for number in range(machines):
         nodes[f"machine{number}"] = {
             "type": "tosca.nodes.Compute",
-            "capabilities": {"host": {"properties": {"num_cpus": 1 + number % 4, "mem_size": "1 GB"}}},
+            "capabilities": {"host": {"properties": {"num_cpus": 1, "mem_size": f"{1 + number % 4} GB"}}},
         }
         nodes[f"echo{number}"] = {
             "type": "tosca.nodes.timing.Echo",
