@@ -160,7 +160,7 @@ def test_gpus_and_slices_of_one_machine(make_machine: Make) -> None:
 
 
 def test_no_two_slices_share_a_capability(make_machine: Make) -> None:
-    make_machine("a100-80gb:2")
+    make_machine("a100-80gb", "a100-80gb")
     specified = specify(read({0: "7x 1g.10gb", 1: "7x 1g.10gb"}))
     owners: dict[str, set[str]] = {}
     for device in specified["devices"]:
