@@ -93,15 +93,17 @@ def test_all_slices_of_a_profile_are_taken(host, visit, leases):
 def test_the_use_of_a_slice_is_measured(host, visit, leases, eventually):
     alice = visit("alice")
     alice.spawn(gpu="1g.10gb")
-    host.check_output(f"simgpu process start --slice {leases()['alice']['uuid']}")
+    process = host.check_output(f"simgpu process start --slice {leases()['alice']['uuid']}")
 
     def measured():
         file = host.file("/var/lib/jupyterhub/use.json")
         notebooks = json.loads(file.content_string)["notebooks"] if file.exists else {}
         return notebooks.get("alice/", {}).get("processes") == 1
 
-    eventually(measured)
-    host.check_output("simgpu process stop")
+    try:
+        eventually(measured)
+    finally:
+        host.check_output(f"simgpu process stop {process}")
 
 
 @pytest.mark.parametrize(

@@ -53,6 +53,9 @@ def test_a_slice_that_is_gone_is_lost_to_its_holder_and_offered_to_nobody(partit
     )
     told = alice._api("GET", "/hub/api/gpufarm/users/alice/notices").json()
     assert "Your GPU slice 3g.40gb is gone" in told[""]
+    # JupyterLab asks its own server for the same.
+    shown = alice._api("GET", "/user/alice/gpufarm/notice", base="/user/alice/").json()
+    assert shown["notice"] == told[""]
     # The notebook goes on, but even the nodes that it had are closed to it now.
     unit = "jupyterhub-notebook-alice.service"
     assert host.check_output(f"systemctl is-active {unit}") == "active"

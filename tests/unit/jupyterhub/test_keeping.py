@@ -46,10 +46,13 @@ def notebook(used: float = 0, hours: float = 0, gpu: bool = True, warned: float 
         (1, None, 0.9, True),
         (1, 0, 0.9, False),
         (1, 30, 0.0, True),
+        (None, None, None, True),  # what is not known is no reason to end anything
+        (1, None, None, True),
+        (0, None, None, False),
     ],
 )
 def test_what_counts_as_working(
-    processes: int | None, utilisation: int | None, cores: float, working: bool
+    processes: int | None, utilisation: int | None, cores: float | None, working: bool
 ) -> None:
     assert keeping.is_working(processes, utilisation, cores) is working
 
@@ -236,9 +239,9 @@ def test_the_hubs_answer_is_read_page_by_page(monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.parametrize(
-    ("said", "seconds"), [("1500000000", 1.5), ("[not set]", 0), (str(2**64 - 1), 0), ("", 0)]
+    ("said", "seconds"), [("1500000000", 1.5), ("[not set]", None), (str(2**64 - 1), None), ("", None)]
 )
-def test_cpu_time(monkeypatch: pytest.MonkeyPatch, said: str, seconds: float) -> None:
+def test_cpu_time(monkeypatch: pytest.MonkeyPatch, said: str, seconds: float | None) -> None:
     monkeypatch.setattr(units, "_systemctl", lambda *arguments: said)
     assert units.cpu_seconds("a.service") == seconds
 

@@ -11,6 +11,7 @@ from typing import Any
 from prometheus_client import REGISTRY
 
 from . import alone, desk, pages, recovery
+from .activity import QuietProxy
 from .authenticator import GroupAuthenticator, groups_in
 from .desk import Desk
 from .metrics import SliceCollector
@@ -52,6 +53,7 @@ def _hub(c: Any, settings: dict[str, Any], ours: Desk) -> None:
     c.JupyterHub.named_server_limit_per_user = most_servers
     c.JupyterHub.cookie_secret_file = f"{settings['secrets_folder']}/cookie_secret"
     # The proxy and the notebooks are units of their own and outlive the hub.
+    c.JupyterHub.proxy_class = QuietProxy
     c.ConfigurableHTTPProxy.should_start = False
     c.ConfigurableHTTPProxy.api_url = settings["proxy_api_url"]
     c.JupyterHub.cleanup_proxy = False
@@ -109,7 +111,10 @@ def _notebooks(c: Any, settings: dict[str, Any], ours: Desk) -> None:
         "PATH": f"{venv}/bin:/usr/local/bin:/usr/bin:/bin",
         # In the notebook's private /tmp: a home's path could be too long for the sockets.
         "JUPYTER_RUNTIME_DIR": "/tmp/jupyter",  # noqa: S108
+        "JUPYTERHUB_ACTIVITY_INTERVAL": "60",  # seconds between two reports to the hub
     }
+    # read:servers is what a notebook needs to ask for its notices.
+    spawner.server_token_scopes = ["users:activity!user", "access:servers!server", "read:servers!user"]
     spawner.cmd = [f"{venv}/bin/jupyterhub-singleuser"]
     spawner.args = [
         # JupyterLab would ask project servers for news and new versions.

@@ -121,9 +121,9 @@ def _measure(
 ) -> dict[str, Any]:
     """Return what is remembered of a notebook; times are seconds since the epoch."""
     cpu = units.cpu_seconds(units.name_of(server.owner))
-    cores = 0.0
-    if old and now > old["measured"]:
-        cores = max(cpu - old["cpu_seconds"], 0.0) / (now - old["measured"])
+    cores = None if cpu is None else 0.0
+    if cpu is not None and old and old["cpu_seconds"] is not None and now > old["measured"]:
+        cores = round(max(cpu - old["cpu_seconds"], 0.0) / (now - old["measured"]), 3)
     mine = [used[piece.uuid] for piece in lease.pieces if piece.uuid in used] if lease else []
     processes = sum(use.processes for use in mine) if lease else None
     known = [use.utilisation for use in mine if use.utilisation is not None]
@@ -134,7 +134,7 @@ def _measure(
         "started": server.started,
         "measured": now,
         "cpu_seconds": cpu,
-        "cores": round(cores, 3),
+        "cores": cores,
         "processes": processes,
         "utilisation": utilisation,
         "working": working,

@@ -67,20 +67,22 @@ class Verdict:
     over: bool
 
 
-def is_working(processes: int | None, utilisation: int | None, cores: float) -> bool:
+def is_working(processes: int | None, utilisation: int | None, cores: float | None) -> bool:
     """Tell whether the programs of a notebook compute.
 
     Args:
         processes: how many have its slices open; None for a notebook without slices.
         utilisation: per cent of the last second in which its GPU computed; None where NVML does not tell, as
             for MIG devices (NVML API Reference, nvmlDeviceGetUtilizationRates).
-        cores: CPU cores that they kept busy since the last measurement.
+        cores: CPU cores that they kept busy since the last measurement; None where systemd does not count:
+            then they are taken to be busy, as what is not known is no reason to end anything.
     """
+    busy = cores is None or cores > WORKING_CORES
     if processes is None:
-        return cores > WORKING_CORES
+        return busy
     if utilisation is not None:
         return utilisation > 0
-    return processes > 0 and cores > WORKING_CORES
+    return processes > 0 and busy
 
 
 def judge(notebook: Notebook, rules: Rules, now: float) -> Verdict:

@@ -25,6 +25,7 @@ from .waiting import Wish
 SANDBOX: dict[str, str] = {
     "CapabilityBoundingSet": "",
     "CollectMode": "inactive-or-failed",  # a failed notebook leaves no unit behind
+    "CPUAccounting": "yes",  # tells whether programs compute; not the default with control groups version 1
     "DevicePolicy": "closed",
     # Over the system bus users could start services outside of these limits (loginctl enable-linger).
     "InaccessiblePaths": "-/run/dbus/system_bus_socket",

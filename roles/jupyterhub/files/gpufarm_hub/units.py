@@ -48,15 +48,15 @@ def is_over(unit: str) -> bool:
     return _systemctl("show", "--property=ActiveState", "--value", unit) in OVER
 
 
-def cpu_seconds(unit: str) -> float:
-    """Return the seconds of CPU time that the unit's processes have taken; 0 where systemd does not count.
+def cpu_seconds(unit: str) -> float | None:
+    """Return the seconds of CPU time that the unit's processes have taken; None where systemd does not count.
 
     Raises:
         UnitError: systemd did not answer.
     """
     nanoseconds = _systemctl("show", "--property=CPUUsageNSec", "--value", unit)
     # "[not set]", or the largest number of 64 bits, is systemd's word for not counted.
-    return int(nanoseconds) / 1e9 if nanoseconds.isdecimal() and int(nanoseconds) < 2**64 - 1 else 0.0
+    return int(nanoseconds) / 1e9 if nanoseconds.isdecimal() and int(nanoseconds) < 2**64 - 1 else None
 
 
 def stop(unit: str) -> None:

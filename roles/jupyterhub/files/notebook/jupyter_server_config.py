@@ -1,0 +1,8 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What every notebook server of this environment loads."""
+
+import sys
+from pathlib import Path
+
+sys.path.append(str(Path(sys.prefix) / "gpufarm-notebook"))
+get_config().ServerApp.jpserver_extensions = {"gpufarm_notices": True}  # noqa: F821
