@@ -198,7 +198,8 @@ def deployed(folder: Path, hosts: int) -> dict[str, str]:
         )
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-        found[f"{hosts} hosts, {what}"] = f"{spent:.1f} s ({time.monotonic() - start:.1f} s by the clock)"
+        clock = time.monotonic() - start
+        found[f"{hosts} host{'s' * (hosts > 1)}, {what}"] = f"{spent:.1f} s ({clock:.1f} s by the clock)"
     return found
 
 

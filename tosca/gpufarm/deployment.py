@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -233,7 +233,6 @@ def deploy(
         )
         with history.recorded(store, request.name, what) as entry:
             recorder = _Recorder(store, deployment, listener)
-            changed = {step.host for step in (*todo, *found.leaving)}
             try:
                 if todo:
                     _carry_out(store, recorder, todo, found.pool, entry)
@@ -241,9 +240,15 @@ def deploy(
                     forgetter = _Forgetter(store, deployment, listener, found.leaving)
                     _carry_out(store, forgetter, found.leaving, found.pool, entry)
             finally:
+                changed = {step.host for step in found.leaving} | _changed(todo, recorder.applied)
                 with contextlib.suppress(GpufarmError):  # then they are simply asked again
                     facts.remember(store, pool, changed=changed)
             return Result(_finish(store, request, found, deployment), recorder.applied, Path(entry.log))
+
+
+def _changed(steps: Iterable[Step], applied: Mapping[str, Done]) -> set[str]:
+    """The machines on which a step changed something, or may have done so before it failed."""
+    return {step.host for step in steps if step.name not in applied or applied[step.name].tasks}
 
 
 def _begin(
