@@ -117,7 +117,7 @@ class Dkms:
         code, printed, complaint = self.module.run_command(words)
         if code:
             log = self.tree / name / version / "build" / "make.log"
-            text = log.read_text(errors="replace") if log.exists() else ""
+            text = log.read_text(errors="replace").replace(f"{log.parent}/", "") if log.exists() else ""
             reason = _dkms.first_error(text) or _dkms.first_error(complaint) or (complaint or printed).strip()
             self.module.fail_json(
                 msg=f"The kernel modules of the NVIDIA driver {version} cannot be built for the kernel"
