@@ -61,9 +61,11 @@ def test_an_administrator_by_wlcg_groups_gets_what_is_offered_now(host, visitor)
     assert sorted(limits.split()) == ["CPUQuotaPerSecUSec=500ms", f"MemoryMax={512 << 20}"]
     # The limit for bob's group is 36 seconds.
     end = time.monotonic() + 120
-    while visitor.running() and time.monotonic() < end:
+    told = ""
+    while "was ended" not in told and time.monotonic() < end:
         time.sleep(1)
-    told = visitor._api("GET", "/hub/api/gpufarm/users/bob/notices").json()[""]
+        told = visitor._api("GET", "/hub/api/gpufarm/users/bob/notices").json().get("", "")
     assert "it may run for 1 minute (limit short)" in told
+    assert not visitor.running()
     audit = host.file("/var/log/jupyterhub/audit.jsonl").content_string.splitlines()
     assert json.loads(audit[-1])["event"] == "ended"
