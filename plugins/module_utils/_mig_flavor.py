@@ -105,10 +105,11 @@ def parse_flavor(text: str) -> Flavor:
     """
     if text.strip() in (AS_FOUND, DISABLED):
         return Flavor(text.strip())
-    counts: dict[str, int] = {}
+    counts: dict[str, tuple[re.Match[str], int]] = {}
     for item in _SUFFIX.sub("", text.strip()).split(","):
         match = _COUNTED.fullmatch(item.strip())
-        if match is None or _NAME.fullmatch(match["name"]) is None:
+        name = _NAME.fullmatch(match["name"]) if match else None
+        if match is None or name is None:
             raise FlavorError(
                 f"The MIG flavor '{text}' is not understood: write 'None', 'disabled', or counts and profiles"
                 " such as '7x 1g.10gb', '1x 3g.40gb, 2x 2g.20gb' or '3x 1c.3g.40gb'."
@@ -117,16 +118,14 @@ def parse_flavor(text: str) -> Flavor:
             raise FlavorError(
                 f"The MIG flavor '{text}' names the profile {match['name']} twice: add up its counts."
             )
-        counts[match["name"]] = int(match["count"])
+        counts[match["name"]] = name, int(match["count"])
     return Flavor(LAYOUT, tuple(_items(text, counts)))
 
 
-def _items(text: str, counts: dict[str, int]) -> Iterable[Item]:
+def _items(text: str, counts: dict[str, tuple[re.Match[str], int]]) -> Iterable[Item]:
     """Yield the GPU instances of a flavor, those that hold several compute instances after the others."""
     parts: dict[str, list[int]] = {}
-    for name, count in counts.items():
-        match = _NAME.fullmatch(name)
-        assert match is not None
+    for name, (match, count) in counts.items():
         slices, width = int(match["slices"]), int(match["width"] or match["slices"])
         if width > slices:
             raise FlavorError(

@@ -21,7 +21,7 @@ def record(path: Path, event: str, owner: str, **details: object) -> None:
         owner: user and server name, ``alice/`` for the default server.
         details: more about it; values that JSON can hold.
     """
-    user, _, server = owner.partition("/")
+    user, _slash, server = owner.partition("/")
     line = {
         "time": datetime.now(UTC).isoformat(timespec="milliseconds"),
         "event": event,

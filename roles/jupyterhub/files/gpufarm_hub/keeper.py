@@ -75,7 +75,7 @@ class Hub:
 
     def stop(self, owner: str) -> None:
         """Stop a server; its slices are free then."""
-        user, _, name = owner.partition("/")
+        user, _slash, name = owner.partition("/")
         self._ask("DELETE", f"/users/{quote(user)}/servers/{quote(name)}")
 
     def _ask(self, method: str, path: str) -> Any:

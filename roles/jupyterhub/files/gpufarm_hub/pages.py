@@ -46,7 +46,7 @@ async def _slices() -> list[Slice]:
 def describe_place(place: Place) -> dict[str, Any]:
     """Return a place in the queue as the API tells it."""
     ticket = place.ticket
-    user, _, server = ticket.owner.partition("/")
+    user, _slash, server = ticket.owner.partition("/")
     return {
         "user": user,
         "server": server,

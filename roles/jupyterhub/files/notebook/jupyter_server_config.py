@@ -5,4 +5,5 @@ import sys
 from pathlib import Path
 
 sys.path.append(str(Path(sys.prefix) / "gpufarm-notebook"))
-get_config().ServerApp.jpserver_extensions = {"gpufarm_notices": True}  # noqa: F821
+c = get_config()  # noqa: F821 # pylint: disable=undefined-variable - what loads this file defines it
+c.ServerApp.jpserver_extensions = {"gpufarm_notices": True}
