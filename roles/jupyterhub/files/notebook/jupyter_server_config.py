@@ -5,5 +5,5 @@ import sys
 from pathlib import Path
 
 sys.path.append(str(Path(sys.prefix) / "gpufarm-notebook"))
-c = get_config()  # noqa: F821 # pylint: disable=undefined-variable - what loads this file defines it
+c = get_config()  # noqa: F821  # pylint: disable=undefined-variable
 c.ServerApp.jpserver_extensions = {"gpufarm_notices": True}
