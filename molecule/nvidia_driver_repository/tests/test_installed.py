@@ -11,7 +11,7 @@ VERSION = "570.133.20"
 
 def test_modules_are_built_for_every_kernel(host):
     status = host.check_output("dkms status nvidia")
-    kernels = re.findall(rf"(?m)^nvidia/{VERSION}, (\S+), x86_64: installed", status)
+    kernels = re.findall(rf"(?m)^nvidia/{VERSION}, (\S+), \S+: installed", status)
     assert len(kernels) == 2
     for kernel in kernels:
         assert host.check_output("modinfo -k %s -F version nvidia", kernel) == VERSION
