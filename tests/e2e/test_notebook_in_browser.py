@@ -17,6 +17,8 @@ from lab.visitor import LIST_SLICES
 ARTIFACTS = ROOT / ".work" / "artifacts"
 PROFILE = "1g.10gb"
 
+expect.set_options(timeout=60_000)  # milliseconds; a kernel starts slowly on a machine with other work
+
 
 @dataclass
 class Service:
@@ -168,3 +170,7 @@ def test_an_administrator_sees_who_uses_the_hub(page: Page, service: Service) ->
     page.goto(f"{service.hub}/hub/admin")
     expect(page.get_by_text("alice", exact=True).first).to_be_visible()
     picture(page, "6-administrator")
+    page.get_by_role("link", name="GPU slices").click()
+    expect(page.locator("#slices tbody tr")).to_have_count(7)
+    expect(page.get_by_text("Nobody waits.")).to_be_visible()
+    picture(page, "7-slices")
