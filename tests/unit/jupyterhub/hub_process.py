@@ -70,6 +70,7 @@ class HubProcess:
             "use_gpu": True,
             "memory_choices": ["1G", "2G"],
             "cpu_limit": 1.0,
+            "collaborative": {},
             "limits": limits,
             "queue_patience_minutes": 10,
             "idle_minutes": 0,
