@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import pwd
 import sys
 from pathlib import Path
 from typing import Any
@@ -93,7 +94,7 @@ for module in (pages, recovery, spawner):
 units.is_over = lambda unit: unit not in running
 units.stop = end
 units.revoke_devices = lambda unit: None
-spawner.pwd.getpwnam = lambda name: type("Account", (), {"pw_dir": "/home"})
+pwd.getpwnam = lambda name: type("Account", (), {"pw_dir": "/home"})  # type: ignore[assignment]
 SystemdSpawner.start = start
 SystemdSpawner.stop = stop
 alone_here = alone.on_this_machine

@@ -15,7 +15,8 @@ from .activity import QuietProxy
 from .authenticator import GroupAuthenticator, groups_in
 from .desk import Desk
 from .metrics import SliceCollector
-from .spawner import SliceSpawner, apply_choice, give_back
+from .spawner import apply_choice, give_back
+from .systemd_spawner import SystemdSliceSpawner
 
 
 def configure(c: Any, settings_file: str) -> None:
@@ -95,8 +96,8 @@ def _login(c: Any, settings: dict[str, Any]) -> None:
 
 def _notebooks(c: Any, settings: dict[str, Any], ours: Desk) -> None:
     venv = settings["venv"]
-    c.JupyterHub.spawner_class = SliceSpawner
-    spawner = c.SliceSpawner
+    c.JupyterHub.spawner_class = SystemdSliceSpawner
+    spawner = c.SystemdSliceSpawner
     spawner.desk = ours
     spawner.memory_choices = settings["memory_choices"]
     spawner.use_gpu = settings["use_gpu"]

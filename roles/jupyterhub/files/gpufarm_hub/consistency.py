@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from . import units
+from . import engines
 from .leases import Leases
 from .slices import list_slices
 
@@ -29,7 +29,7 @@ def problems(path: Path) -> list[str]:
     found += [
         f"{lease.owner} holds {lease.uuids}, but {lease.unit} does not run"
         for lease in leases
-        if units.is_over(lease.unit)
+        if engines.of(lease.unit).is_over(lease.unit)
     ]
     return found
 

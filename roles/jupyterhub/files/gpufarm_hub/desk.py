@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from . import audit, limits
+from . import audit, engines, limits
+from .engine import Engine
 from .leases import Lease, Leases
 from .limits import Limit
 from .notices import Notices
@@ -27,6 +28,7 @@ class Desk:
         use: what `keeper` has measured last.
         audit_file: the audit log.
         limits: what users may have.
+        spawner: name of the engine of notebooks that are started now.
     """
 
     leases: Leases
@@ -34,6 +36,12 @@ class Desk:
     use: JsonStore
     audit_file: Path
     limits: list[Limit]
+    spawner: str = "systemd"
+
+    @property
+    def engine(self) -> Engine:
+        """What runs notebooks that are started now."""
+        return engines.ENGINES[self.spawner]
 
     def limit_of(self, user: str, groups: Iterable[str]) -> Limit:
         """Return what a user in these groups may have."""

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """End notebooks that nobody uses or whose time is over: ``python -m gpufarm_hub.keeper SETTINGS``.
 
-A service of the hub: it asks the hub's REST API who uses what, NVML and systemd what computes, and has the
-hub stop what must end. What it has measured is kept in ``use.json``, for pages, metrics, and itself after a
-restart.
+A service of the hub: it asks the hub's REST API who uses what, NVML and the notebooks' engine what computes,
+and has the hub stop what must end. What it has measured is kept in ``use.json``, for pages, metrics, and
+itself after a restart.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from typing import Any
 from urllib.parse import quote
 from urllib.request import Request, urlopen
 
-from . import desk, keeping, recovery, units
+from . import desk, keeping, recovery
 from .desk import Desk
+from .engine import Engine, EngineError
 from .gpu_use import GpuUse, measure
 from .keeping import Notebook, Rules
 from .leases import Lease, count_by_profile
 from .slices import GpuQueryError
-from .units import UnitError
 
 EVERY = 30  # seconds between two measurements
 TIMEOUT = 60  # seconds that the hub may take to answer
@@ -97,7 +97,7 @@ def look(ours: Desk, hub: Hub, rules: Rules, use_gpu: bool, now: float) -> None:
     Raises:
         OSError: the hub does not answer.
         GpuQueryError: the GPUs do not answer.
-        UnitError: systemd does not answer.
+        EngineError: the engine of the notebooks does not answer.
     """
     before = ours.use.read()
     slices = recovery.present_slices(ours, log) if use_gpu else []
@@ -108,7 +108,7 @@ def look(ours: Desk, hub: Hub, rules: Rules, use_gpu: bool, now: float) -> None:
         old = before.get("notebooks", {}).get(server.owner)
         if old and old["started"] != server.started:
             old = None
-        entry = _measure(server, leases.get(server.owner), used, old, now)
+        entry = _measure(server, ours.engine, leases.get(server.owner), used, old, now)
         if _judge(ours, hub, rules, server, entry, now):
             notebooks[server.owner] = entry
     with ours.use.change() as content:
@@ -117,10 +117,15 @@ def look(ours: Desk, hub: Hub, rules: Rules, use_gpu: bool, now: float) -> None:
 
 
 def _measure(
-    server: Server, lease: Lease | None, used: dict[str, GpuUse], old: dict[str, Any] | None, now: float
+    server: Server,
+    engine: Engine,
+    lease: Lease | None,
+    used: dict[str, GpuUse],
+    old: dict[str, Any] | None,
+    now: float,
 ) -> dict[str, Any]:
     """Return what is remembered of a notebook; times are seconds since the epoch."""
-    cpu = units.cpu_seconds(units.name_of(server.owner))
+    cpu = engine.cpu_seconds(engine.name_of(server.owner))
     cores = None if cpu is None else 0.0
     if cpu is not None and old and old["cpu_seconds"] is not None and now > old["measured"]:
         cores = round(max(cpu - old["cpu_seconds"], 0.0) / (now - old["measured"]), 3)
@@ -189,7 +194,7 @@ def main() -> None:
     while True:
         try:
             look(ours, hub, rules, settings["use_gpu"], time.time())
-        except (OSError, GpuQueryError, UnitError) as error:
+        except (OSError, GpuQueryError, EngineError) as error:
             # What is not known is no reason to end anything.
             log.warning("No notebook is ended now: %s", error)
         time.sleep(EVERY)

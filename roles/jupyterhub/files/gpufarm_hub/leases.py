@@ -30,7 +30,7 @@ class Lease:
 
     Attributes:
         owner: user and server name, ``alice/`` for the default server.
-        unit: systemd unit of the notebook.
+        unit: the notebook, as its engine names it (`Engine.name_of`).
         pieces: the slices, at least one.
         taken: ISO 8601 time.
         share: name of the user's limit.
@@ -105,7 +105,7 @@ class Leases:
 
         Args:
             wish: what the owner wants.
-            unit: systemd unit that the notebook will have.
+            unit: the notebook, as its engine will name it.
             slices: those of the machine.
 
         Returns:

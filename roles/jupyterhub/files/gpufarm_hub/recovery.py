@@ -5,8 +5,9 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from . import units
+from . import engines
 from .desk import Desk
+from .engine import EngineError
 from .leases import Lease
 from .slices import GpuQueryError, Slice, list_slices
 
@@ -23,8 +24,8 @@ def drop_ended(desk: Desk, log: Log) -> None:
 
     def ended(lease: Lease) -> bool:
         try:
-            return units.is_over(lease.unit)
-        except units.UnitError as error:
+            return engines.of(lease.unit).is_over(lease.unit)
+        except EngineError as error:
             log.warning("Keeping the lease of %s: %s", lease.owner, error)
             return False
 
@@ -50,9 +51,10 @@ def present_slices(desk: Desk, log: Log) -> list[Slice]:
         if lease not in held or present.issuperset(lease.pieces):
             return False
         try:
-            if not units.is_over(lease.unit):
-                units.revoke_devices(lease.unit)
-        except units.UnitError as error:
+            engine = engines.of(lease.unit)
+            if not engine.is_over(lease.unit):
+                engine.revoke_devices(lease.unit)
+        except EngineError as error:
             log.warning("Keeping the lease of %s on a slice that is gone: %s", lease.owner, error)
             return False
         return True

@@ -1,50 +1,24 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Notebooks as systemd units, each with the devices of its own GPU slice and nothing else."""
+"""What notebooks of every engine have in common: the choice in the form, and the lease of GPU slices."""
 
 from __future__ import annotations
 
 import asyncio
-import pwd
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from jupyterhub.spawner import SpawnException
-from systemdspawner import SystemdSpawner
+from jupyterhub.spawner import Spawner, SpawnException
 from traitlets import Bool, Instance, List, Unicode
 
-from . import accounts, devices, form, recovery, units
+from . import accounts, devices, engines, form, recovery
 from .desk import Desk
+from .engine import EngineError
 from .leases import Lease, NoSliceError, count_by_profile, in_words
 from .limits import Limit
 from .slices import GpuQueryError, Slice, list_slices
 from .waiting import Wish
-
-# systemd.exec(5), systemd.resource-control(5). A notebook runs its user's code and needs no privilege.
-SANDBOX: dict[str, str] = {
-    "CapabilityBoundingSet": "",
-    "CollectMode": "inactive-or-failed",  # a failed notebook leaves no unit behind
-    "CPUAccounting": "yes",  # tells whether programs compute; not the default with control groups version 1
-    "DevicePolicy": "closed",
-    # Over the system bus users could start services outside of these limits (loginctl enable-linger).
-    "InaccessiblePaths": "-/run/dbus/system_bus_socket",
-    "LockPersonality": "yes",
-    "MemorySwapMax": "0",
-    "PrivateDevices": "yes",
-    "PrivateTmp": "yes",
-    "ProtectClock": "yes",
-    "ProtectControlGroups": "yes",
-    "ProtectHostname": "yes",
-    "ProtectKernelLogs": "yes",
-    "ProtectKernelModules": "yes",
-    "ProtectKernelTunables": "yes",
-    "ProtectSystem": "strict",
-    "RestrictNamespaces": "yes",
-    "RestrictRealtime": "yes",
-    "RestrictSUIDSGID": "yes",
-    "TimeoutStopSec": "20",
-}
 
 
 class RefusedSpawnError(SpawnException):  # type: ignore[misc]
@@ -56,8 +30,12 @@ class RefusedSpawnError(SpawnException):  # type: ignore[misc]
         self.jupyterhub_message = message
 
 
-class SliceSpawner(SystemdSpawner):  # type: ignore[misc]
-    """Starts a notebook under the user's own account with the memory and GPU slices chosen in the form."""
+class SliceSpawner(Spawner):  # type: ignore[misc]
+    """Starts a notebook under the user's own account with the memory and GPU slices chosen in the form.
+
+    A spawner of one engine derives from this class first and from the class that starts notebooks with that
+    engine second, and defines `equip`.
+    """
 
     desk = Instance(Desk, help="Where slices are handed out.").tag(config=True)
     memory_choices = List(Unicode(), help="Memory sizes offered in the form.").tag(config=True)
@@ -68,7 +46,26 @@ class SliceSpawner(SystemdSpawner):  # type: ignore[misc]
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.unit_name = units.name_of(self.owner)
+        # The notebook, as its engine names it. It is kept in the hub's database, so that a notebook of
+        # another engine than the present one is watched over until it ends.
+        self.unit_name = self.desk.engine.name_of(self.owner)
+
+    async def equip(self, pieces: Sequence[Slice]) -> None:
+        """Prepare a notebook that sees these slices and no others; the engine's own `start` comes next.
+
+        Raises:
+            devices.DeviceError: a slice cannot be reached.
+        """
+        raise NotImplementedError
+
+    def get_state(self) -> dict[str, Any]:
+        """Return what the hub remembers of a running notebook."""
+        return {**super().get_state(), "unit_name": self.unit_name}
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        """Take up again what the hub remembers."""
+        super().load_state(state)
+        self.unit_name = state.get("unit_name", self.unit_name)
 
     @property
     def owner(self) -> str:
@@ -119,37 +116,37 @@ class SliceSpawner(SystemdSpawner):  # type: ignore[misc]
         return options
 
     async def start(self) -> tuple[str, int]:
-        """Take the lease and start the unit. When it fails, the hub calls `give_back`."""
+        """Take the lease and start the notebook. When it fails, the hub calls `give_back`."""
         try:
             await asyncio.to_thread(accounts.ensure, self.user.name)
         except accounts.AccountError as error:
             raise RefusedSpawnError(str(error), "account", 403) from error
         self._check_servers()
         # The hub may have lost sight of a notebook of this user; it must end before its lease does.
-        await asyncio.to_thread(units.stop, self.unit_name)
+        await self._end()
+        self.unit_name = self.desk.engine.name_of(self.owner)
         if self._choice.gpu:
             self._lease = await self._take()
         else:
             self._lease = None
             self.desk.leave(self.owner)
         self.desk.notices.clear(self.owner)
-        properties: dict[str, Any] = {
-            **SANDBOX,
-            "ReadWritePaths": pwd.getpwnam(self.user.name).pw_dir,
-        }
-        if self._lease:
-            try:
-                nodes = await asyncio.to_thread(devices.nodes_of_all, self._lease.pieces)
-            except devices.DeviceError as error:
-                self.log.error("Slice %s cannot be used: %s", self._lease.uuids, error)
-                raise RefusedSpawnError(
-                    "The GPU slice cannot be reached on this machine; tell its administrator.", "device", 503
-                ) from error
-            # PrivateDevices= leaves only harmless nodes in /dev; those of the slice are put back.
-            properties["BindPaths"] = [str(node.path) for node in nodes]
-            properties["DeviceAllow"] = [f"{node.path} {node.access}" for node in nodes]
-        self.unit_extra_properties = properties
-        return await super().start()
+        try:
+            await self.equip(self._lease.pieces if self._lease else ())
+        except devices.DeviceError as error:
+            self.log.error("The slices of %s cannot be used: %s", self.owner, error)
+            raise RefusedSpawnError(
+                "The GPU slice cannot be reached on this machine; tell its administrator.", "device", 503
+            ) from error
+        started: tuple[str, int] = await super().start()
+        return started
+
+    async def stop(self, now: bool = False) -> None:
+        """End the notebook."""
+        await self._end()
+
+    async def _end(self) -> None:
+        await asyncio.to_thread(engines.of(self.unit_name).stop, self.unit_name)
 
     def _check_servers(self) -> None:
         others = [
@@ -196,21 +193,15 @@ class SliceSpawner(SystemdSpawner):  # type: ignore[misc]
         env["NVIDIA_VISIBLE_DEVICES"] = self._lease.uuids if self._lease else "void"
         return env
 
-    def _expand_user_vars(self, value: Any) -> Any:
-        # The base class expands strings only, but a property that is given several times is a list.
-        if isinstance(value, list):
-            return [self._expand_user_vars(item) for item in value]
-        return super()._expand_user_vars(value)
-
     async def poll(self) -> int | None:
         """Return None while any process of the notebook is left.
 
-        The base class takes "is stopping" and "systemd does not answer" for the end; the slice of a notebook
+        Engines' own classes take "is stopping" and "does not answer" for the end; the slice of a notebook
         that still computes could then be given to somebody else.
         """
         try:
-            over = await asyncio.to_thread(units.is_over, self.unit_name)
-        except units.UnitError as error:
+            over = await asyncio.to_thread(engines.of(self.unit_name).is_over, self.unit_name)
+        except EngineError as error:
             self.log.error("Taking the notebook of %s as running: %s", self.user.name, error)
             return None
         return 0 if over else None
@@ -233,8 +224,8 @@ async def give_back(spawner: SliceSpawner) -> None:
     ``stop`` it calls only in the first case.
     """
     try:
-        await asyncio.to_thread(units.stop, spawner.unit_name)
-    except units.UnitError as error:
+        await spawner._end()
+    except EngineError as error:
         spawner.log.error("%s keeps its slice: %s", spawner.owner, error)
         return
     lease = spawner.desk.give_back(spawner.owner)

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What systemd says about notebooks' units."""
+"""Notebooks as units of systemd (an `Engine`)."""
 
 from __future__ import annotations
 
 import subprocess
+
+from .engine import EngineError
 
 TIMEOUT = 60  # seconds; stopping a notebook takes its TimeoutStopSec at most
 
@@ -23,19 +25,15 @@ def name_of(owner: str) -> str:
     return f"jupyterhub-notebook-{owner.replace('/', ':').removesuffix(':')}.service"
 
 
-class UnitError(Exception):
-    """systemd did not answer; nothing is known about the unit."""
-
-
 def _systemctl(*arguments: str) -> str:
     try:
         done = subprocess.run(
             ["systemctl", *arguments], check=True, capture_output=True, text=True, timeout=TIMEOUT
         )
     except subprocess.CalledProcessError as error:
-        raise UnitError(f"systemctl {' '.join(arguments)}: {error.stderr.strip()}") from error
+        raise EngineError(f"systemctl {' '.join(arguments)}: {error.stderr.strip()}") from error
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise UnitError(f"systemctl {' '.join(arguments)}: {error}") from error
+        raise EngineError(f"systemctl {' '.join(arguments)}: {error}") from error
     return done.stdout.strip()
 
 
@@ -43,7 +41,7 @@ def is_over(unit: str) -> bool:
     """Tell whether no process of the unit is left; a unit that is still stopping is not over.
 
     Raises:
-        UnitError: systemd did not answer.
+        EngineError: systemd did not answer.
     """
     return _systemctl("show", "--property=ActiveState", "--value", unit) in OVER
 
@@ -52,7 +50,7 @@ def cpu_seconds(unit: str) -> float | None:
     """Return the seconds of CPU time that the unit's processes have taken; None where systemd does not count.
 
     Raises:
-        UnitError: systemd did not answer.
+        EngineError: systemd did not answer.
     """
     nanoseconds = _systemctl("show", "--property=CPUUsageNSec", "--value", unit)
     # "[not set]", or the largest number of 64 bits, is systemd's word for not counted.
@@ -63,19 +61,19 @@ def stop(unit: str) -> None:
     """Stop the unit and wait until it is over; a unit that is not there is over already.
 
     Raises:
-        UnitError: it still runs, or systemd did not answer.
+        EngineError: it still runs, or systemd did not answer.
     """
     if is_over(unit):
         return
     _systemctl("stop", unit)
     if not is_over(unit):
-        raise UnitError(f"{unit} still runs after systemctl stop")
+        raise EngineError(f"{unit} still runs after systemctl stop")
 
 
 def revoke_devices(unit: str) -> None:
     """Take from a running unit all devices that were allowed to it one by one.
 
     Raises:
-        UnitError: systemd did not do it.
+        EngineError: systemd did not do it.
     """
     _systemctl("set-property", "--runtime", unit, "DeviceAllow=")
