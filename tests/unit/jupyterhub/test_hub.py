@@ -191,6 +191,7 @@ def test_metrics_name_no_users(user: Callable[[str], Browser]) -> None:
     ours = [line for line in answer.text.splitlines() if line.startswith("gpufarm_hub")]
     assert 'gpufarm_hub_slices_held{profile="1g.10gb"} 1.0' in ours
     assert 'gpufarm_hub_waiting{profile="1g.10gb"} 1.0' in ours
+    assert any(line.startswith('gpufarm_hub_decision_seconds_bucket{le="0.05",step="take"}') for line in ours)
     assert not [line for line in ours if "alice" in line or "carol" in line]
 
 

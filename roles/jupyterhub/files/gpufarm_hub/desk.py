@@ -15,6 +15,7 @@ from .limits import Limit
 from .notices import Notices
 from .slices import Slice
 from .store import JsonStore
+from .timing import DECISION
 from .waiting import Place, Wish
 
 
@@ -49,13 +50,15 @@ class Desk:
 
     def enter(self, wish: Wish, slices: list[Slice]) -> Place:
         """Do as `Leases.enter`, and write down who waits."""
-        place = self.leases.enter(wish, slices)
+        with DECISION.labels("enter").time():
+            place = self.leases.enter(wish, slices)
         self._record_place(place)
         return place
 
     def take(self, wish: Wish, unit: str, slices: list[Slice]) -> Lease | Place:
         """Do as `Leases.take`, and write it down."""
-        taken = self.leases.take(wish, unit, slices)
+        with DECISION.labels("take").time():
+            taken = self.leases.take(wish, unit, slices)
         if isinstance(taken, Lease):
             self._record_lease("taken", taken)
         else:
