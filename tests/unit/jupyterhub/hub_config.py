@@ -87,7 +87,7 @@ class Login(DummyAuthenticator):
 
 
 # What the hub asks of the machine.
-accounts.ensure = lambda name: None
+accounts.ensure = lambda name, uid=None: None
 devices.nodes_of = lambda piece: []
 for module in (pages, recovery, spawner):
     module.list_slices = slices
@@ -109,6 +109,6 @@ c.Login.manage_groups = True
 c.Login.admin_users = {"bob"}
 c.JupyterHub.proxy_class = NoProxy
 c.JupyterHub.services = []
-c.JupyterHub.load_roles = []
+c.JupyterHub.load_roles = [role for role in c.JupyterHub.load_roles if not role.get("services")]
 c.JupyterHub.bind_url = settings["hub_url"]
 c.JupyterHub.data_files_path = str(Path(sys.prefix) / "share" / "jupyterhub")

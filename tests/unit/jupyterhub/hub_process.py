@@ -34,9 +34,12 @@ class HubProcess:
     Args:
         folder: an empty one.
         limits: value of `jupyterhub_limits`.
+        collaborative: settings of the collaborative JupyterLab; None when there is none.
     """
 
-    def __init__(self, folder: Path, limits: list[dict[str, Any]]) -> None:
+    def __init__(
+        self, folder: Path, limits: list[dict[str, Any]], collaborative: dict[str, Any] | None = None
+    ) -> None:
         self.folder = folder
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
@@ -45,7 +48,13 @@ class HubProcess:
         client = folder / "client.json"
         client.write_text(json.dumps({"client_id": "x", "client_secret": "x"}))
         provider = dict.fromkeys(
-            ("issuer", "authorization_endpoint", "token_endpoint", "userinfo_endpoint"),
+            (
+                "issuer",
+                "authorization_endpoint",
+                "token_endpoint",
+                "userinfo_endpoint",
+                "end_session_endpoint",
+            ),
             "https://iam.invalid/",
         )
         settings = {
@@ -57,11 +66,13 @@ class HubProcess:
             "state_folder": str(folder),
             "log_folder": str(folder),
             "persons_file": str(folder / "persons.json"),
-            "iam": {
+            "login": {
+                "kind": "oidc",
                 **provider,
                 "scopes": ["openid"],
                 "client_file": str(client),
                 "ca_file": "",
+                "owner": "",
                 "groups": [],
                 "admin_groups": [],
                 "username_claim": "sub",
@@ -70,7 +81,7 @@ class HubProcess:
             "use_gpu": True,
             "memory_choices": ["1G", "2G"],
             "cpu_limit": 1.0,
-            "collaborative": {},
+            "collaborative": collaborative or {},
             "limits": limits,
             "queue_patience_minutes": 10,
             "idle_minutes": 0,

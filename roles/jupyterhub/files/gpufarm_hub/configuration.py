@@ -10,9 +10,8 @@ from typing import Any
 
 from prometheus_client import REGISTRY
 
-from . import alone, desk, pages, recovery
+from . import alone, collaborative, desk, login_ldap, login_oidc, login_pam, pages, recovery
 from .activity import QuietProxy
-from .authenticator import GroupAuthenticator, groups_in
 from .desk import Desk
 from .metrics import SliceCollector
 from .spawner import apply_choice, give_back
@@ -33,6 +32,8 @@ def configure(c: Any, settings_file: str) -> None:
     _login(c, settings)
     _notebooks(c, settings, ours)
     _keeper(c, settings, settings_file)
+    if settings["collaborative"]:
+        collaborative.configure(c, settings, ours)
     REGISTRY.register(SliceCollector(ours))
     recovery.at_hub_start(ours, logging.getLogger("gpufarm_hub"))
 
@@ -62,36 +63,13 @@ def _hub(c: Any, settings: dict[str, Any], ours: Desk) -> None:
 
 
 def _login(c: Any, settings: dict[str, Any]) -> None:
-    iam = settings["iam"]
-    client = json.loads(Path(iam["client_file"]).read_text(encoding="utf-8"))
-    c.JupyterHub.authenticator_class = GroupAuthenticator
-    auth = c.GroupAuthenticator
-    auth.issuer = iam["issuer"]
-    auth.persons_file = settings["persons_file"]
-    auth.client_id = client["client_id"]
-    auth.client_secret = client["client_secret"]
-    auth.oauth_callback_url = f"{settings['public_url']}/hub/oauth_callback"
-    auth.authorize_url = iam["authorization_endpoint"]
-    auth.token_url = iam["token_endpoint"]
-    auth.userdata_url = iam["userinfo_endpoint"]
-    if iam["ca_file"]:
-        auth.http_request_kwargs = {"ca_certs": iam["ca_file"]}
-    auth.scope = iam["scopes"]
-    auth.login_service = "your institution's account"
-    auth.username_claim = iam["username_claim"]
-    auth.manage_groups = True
-    auth.auth_state_groups_key = lambda auth_state: groups_in(auth_state["oauth_user"], iam["groups_claim"])
-    auth.allowed_groups = set(iam["groups"])
-    auth.admin_groups = set(iam["admin_groups"])
-    names = ", ".join([*iam["groups"], *iam["admin_groups"]])
-    auth.custom_403_message = (
-        f"Your account is in none of the groups that may use this service ({names}). "
-        "Ask for membership at your identity provider, then log in again."
-    )
-    # Groups are asked for again while a user works, so who leaves a group is out soon.
-    auth.enable_auth_state = True
-    auth.auth_refresh_age = 300
-    auth.refresh_pre_spawn = True
+    login = settings["login"]
+    if login["kind"] == "oidc":
+        login_oidc.configure(c, login, settings["public_url"], settings["persons_file"])
+    elif login["kind"] == "ldap":
+        login_ldap.configure(c, login, settings["persons_file"])
+    else:
+        login_pam.configure(c, login)
 
 
 def _notebooks(c: Any, settings: dict[str, Any], ours: Desk) -> None:

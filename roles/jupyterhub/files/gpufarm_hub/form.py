@@ -48,8 +48,11 @@ class Offer:
     waiting: int = 0
 
 
-def _options(pairs: Sequence[tuple[str, str]]) -> str:
-    return "".join(f'<option value="{escape(value)}">{escape(text)}</option>' for value, text in pairs)
+def _options(pairs: Sequence[tuple[str, str]], chosen: str | None = None) -> str:
+    return "".join(
+        f'<option value="{escape(value)}"{" selected" if value == chosen else ""}>{escape(text)}</option>'
+        for value, text in pairs
+    )
 
 
 def _select(name: str, label: str, options: str, hint: str = "") -> str:
@@ -61,7 +64,11 @@ def _select(name: str, label: str, options: str, hint: str = "") -> str:
 
 
 def render(
-    memory_choices: Sequence[str], offers: Sequence[Offer] | None, most: int = 1, problem: str = ""
+    memory_choices: Sequence[str],
+    offers: Sequence[Offer] | None,
+    most: int = 1,
+    problem: str = "",
+    chosen: str = "",
 ) -> str:
     """Return the form's fields as HTML.
 
@@ -70,6 +77,7 @@ def render(
         offers: the GPU slices of this machine; None when this hub offers no GPUs.
         most: how many slices this user may hold at once.
         problem: why the slices are not known at the moment; shown in their place.
+        chosen: profile that is selected at first; empty for no GPU.
     """
     memory = _select("memory", "Memory", _options([(size, size) for size in memory_choices]))
     if offers is None:
@@ -90,7 +98,7 @@ def render(
     else:
         summary = "A slice is yours alone until the notebook stops."
     hint = f'<div class="form-text" id="gpu-summary">{escape(summary)}</div>'
-    fields = memory + _select("gpu", "GPU slice", _options(pairs), hint)
+    fields = memory + _select("gpu", "GPU slice", _options(pairs, chosen), hint)
     most = min(most, max((offer.total for offer in offers), default=0))
     if most > 1:
         numbers = [(str(number), str(number)) for number in range(1, most + 1)]
@@ -106,8 +114,16 @@ def parse(values: Mapping[str, Sequence[str]]) -> dict[str, str]:
     return {name: items[0] for name, items in values.items() if name in FIELDS and items}
 
 
-def check(options: Mapping[str, Any], memory_choices: Sequence[str], use_gpu: bool) -> Choice:
+def check(
+    options: Mapping[str, Any], memory_choices: Sequence[str], use_gpu: bool, profile: str = ""
+) -> Choice:
     """Return the choice in user options, whoever sent them: they come from the form or from the REST API.
+
+    Args:
+        options: user options.
+        memory_choices: the sizes offered.
+        use_gpu: whether GPU slices are offered.
+        profile: the only profile of them that is offered; empty for all.
 
     Raises:
         ChoiceError: something in them is not offered.
@@ -122,6 +138,8 @@ def check(options: Mapping[str, Any], memory_choices: Sequence[str], use_gpu: bo
         raise ChoiceError("The GPU slice must be given by the name of its profile.")
     if gpu and not use_gpu:
         raise ChoiceError("This service offers no GPUs.")
+    if gpu and profile and gpu != profile:
+        raise ChoiceError(f"The GPU slice {gpu:.40} is not offered here; choose {profile} or no GPU.")
     # A browser sends text. Four digits are more than any machine has; bool is a kind of int in Python.
     if isinstance(slices, bool) or not re.fullmatch(r"[1-9][0-9]{0,3}", str(slices), re.ASCII):
         raise ChoiceError(f"The number of slices is {slices!s:.20}; give a whole number from 1.")

@@ -10,9 +10,9 @@ from dataclasses import asdict
 from typing import Any
 
 from jupyterhub.spawner import Spawner, SpawnException
-from traitlets import Bool, Instance, List, Unicode
+from traitlets import Bool, Dict, Instance, List, Unicode
 
-from . import accounts, devices, engines, form, recovery
+from . import accounts, collaborative, devices, engines, form, recovery
 from .desk import Desk
 from .engine import EngineError
 from .leases import Lease, NoSliceError, count_by_profile, in_words
@@ -40,6 +40,8 @@ class SliceSpawner(Spawner):  # type: ignore[misc]
     desk = Instance(Desk, help="Where slices are handed out.").tag(config=True)
     memory_choices = List(Unicode(), help="Memory sizes offered in the form.").tag(config=True)
     use_gpu = Bool(help="Whether GPU slices are offered.").tag(config=True)
+    profile = Unicode(help="The only profile of GPU slices that is offered; empty for all.").tag(config=True)
+    collaborative = Dict(help="Settings of the collaborative JupyterLab.").tag(config=True)
 
     _lease: Lease | None = None
     _choice: form.Choice
@@ -49,6 +51,7 @@ class SliceSpawner(Spawner):  # type: ignore[misc]
         # The notebook, as its engine names it. It is kept in the hub's database, so that a notebook of
         # another engine than the present one is watched over until it ends.
         self.unit_name = self.desk.engine.name_of(self.owner)
+        collaborative.adapt(self, self.collaborative)
 
     async def equip(self, pieces: Sequence[Slice]) -> None:
         """Prepare a notebook that sees these slices and no others; the engine's own `start` comes next.
@@ -92,8 +95,9 @@ class SliceSpawner(Spawner):  # type: ignore[misc]
         offers = [
             form.Offer(profile, memory[profile], free[profile], total, waiting[profile])
             for profile, total in count_by_profile(slices).items()
+            if self.profile in ("", profile)
         ]
-        return form.render(self.memory_choices, offers, self.limit.slices)
+        return form.render(self.memory_choices, offers, self.limit.slices, chosen=self.profile)
 
     async def options_from_form(self, form_data: Mapping[str, Sequence[str]]) -> dict[str, str]:
         """Return the user options.
@@ -118,7 +122,8 @@ class SliceSpawner(Spawner):  # type: ignore[misc]
     async def start(self) -> tuple[str, int]:
         """Take the lease and start the notebook. When it fails, the hub calls `give_back`."""
         try:
-            await asyncio.to_thread(accounts.ensure, self.user.name)
+            state = await self.user.get_auth_state() or {}
+            await asyncio.to_thread(accounts.ensure, self.user.name, state.get("uid"))
         except accounts.AccountError as error:
             raise RefusedSpawnError(str(error), "account", 403) from error
         self._check_servers()
@@ -210,7 +215,7 @@ class SliceSpawner(Spawner):  # type: ignore[misc]
 def apply_choice(spawner: SliceSpawner, user_options: Mapping[str, Any]) -> None:
     """Check the user's choice and apply it: ``c.Spawner.apply_user_options``."""
     try:
-        choice = form.check(user_options, spawner.memory_choices, spawner.use_gpu)
+        choice = form.check(user_options, spawner.memory_choices, spawner.use_gpu, spawner.profile)
     except form.ChoiceError as error:
         raise RefusedSpawnError(str(error), "choice", 400) from error
     spawner.mem_limit = choice.memory

@@ -1,0 +1,114 @@
+"""The collaborative JupyterLab at a real hub: who may start, use and stop it, and what it holds."""
+
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from gpufarm_hub import collaborative, form
+from gpufarm_hub.accounts import AccountError, Persons
+from hub_process import Browser, HubProcess, slices
+from traitlets.config import Config
+
+SETTINGS = {"venv": "/opt/shared", "groups": ["students"], "use_gpu": True, "profile": "1g.10gb"}
+SERVER = "/users/collaborative/server"
+
+
+@pytest.fixture(scope="module")
+def process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HubProcess]:
+    hub = HubProcess(tmp_path_factory.mktemp("hub"), [], SETTINGS)
+    hub.partition([*slices(2), *slices(1, "3g.40gb")])
+    hub.start()
+    yield hub
+    hub.kill()
+
+
+def start(browser: Browser, **fields: str) -> list[str]:
+    """Send the form of the collaborative JupyterLab; return what the hub complains about."""
+    answer = browser.http.post(
+        f"/hub/spawn/collaborative?_xsrf={browser.xsrf}", data=fields, follow_redirects=False
+    )
+    if answer.is_error:
+        return [answer.text]
+    for _ in range(100):
+        if browser.api("GET", "/users/collaborative").json()["servers"].get("", {}).get("ready"):
+            return []
+    return ["it did not start"]
+
+
+def test_members_share_one_server_and_its_slice(process: HubProcess) -> None:
+    first, second, bob = (Browser(process, name) for name in ("student1", "student2", "bob"))
+    assert "It is stopped." in first.page("/hub/home").text
+    page = first.page("/hub/collaborative")
+    assert page.url.path == "/hub/spawn/collaborative"
+    assert '<option value="1g.10gb" selected>' in page.text
+    assert "3g.40gb" not in page.text
+    assert start(first, gpu="1g.10gb") == []
+    assert "It runs and holds 1g.10gb." in second.page("/hub/home").text
+    asked = second.http.get("/hub/spawn/collaborative", follow_redirects=False)
+    assert asked.headers["location"] == "/user/collaborative/"
+    environment = json.loads((process.folder / "jupyterhub-notebook-collaborative.service.env").read_text())
+    assert environment["PATH"].startswith("/opt/shared/bin:")
+    assert environment["CUDA_VISIBLE_DEVICES"] == "MIG-1g.10gb-0"
+    # Its members' own slices are other ones.
+    assert second.spawn(gpu="1g.10gb").messages == []
+    held = bob.api("GET", "/gpufarm/slices").json()["slices"]
+    assert [piece["holder"] and piece["holder"]["user"] for piece in held] == [
+        "collaborative",
+        "student2",
+        None,
+    ]
+    second.stop()
+    assert second.api("DELETE", SERVER).status_code in (202, 204)
+    assert process.audit()[-1] == ("returned", "collaborative")
+
+
+def test_only_what_is_offered_is_given(process: HubProcess) -> None:
+    first = Browser(process, "student1")
+    assert "choose 1g.10gb or no GPU" in start(first, gpu="3g.40gb")[0]
+
+
+def test_who_is_in_none_of_its_groups_is_told_so(process: HubProcess) -> None:
+    alice = Browser(process, "alice")
+    assert 'id="collaborative"' not in alice.page("/hub/home").text
+    refused = alice.page("/hub/collaborative")
+    assert refused.status_code == 403
+    assert "members of groups that your account is not in (students)" in refused.text
+    for method, path in (("POST", SERVER), ("DELETE", SERVER), ("GET", "/users/collaborative")):
+        assert alice.api(method, path).status_code == 404
+    assert alice.queue("collaborative").status_code == 404
+    assert alice.page("/hub/spawn/collaborative").status_code == 404
+
+
+def test_nobody_logs_in_as_its_account(process: HubProcess) -> None:
+    persons = Persons(process.folder / "persons.json")
+    with pytest.raises(AccountError, match="belongs to another person"):
+        persons.bind("collaborative", "https://iam.example.org/", "somebody")
+
+
+def test_without_groups_it_is_for_everybody(tmp_path: Path) -> None:
+    c: Any = Config()
+    c.JupyterHub.load_roles, c.JupyterHub.extra_handlers, c.JupyterHub.template_vars = [], [], {}
+    settings = {"persons_file": str(tmp_path / "persons.json"), "collaborative": {**SETTINGS, "groups": []}}
+    collaborative.configure(c, settings, desk=None)  # type: ignore[arg-type]
+    assert c.JupyterHub.extra_user_scopes == collaborative.SCOPES
+    assert [role["name"] for role in c.JupyterHub.load_roles] == ["gpufarm-collaborative"]
+
+
+def test_other_users_servers_stay_as_they_are() -> None:
+    spawner = SimpleNamespace(user=SimpleNamespace(name="alice"), cmd=["jupyterhub-singleuser"])
+    collaborative.adapt(spawner, SETTINGS)  # type: ignore[arg-type]
+    assert vars(spawner).keys() == {"user", "cmd"}
+    assert spawner.cmd == ["jupyterhub-singleuser"]
+
+
+def test_a_fixed_profile_or_none() -> None:
+    assert form.check({"gpu": ""}, ["1G"], True, "1g.10gb").gpu == ""
+    with pytest.raises(form.ChoiceError, match="not offered here"):
+        form.check({"gpu": "7g.80gb"}, ["1G"], True, "1g.10gb")
