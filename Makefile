@@ -90,3 +90,5 @@ lock: setup ## Resolve the Python packages of controller, GPU modules and hub an
 	$(LOCK) --python-version 3.11 --extra dev --output-file requirements/controller.lock pyproject.toml
 	$(LOCK) --python-version 3.9 --no-annotate --output-file roles/_common/files/gpu.lock roles/_common/files/gpu.in
 	$(LOCK) --python-version 3.11 --no-annotate --output-file roles/jupyterhub/files/hub.lock roles/jupyterhub/files/hub.in
+	$(LOCK) --python-version 3.11 --no-annotate --output-file roles/jupyterhub/files/collaborative.lock \
+		roles/jupyterhub/files/collaborative.in
