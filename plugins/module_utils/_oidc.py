@@ -32,6 +32,7 @@ class Provider:
     Attributes:
         issuer: as the provider writes it.
         registration_endpoint: empty when the provider registers no clients by itself.
+        end_session_endpoint: empty when the provider ends no sessions.
         scopes_supported: empty when the provider does not say.
     """
 
@@ -40,6 +41,7 @@ class Provider:
     token_endpoint: str
     userinfo_endpoint: str
     registration_endpoint: str
+    end_session_endpoint: str
     scopes_supported: tuple[str, ...]
 
     def scopes(self, wanted: Sequence[str]) -> list[str]:
@@ -124,6 +126,7 @@ def parse_provider(text: str, issuer: str) -> Provider:
         token_endpoint=document["token_endpoint"],
         userinfo_endpoint=document["userinfo_endpoint"],
         registration_endpoint=document.get("registration_endpoint", ""),
+        end_session_endpoint=document.get("end_session_endpoint", ""),
         scopes_supported=tuple(document.get("scopes_supported", ())),
     )
 

@@ -100,7 +100,7 @@ client_id:
   type: str
   sample: 6b2ff0a5-5e3e-4f6e-a6b4-2d2e23f4f3a9
 provider:
-  description: The provider's issuer identifier and endpoints.
+  description: The provider's issuer identifier and endpoints; an empty one is not there.
   returned: when O(state=present)
   type: dict
   sample:
@@ -108,6 +108,7 @@ provider:
     authorization_endpoint: https://iam.example.org/authorize
     token_endpoint: https://iam.example.org/token
     userinfo_endpoint: https://iam.example.org/userinfo
+    end_session_endpoint: https://iam.example.org/logout
 scopes:
   description: Those of O(scopes) that the provider knows.
   returned: when O(state=present)
@@ -302,7 +303,13 @@ def present(target: OidcClient, result: dict[str, Any]) -> None:
     result["scopes"] = scopes
     result["provider"] = {
         name: getattr(provider, name)
-        for name in ("issuer", "authorization_endpoint", "token_endpoint", "userinfo_endpoint")
+        for name in (
+            "issuer",
+            "authorization_endpoint",
+            "token_endpoint",
+            "userinfo_endpoint",
+            "end_session_endpoint",
+        )
     }
     stored = target.stored()
     if module.params["client_id"]:

@@ -9,6 +9,7 @@ import pwd
 import subprocess
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from gpufarm_hub import accounts
@@ -47,12 +48,12 @@ def test_an_account_is_made_once_and_locked(monkeypatch: pytest.MonkeyPatch) -> 
     def getpwnam(name: str) -> SimpleNamespace:
         if name not in known:
             raise KeyError(name)
-        return SimpleNamespace(pw_name=name)
+        return SimpleNamespace(pw_name=name, pw_uid=1001)
 
-    def run(command: list[str], check: bool) -> None:
-        assert check
+    def run(command: list[str], **options: Any) -> SimpleNamespace:
         commands.append(command)
         known.add(command[-1])
+        return SimpleNamespace(returncode=0)
 
     monkeypatch.setattr(pwd, "getpwnam", getpwnam)
     monkeypatch.setattr(grp, "getgrnam", lambda name: SimpleNamespace(gr_mem=sorted(known)))

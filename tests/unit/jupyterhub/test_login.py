@@ -10,14 +10,14 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from gpufarm_hub.authenticator import GroupAuthenticator, groups_in
+from gpufarm_hub.login_oidc import OidcLogin, groups_in
 from tornado.httpclient import HTTPError as HttpClientError
 from tornado.web import HTTPError
 
 
 @pytest.fixture
-def authenticator(tmp_path: Path) -> GroupAuthenticator:
-    return GroupAuthenticator(
+def authenticator(tmp_path: Path) -> OidcLogin:
+    return OidcLogin(
         issuer="https://iam.example.org/",
         persons_file=str(tmp_path / "persons.json"),
         manage_groups=True,
@@ -31,7 +31,7 @@ def model(name: str, groups: list[str], subject: str = "s-1", admin: bool = Fals
     return {"name": name, "admin": admin, "groups": groups, "auth_state": {"oauth_user": {"sub": subject}}}
 
 
-def allowed(authenticator: GroupAuthenticator, login: dict[str, Any]) -> bool:
+def allowed(authenticator: OidcLogin, login: dict[str, Any]) -> bool:
     return asyncio.run(authenticator.check_allowed(login["name"], login))
 
 
@@ -49,52 +49,55 @@ def test_groups_of_both_profiles_of_indigo_iam(claims: dict[str, Any], groups: l
     assert groups_in(claims, "groups") == groups
 
 
-def test_members_come_in_and_others_do_not(authenticator: GroupAuthenticator) -> None:
+def test_members_come_in_and_others_do_not(authenticator: OidcLogin) -> None:
     assert allowed(authenticator, model("alice", ["ml-infn-users"]))
     assert allowed(authenticator, model("boss", [], "s-2", admin=True))
     assert not allowed(authenticator, model("mallory", ["cms"], "s-3"))
 
 
 @pytest.mark.parametrize("name", ["root", "daemon"])
-def test_a_member_who_is_called_like_a_system_account(authenticator: GroupAuthenticator, name: str) -> None:
+def test_a_member_who_is_called_like_a_system_account(authenticator: OidcLogin, name: str) -> None:
     with pytest.raises(HTTPError) as caught:
         allowed(authenticator, model(name, ["ml-infn-users"]))
     assert caught.value.status_code == 403
     assert "belongs to an account of this machine itself" in caught.value.get_message()
 
 
-def test_a_second_person_with_the_same_name(authenticator: GroupAuthenticator) -> None:
+def test_a_second_person_with_the_same_name(authenticator: OidcLogin) -> None:
     assert allowed(authenticator, model("alice", ["ml-infn-users"], "s-1"))
     with pytest.raises(HTTPError) as caught:
         allowed(authenticator, model("alice", ["ml-infn-users"], "s-2"))
     assert "belongs to another person" in caught.value.get_message()
 
 
-def test_who_is_refused_reserves_no_name(authenticator: GroupAuthenticator) -> None:
+def test_who_is_refused_reserves_no_name(authenticator: OidcLogin) -> None:
     assert not allowed(authenticator, model("alice", ["cms"], "s-9"))
     assert allowed(authenticator, model("alice", ["ml-infn-users"], "s-1"))
 
 
-def refresh(authenticator: GroupAuthenticator, monkeypatch: pytest.MonkeyPatch, answer: Any) -> Any:
+def refresh(authenticator: OidcLogin, monkeypatch: pytest.MonkeyPatch, answer: Any) -> Any:
     async def asked(self: Any, user: Any, handler: Any = None, **kwargs: Any) -> Any:
         if isinstance(answer, Exception):
             raise answer
         return answer
 
     monkeypatch.setattr("oauthenticator.generic.GenericOAuthenticator.refresh_user", asked)
-    return asyncio.run(authenticator.refresh_user(SimpleNamespace(name="alice")))
+
+    async def state() -> dict[str, Any]:
+        return {"token_response": {}}
+
+    user = SimpleNamespace(name="alice", get_auth_state=state)
+    return asyncio.run(authenticator.refresh_user(user))
 
 
 @pytest.mark.parametrize("failure", [HttpClientError(503), ConnectionRefusedError(111), TimeoutError()])
 def test_nobody_is_thrown_out_while_the_provider_is_down(
-    authenticator: GroupAuthenticator, monkeypatch: pytest.MonkeyPatch, failure: Exception
+    authenticator: OidcLogin, monkeypatch: pytest.MonkeyPatch, failure: Exception
 ) -> None:
     assert refresh(authenticator, monkeypatch, failure) is True
 
 
-def test_who_has_left_the_group_is_out(
-    authenticator: GroupAuthenticator, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_who_has_left_the_group_is_out(authenticator: OidcLogin, monkeypatch: pytest.MonkeyPatch) -> None:
     assert refresh(authenticator, monkeypatch, model("alice", ["cms"])) is False
     still = model("alice", ["ml-infn-users"])
     assert refresh(authenticator, monkeypatch, still) == still

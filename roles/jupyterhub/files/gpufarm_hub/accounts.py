@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import grp
+import logging
+import os
 import pwd
 import re
 import subprocess
@@ -11,23 +13,28 @@ from pathlib import Path
 
 from .store import JsonStore
 
-# Members of this group are the accounts that were made here; no other account is ever used.
+# Members of this group are the accounts that were made here.
 GROUP = "jupyterhub-users"
 
 # POSIX portable names, lower case, at most 32 characters (useradd(8)).
 NAME = re.compile(r"[a-z_][a-z0-9_.-]{0,31}")
+
+LOGIN_DEFS = Path("/etc/login.defs")
+FIRST_PERSON = 1000  # Debian Policy Manual, section 9.2.2: accounts below belong to the system
+NOBODY = (65534, 65535)  # the same section: user nobody, and (uid_t) -1 in 16 bits
+
+_log = logging.getLogger("gpufarm_hub")
 
 
 class AccountError(Exception):
     """This person cannot have an account here; the text is for the user."""
 
 
-def _exists(name: str) -> bool:
+def _entry(name: str) -> pwd.struct_passwd | None:
     try:
-        pwd.getpwnam(name)
+        return pwd.getpwnam(name)
     except KeyError:
-        return False
-    return True
+        return None
 
 
 def _is_ours(name: str) -> bool:
@@ -37,11 +44,24 @@ def _is_ours(name: str) -> bool:
         return False
 
 
-def check_name(name: str) -> None:
-    """Refuse names that cannot be an account, or that are an account of the machine itself.
+def _first_person() -> int:
+    try:
+        found = re.search(r"^\s*UID_MIN\s+(\d+)", LOGIN_DEFS.read_text(encoding="utf-8"), re.MULTILINE)
+    except OSError:
+        found = None
+    return int(found[1]) if found else FIRST_PERSON
+
+
+def is_person(uid: int) -> bool:
+    """Tell whether a user id is a person's: neither root, nor the system's, nor nobody's."""
+    return uid >= _first_person() and uid not in NOBODY
+
+
+def check_spelling(name: str) -> None:
+    """Refuse names that cannot be an account.
 
     Raises:
-        AccountError: with the reason.
+        AccountError: with the rule.
     """
     if not NAME.fullmatch(name):
         raise AccountError(
@@ -49,24 +69,77 @@ def check_name(name: str) -> None:
             "and hold only small letters, digits, '_', '.' and '-'. "
             "Ask the administrator of your identity provider."
         )
-    if _exists(name) and not _is_ours(name):
+
+
+def check_name(name: str, uid: int | None = None) -> None:
+    """Refuse names that cannot be an account, or whose account is not this person's.
+
+    Args:
+        name: the user's name.
+        uid: the user id that this person is known to have. An account of this name with this id is theirs,
+            whoever made it: the machine may take its accounts from the same directory.
+
+    Raises:
+        AccountError: with the reason.
+    """
+    check_spelling(name)
+    entry = _entry(name)
+    if entry is None or _is_ours(name):
+        return
+    if uid is None or entry.pw_uid != uid or not is_person(uid):
         raise AccountError(
             f"The user name {name} belongs to an account of this machine itself, so it cannot be used here. "
             "Ask the administrator of this service."
         )
 
 
-def ensure(name: str) -> None:
-    """Make the account, locked for any other way of logging in, unless it is there.
+def uid_of_person(name: str) -> int:
+    """Return the user id of a person's account on this machine.
 
     Raises:
-        AccountError: the name is refused.
-        subprocess.CalledProcessError: the account could not be made.
+        AccountError: there is no such account, or it is not a person's.
     """
-    check_name(name)
-    if _exists(name):
+    entry = _entry(name)
+    if entry is None or not is_person(entry.pw_uid):
+        raise AccountError(
+            f"The account {name} is no account of a person on this machine, so it cannot have notebooks. "
+            "Log in with an account of your own."
+        )
+    return entry.pw_uid
+
+
+def groups_of(name: str) -> frozenset[str]:
+    """Return the names of the account's groups on this machine; groups without a name are left out.
+
+    Raises:
+        AccountError: there is no such account.
+    """
+    entry = _entry(name)
+    if entry is None:
+        raise AccountError(f"The account {name} is gone. Ask the administrator of this service.")
+    names = set()
+    for gid in os.getgrouplist(name, entry.pw_gid):
+        try:
+            names.add(grp.getgrgid(gid).gr_name)
+        except KeyError:
+            continue
+    return frozenset(names)
+
+
+def ensure(name: str, uid: int | None = None) -> None:
+    """Make the account, locked for any other way of logging in, unless it is there.
+
+    Args:
+        name: the user's name.
+        uid: see `check_name`.
+
+    Raises:
+        AccountError: the name is refused, or the account could not be made.
+    """
+    check_name(name, uid)
+    if _entry(name):
         return
-    subprocess.run(
+    made = subprocess.run(
         [
             "/usr/sbin/useradd",
             "--create-home",
@@ -78,8 +151,16 @@ def ensure(name: str) -> None:
             "--comment", "JupyterHub user",
             "--", name,
         ],
-        check=True,
+        check=False,
+        capture_output=True,
+        text=True,
     )  # fmt: skip
+    if made.returncode and not _entry(name):  # another notebook of the user may have been quicker
+        _log.error("The account %s could not be made: %s", name, made.stderr.strip())
+        raise AccountError(
+            f"The account {name} could not be made on this machine. Tell the administrator of this service; "
+            "the hub's journal has the reason."
+        )
 
 
 class Persons:

@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What all ways of logging in have in common: who may come in, and what those who may not are told."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+from jupyterhub.auth import Authenticator
+from tornado.web import HTTPError
+from traitlets import Set, Unicode
+
+from . import accounts
+from .accounts import AccountError
+
+
+class LoginDownError(Exception):
+    """Who knows the users does not answer; the text is for the administrator."""
+
+
+def refusal(groups: Iterable[str], whom_to_ask: str) -> str:
+    """Return what a user in none of the groups is told."""
+    return (
+        f"Your account is in none of the groups that may use this service ({', '.join(groups)}). "
+        f"Ask {whom_to_ask} for membership, then log in again."
+    )
+
+
+@contextlib.contextmanager
+def forbidden() -> Iterator[None]:
+    """Turn an `AccountError` into a page that says why the user cannot come in."""
+    try:
+        yield
+    except AccountError as error:
+        raise HTTPError(403, "%s", str(error)) from error
+
+
+def apply_groups(authenticator: Any, groups: list[str], admin_groups: list[str]) -> None:
+    """Configure which groups may come in, and how soon who leaves them is out.
+
+    Args:
+        authenticator: the authenticator's section of the configuration object.
+        groups: names of the groups that may come in.
+        admin_groups: names of the groups that may come in and administer the hub.
+    """
+    authenticator.manage_groups = True
+    authenticator.allowed_groups = set(groups)
+    authenticator.admin_groups = set(admin_groups)
+    authenticator.enable_auth_state = True
+    authenticator.auth_refresh_age = 300  # seconds between two looks at the groups of a user who works
+    authenticator.refresh_pre_spawn = True
+
+
+@dataclass(frozen=True)
+class Person:
+    """A user as whoever knows the users tells of them.
+
+    Attributes:
+        name: how the account is called.
+        groups: names of the groups.
+        uid: number of the account that is theirs already, if they have one.
+        identifier: what tells them from somebody else who is given the same name later.
+    """
+
+    name: str
+    groups: frozenset[str]
+    uid: int | None
+    identifier: str
+
+
+class PasswordLogin(Authenticator):  # type: ignore[misc]
+    """A login by name and password in the hub's own form."""
+
+    allowed_groups = Set(Unicode(), help="Groups that may come in.").tag(config=True)
+    admin_groups = Set(Unicode(), help="Groups that may come in and administer.").tag(config=True)
+    whom_to_ask = "the administrator of this service"
+    # Apart from the hub's other work in threads, which the delay after wrong passwords would hold up.
+    _workers = ThreadPoolExecutor(8, thread_name_prefix="login")
+
+    def identify(self, name: str, password: str) -> Person | None:
+        """Return the person of this name and password, or None. It may block.
+
+        Raises:
+            AccountError: the password is right, but the person cannot come in; the text is for the user.
+            LoginDownError: nobody can tell.
+        """
+        raise NotImplementedError
+
+    def look_up(self, name: str) -> Person | None:
+        """Return the person of this name as they are now, or None when they are gone. It may block.
+
+        Raises:
+            LoginDownError: nobody can tell.
+        """
+        raise NotImplementedError
+
+    async def authenticate(self, handler: Any, data: dict[str, str]) -> dict[str, Any] | None:
+        """Check name and password; None when they are wrong.
+
+        Raises:
+            tornado.web.HTTPError: they are not wrong, but the user cannot come in; the form says why.
+        """
+        name, password = data.get("username", "").lower(), data.get("password", "")
+        # To a directory an empty password is no login, and it answers "success" (RFC 4513, section 5.1.2).
+        if not password or "\0" in password:
+            return None
+        try:
+            with forbidden():
+                accounts.check_spelling(name)
+                person = await self._apart(self.identify, name, password)
+        except LoginDownError as error:
+            self.log.error("Nobody can log in: %s", error)
+            raise HTTPError(
+                503,
+                "Passwords cannot be checked at the moment. Try again in some minutes; if it lasts, "
+                "tell the administrator of this service.",
+            ) from error
+        return self._model(person) if person else None
+
+    async def check_allowed(self, username: str, auth_model: dict[str, Any] | None) -> bool:
+        """Tell whether the user may come in.
+
+        Raises:
+            tornado.web.HTTPError: they may not; the form says why.
+        """
+        if auth_model is None or auth_model["admin"]:
+            return True
+        if self.allowed_groups.isdisjoint(auth_model["groups"]):
+            groups = sorted(self.allowed_groups | self.admin_groups)
+            raise HTTPError(403, "%s", refusal(groups, self.whom_to_ask))
+        return True
+
+    async def refresh_user(self, user: Any, handler: Any = None) -> bool | dict[str, Any]:
+        """Look again who the user is, and end the session of one who may not come in any more.
+
+        While nobody can tell, nobody is thrown out: running work matters more.
+        """
+        try:
+            person = await self._apart(self.look_up, user.name)
+        except LoginDownError as error:
+            self.log.warning("%s stays logged in: %s", user.name, error)
+            return True
+        if person is None:
+            return False
+        model = self._model(person)
+        try:
+            await self.check_allowed(user.name, model)
+        except HTTPError:
+            return False
+        return model
+
+    async def _apart(self, ask: Callable[..., Person | None], *arguments: str) -> Person | None:
+        return await asyncio.get_running_loop().run_in_executor(self._workers, ask, *arguments)
+
+    def _model(self, person: Person) -> dict[str, Any]:
+        return {
+            "name": person.name,
+            "groups": sorted(person.groups),
+            "admin": not self.admin_groups.isdisjoint(person.groups),
+            # The spawner reads the uid, so that it uses the account.
+            "auth_state": {"uid": person.uid, "identifier": person.identifier},
+        }

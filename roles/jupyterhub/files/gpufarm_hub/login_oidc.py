@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Login by an OpenID provider: members of its groups whose names can be accounts of this machine."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from oauthenticator.generic import GenericOAuthenticator
+from oauthenticator.oauth2 import OAuthLogoutHandler
+from tornado.httpclient import HTTPError as HttpClientError
+from tornado.httputil import url_concat
+from tornado.web import HTTPError
+from traitlets import Unicode
+
+from .accounts import Persons, check_name
+from .login import apply_groups, forbidden, refusal
+
+
+def configure(c: Any, login: dict[str, Any], public_url: str, persons_file: str) -> None:
+    """Configure the login.
+
+    Args:
+        c: the hub's configuration object.
+        login: the settings' part about it.
+        public_url: the hub's address, as users know it.
+        persons_file: the file that remembers whose a user name is.
+    """
+    client = json.loads(Path(login["client_file"]).read_text(encoding="utf-8"))
+    c.JupyterHub.authenticator_class = OidcLogin
+    auth = c.OidcLogin
+    auth.issuer = login["issuer"]
+    auth.persons_file = persons_file
+    auth.owner = login["owner"]
+    auth.client_id = client["client_id"]
+    auth.client_secret = client["client_secret"]
+    auth.enable_pkce = True
+    auth.oauth_callback_url = f"{public_url}/hub/oauth_callback"
+    auth.authorize_url = login["authorization_endpoint"]
+    auth.token_url = login["token_endpoint"]
+    auth.userdata_url = login["userinfo_endpoint"]
+    auth.end_session_url = login["end_session_endpoint"]
+    if login["ca_file"]:
+        auth.http_request_kwargs = {"ca_certs": login["ca_file"]}
+    auth.scope = login["scopes"]
+    auth.login_service = "your institution's account"
+    auth.username_claim = login["username_claim"]
+    auth.auth_state_groups_key = lambda auth_state: groups_in(auth_state["oauth_user"], login["groups_claim"])
+    apply_groups(auth, login["groups"], login["admin_groups"])
+    auth.custom_403_message = refusal([*login["groups"], *login["admin_groups"]], "your identity provider")
+
+
+def groups_in(claims: Mapping[str, Any], name: str) -> list[str]:
+    """Return the groups of a claim without the leading slash of WLCG profiles.
+
+    INDIGO IAM sends ``groups`` as names and ``wlcg.groups`` as paths (WLCG Common JWT Profiles 1.0). A name
+    with dots that is no claim itself leads into nested claims, such as Keycloak's ``realm_access.roles``.
+    """
+    value: Any = claims.get(name)
+    if value is None:
+        value = claims
+        for key in name.split("."):
+            value = value.get(key) if isinstance(value, Mapping) else None
+    if not isinstance(value, list):
+        return []
+    return [group.removeprefix("/") for group in value if isinstance(group, str)]
+
+
+class EndSessionHandler(OAuthLogoutHandler):  # type: ignore[misc]
+    """Ends the session here, then leads to where the provider ends its own.
+
+    OpenID Connect RP-Initiated Logout 1.0, section 2. No ``id_token_hint`` is sent: it would put what the
+    provider tells of the user into an address, and so the provider asks whether to sign out there as well.
+    """
+
+    async def render_logout_page(self) -> None:
+        """Lead to the provider, if it ends sessions."""
+        auth = self.authenticator
+        if auth.end_session_url:
+            self.redirect(url_concat(auth.end_session_url, {"client_id": auth.client_id}))
+        else:
+            await super().render_logout_page()
+
+
+class OidcLogin(GenericOAuthenticator):  # type: ignore[misc]
+    """Login by an OpenID provider."""
+
+    logout_handler = EndSessionHandler
+
+    issuer = Unicode(help="The provider's issuer identifier.").tag(config=True)
+    owner = Unicode(help="Subject of the deployment's owner, who needs no group.").tag(config=True)
+    persons_file = Unicode(help="The file that remembers whose a user name is.").tag(config=True)
+    end_session_url = Unicode(help="Where the provider ends sessions; empty if it does not.").tag(config=True)
+
+    async def authenticate(self, handler: Any, data: Any = None, **kwargs: Any) -> dict[str, Any]:
+        """Trade the provider's code for what it tells of the user.
+
+        Raises:
+            tornado.web.HTTPError: it tells nothing; the page says why.
+        """
+        try:
+            model: dict[str, Any] = await super().authenticate(handler, data, **kwargs)
+        except (HttpClientError, OSError) as error:
+            self.log.error("The identity provider does not let a user log in: %s", error)
+            if isinstance(error, HttpClientError) and error.code < 500:
+                raise HTTPError(
+                    403, "Your identity provider took this login back. Go to the start page and log in again."
+                ) from error
+            raise HTTPError(
+                503,
+                "Your identity provider does not answer. Try again in some minutes; if it lasts, tell the "
+                "administrator of this service.",
+            ) from error
+        return model
+
+    def user_info_to_username(self, user_info: dict[str, Any]) -> str:
+        """Return the user's name.
+
+        Raises:
+            tornado.web.HTTPError: the provider tells none; the page says so.
+        """
+        name = user_info.get(self.username_claim)
+        if not isinstance(name, str) or not name:
+            raise HTTPError(
+                403,
+                f"Your identity provider tells no user name (claim {self.username_claim}), so you have no "
+                "account here. Ask the administrator of this service.",
+            )
+        return name
+
+    async def update_auth_model(self, auth_model: dict[str, Any]) -> dict[str, Any]:
+        """Make the owner an administrator; who else is one is for the groups to say."""
+        auth_model["admin"] = bool(self.owner) and self._subject(auth_model) == self.owner
+        return auth_model
+
+    async def check_allowed(self, username: str, auth_model: dict[str, Any] | None) -> bool:
+        """Tell whether the user may come in.
+
+        Raises:
+            tornado.web.HTTPError: the user's groups would do, but the name cannot be used; the page says why.
+        """
+        if not await super().check_allowed(username, auth_model):
+            return False
+        if auth_model is not None:
+            with forbidden():
+                check_name(username)
+                Persons(Path(self.persons_file)).bind(username, self.issuer, self._subject(auth_model))
+        return True
+
+    async def refresh_user(self, user: Any, handler: Any = None, **kwargs: Any) -> bool | dict[str, Any]:
+        """Ask the provider again who the user is, and end the session of one who may not come in any more.
+
+        While the provider is out of order nobody is thrown out: running work matters more.
+        """
+        state = await user.get_auth_state()
+        if not state or "token_response" not in state:
+            return False  # logged in while users logged in another way
+        try:
+            model = await super().refresh_user(user, handler, **kwargs)
+        except (HttpClientError, OSError) as error:
+            self.log.warning("The provider does not answer, %s stays logged in: %s", user.name, error)
+            return True
+        if isinstance(model, dict) and not await self.check_allowed(user.name, model):
+            return False
+        return model
+
+    def _subject(self, auth_model: dict[str, Any]) -> str:
+        return str(auth_model["auth_state"][self.user_auth_state_key]["sub"])
