@@ -97,16 +97,33 @@ def from_file(topology: Topology, path: Path) -> dict[str, Any]:
         BadInput: the file cannot be read or names something that is no input.
     """
     found = document.read(path)
+    return from_mapping(topology, found.data, lambda name: str(found.at(name)))
+
+
+def from_mapping(topology: Topology, given: Mapping[str, Any], place: Callable[[str], str]) -> dict[str, Any]:
+    """Take values that are there already.
+
+    Args:
+        topology: the template.
+        given: the values by name.
+        place: says where the value of a name stands.
+
+    Returns:
+        The values by name.
+
+    Raises:
+        BadInput: something is named that is no input.
+    """
 
     def read(name: str) -> tuple[str, Any]:
-        _known(topology, name, str(found.at(name)))
-        return name, found.data[name]
+        _known(topology, name, place(name))
+        return name, given[name]
 
-    return _each(found.data, read)
+    return _each(given, read)
 
 
 def from_environment(topology: Topology, environment: MutableMapping[str, str]) -> dict[str, Any]:
-    """Take secret inputs out of the environment, so that no program started later inherits them.
+    """Take inputs out of the environment, so that no program started later inherits a secret.
 
     Args:
         topology: the template.
@@ -114,12 +131,15 @@ def from_environment(topology: Topology, environment: MutableMapping[str, str]) 
 
     Returns:
         The values by name.
+
+    Raises:
+        BadInput: a value is malformed.
     """
     found = {}
     for definition in topology.inputs.values():
         text = environment.pop(ENVIRONMENT + definition.name.upper(), None)
-        if text is not None and definition.secret:
-            found[definition.name] = text
+        if text is not None:
+            found[definition.name] = _from_text(definition, text)
     return found
 
 

@@ -47,7 +47,7 @@ class _Kind:
     defaults: dict[str, Any]
     attributes: dict[str, Any]
     operations: dict[str, Operation]
-    disruption: str
+    metadata: dict[str, Any]
 
 
 class _Reader:
@@ -81,7 +81,7 @@ class _Reader:
         is_machine = self.catalogue.derives("node_types", name, "tosca.nodes.Compute")
         attributes: dict[str, Any] = {}
         found: dict[str, Operation] = {}
-        disruption = ""
+        metadata: dict[str, Any] = {}
         ancestry = self.catalogue.ancestry("node_types", name)
         own = [
             (entry, origin) for entry in ancestry if (origin := self.catalogue.origin("node_types", entry))
@@ -91,9 +91,8 @@ class _Reader:
             written = definition.get("attributes")
             for attribute, body in written.items() if isinstance(written, dict) else ():
                 attributes[str(attribute)] = body.get("default") if isinstance(body, dict) else None
-            metadata = definition.get("metadata")
-            if isinstance(metadata, dict):
-                disruption = str(metadata.get("disruption") or disruption)
+            told = definition.get("metadata")
+            metadata |= told if isinstance(told, dict) else {}
         if is_machine:
             attributes |= {"private_address": None, "public_address": None}
         for entry, origin in own:
@@ -111,7 +110,7 @@ class _Reader:
             defaults={key: body["default"] for key, body in properties.items() if "default" in body},
             attributes=attributes,
             operations=found,
-            disruption=disruption,
+            metadata=metadata,
         )
 
     def inputs(self, topology: Mapping[str, Any]) -> dict[str, Input]:
@@ -231,7 +230,8 @@ class _Reader:
             | operations(
                 body.get("interfaces"), kind.attributes, self.document, (*place, "interfaces"), self.report
             ),
-            disruption=kind.disruption,
+            disruption=str(kind.metadata.get("disruption") or ""),
+            inventory_group=str(kind.metadata.get("inventory_group") or ""),
         )
 
     def ordered(self, nodes: dict[str, Node]) -> dict[str, Node]:

@@ -93,6 +93,8 @@ class Node:
         capabilities: expression of each property of each capability.
         operations: by name.
         disruption: what applying it interrupts, in the words of the type's metadata; empty if nothing.
+        inventory_group: group of machines on which the collection's playbooks set it up, as the type's
+            metadata says; empty if there is none.
     """
 
     name: str
@@ -106,6 +108,7 @@ class Node:
     capabilities: dict[str, dict[str, Any]]
     operations: dict[str, Operation]
     disruption: str = ""
+    inventory_group: str = ""
 
 
 @dataclass(frozen=True)
