@@ -1,0 +1,168 @@
+"""Lists of users, and what has to be done on a machine for them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from ansible_collections.gpufarm.cluster.plugins.module_utils._user_accounts import (
+    GROUP,
+    User,
+    UserProblem,
+    read_users,
+    users_problem,
+)
+from ansible_collections.gpufarm.cluster.plugins.module_utils._user_accounts_plan import (
+    CHANGED,
+    KEYS_ONLY,
+    LOCKED,
+    Account,
+    Machine,
+    Plan,
+    plan,
+    read_accounts,
+)
+from hypothesis import given
+from hypothesis import strategies as st
+
+KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl"
+SHELLS = frozenset({"/bin/bash", "/bin/zsh"})
+EMPTY = Machine({"root": Account(0, "/bin/bash", (), CHANGED)}, frozenset({"root", "video"}), shells=SHELLS)
+
+
+def wish(name: str, **more: Any) -> dict[str, Any]:
+    return {"os_user_name": name, "os_user_ssh_public_key": KEY, **more}
+
+
+def after(machine: Machine, done: Plan) -> Machine:
+    """What the machine has when the plan was carried out."""
+    accounts = {name: account._replace(uid=account.uid or 1000) for name, account in done.accounts.items()}
+    return machine._replace(
+        accounts={**machine.accounts, **accounts},
+        groups=machine.groups | {GROUP},
+        keys=done.keys,
+        sudoers=done.sudoers,
+    )
+
+
+def test_users_in_the_words_of_indigo() -> None:
+    users = read_users([wish("ada", os_user_add_to_sudoers=True, os_user_guid=None), wish("ben")])
+    assert users == [User("ada", (KEY,), sudo=True), User("ben", (KEY,))]
+
+
+@pytest.mark.parametrize(
+    ("users", "words"),
+    [
+        ([{}], "User number 1 of the list has no os_user_name"),
+        ([wish("Ada")], "cannot be an account"),
+        ([wish("../root")], "cannot be an account"),
+        ([wish("a" * 33)], "cannot be an account"),
+        ([wish("ada", os_user_ssh_pubkey=KEY)], "unknown key 'os_user_ssh_pubkey'"),
+        ([{"os_user_name": "ada"}], "has no SSH key"),
+        ([wish("ada", os_user_ssh_public_key="ssh-rsa AAAA")], "The SSH key of the user ada is damaged"),
+        ([wish("ada"), wish("ada")], "is in the list twice"),
+        (
+            [wish("ada", os_user_guid=1500), wish("ben", os_user_guid=1500)],
+            "Two users have os_user_guid 1500",
+        ),
+        ([wish("ada", os_user_guid=0)], "numbers of persons' accounts"),
+        ([wish("ada", os_user_add_to_sudoers="maybe")], "it can be true or false"),
+        ([wish("ada", groups=["sudo"])], "set os_user_add_to_sudoers instead"),
+        ([wish("ada", groups="video")], "are no list"),
+        ([wish("ada", shell="bash")], "no plain absolute path"),
+        ([wish("ada", state="gone")], "it can be present or absent"),
+    ],
+)
+def test_what_nobody_can_have_is_refused(users: list[dict[str, Any]], words: str) -> None:
+    assert words in users_problem(users)
+    assert KEY.split()[1] not in users_problem(users)
+
+
+def test_a_new_user() -> None:
+    done = plan(read_users([wish("ada", os_user_add_to_sudoers=True, groups=["video"])]), EMPTY)
+    assert done.commands[0] == ["groupadd", "--system", GROUP]
+    assert done.commands[1][-1] == "ada" and f"{GROUP},video" in done.commands[1]
+    assert done.keys == {"ada": (KEY,)}
+    assert "ada ALL=(ALL:ALL) NOPASSWD: ALL\n" in str(done.sudoers)
+
+
+def test_who_is_gone_from_the_list_is_locked_and_comes_back() -> None:
+    users = read_users([wish("ada", os_user_add_to_sudoers=True), wish("ben", groups=["video"])])
+    machine = after(EMPTY, plan(users, EMPTY))
+    assert plan(users, machine).commands == []
+    gone = plan(users[:1], machine)
+    assert gone.commands == [["usermod", "--lock", "--expiredate", "1", "--groups", GROUP, "--", "ben"]]
+    assert gone.locked == ["ben"] and set(gone.keys) == {"ada"}
+    back = plan(users, after(machine, gone))
+    assert [command[:3] for command in back.commands] == [["usermod", "--password", "*"]]
+    assert back.locked == []
+
+
+def test_nobody_at_all() -> None:
+    assert plan([], EMPTY) == Plan({}, {}, None, [], [])
+
+
+PERSON = Account(1000, "/bin/bash", (), CHANGED)
+OURS = Account(1000, "/bin/bash", (GROUP,), KEYS_ONLY)
+
+
+@pytest.mark.parametrize(
+    ("user", "machine", "words"),
+    [
+        (wish("root"), EMPTY, "an account of the system itself"),
+        (wish("nobody"), Machine({"nobody": PERSON._replace(uid=65534)}), "an account of the system itself"),
+        (wish("ada"), Machine({"ada": PERSON}), "hand it over with: gpasswd -a ada gpufarm-users"),
+        (wish("ada", state="absent"), Machine({"ada": PERSON}), "was made by somebody else"),
+        (
+            wish("ada"),
+            Machine({"ada": PERSON._replace(groups=("jupyterhub-users",))}),
+            "belongs to a user of the JupyterHub",
+        ),
+        (wish("ada"), EMPTY._replace(elsewhere=frozenset({"ada"})), "comes from a directory service"),
+        (wish("ada"), EMPTY._replace(homes=frozenset({"ada"})), "/home/ada is there already"),
+        (wish("video"), EMPTY, "is that of a group"),
+        (wish("ada", os_user_guid=2000), EMPTY._replace(accounts={"ada": OURS}), "cannot have 2000"),
+        (wish("ben", os_user_guid=1000), EMPTY._replace(accounts={"ada": OURS}), "which is that of ada"),
+        (wish("ada", groups=["vidoe"]), EMPTY, "The group vidoe"),
+        (wish("ada", shell="/bin/fish"), EMPTY, "The shell /bin/fish"),
+    ],
+)
+def test_what_the_machine_cannot_have_is_refused(user: dict[str, Any], machine: Machine, words: str) -> None:
+    with pytest.raises(UserProblem, match=words):
+        plan(read_users([user]), machine)
+
+
+def test_nobody_saws_off_the_branch_that_the_run_sits_on() -> None:
+    users = read_users([wish("ada", os_user_add_to_sudoers=True)])
+    machine = after(EMPTY, plan(users, EMPTY))._replace(operators=frozenset({"ada"}))
+    assert plan(users, machine).commands == []
+    for fewer in ([], [wish("ada")]):
+        with pytest.raises(UserProblem, match="the one that this run works with"):
+            plan(read_users(fewer), machine)
+
+
+def test_the_tables_of_accounts_are_read() -> None:
+    accounts, groups = read_accounts(
+        "root:x:0:0::/root:/bin/bash\nada:x:1000:1000::/home/ada:/bin/zsh\nben:x:1001:1001::/home/ben:/bin/bash\n+\n",
+        f"root:x:0:\nvideo:x:44:ada,ben\n{GROUP}:x:999:ada\n",
+        "root:$y$secret:1::::::\nada:*:1:0:99999:7:::\nben:!*:1:0:99999:7::1:\n",
+    )
+    assert groups == {"root", "video", GROUP}
+    assert accounts == {
+        "root": Account(0, "/bin/bash", (), CHANGED),
+        "ada": Account(1000, "/bin/zsh", (GROUP, "video"), KEYS_ONLY),
+        "ben": Account(1001, "/bin/bash", ("video",), LOCKED),
+    }
+
+
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.booleans(), st.booleans()), max_size=3))
+def test_any_list_is_reached_from_any_other(entries: list[tuple[str, bool, bool]]) -> None:
+    unique = {name: wish(name, os_user_add_to_sudoers=sudo) for name, sudo, _here in entries}
+    first = read_users(
+        [entry for entry, (_n, _s, here) in zip(unique.values(), entries, strict=False) if here]
+    )
+    second = read_users(list(unique.values()))
+    machine = after(EMPTY, plan(first, EMPTY))
+    done = plan(second, machine)
+    again = plan(second, after(machine, done))
+    assert again.commands == [] and again.keys == done.keys and set(done.keys) == set(unique)
