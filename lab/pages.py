@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from bs4 import BeautifulSoup, Tag
 
 # Where the provider, JupyterHub's error page and its spawn page tell what went wrong.
-MESSAGES = '[role="alert"], .error p, .spawn-error-msg'
+MESSAGES = '[role="alert"], .error p, .spawn-error-msg, .login_error'
 NOT_SENT = {"submit", "button", "image", "reset", "file"}
 
 
