@@ -47,6 +47,7 @@ class HubProcess:
         self.url = f"http://127.0.0.1:{port}"
         client = folder / "client.json"
         client.write_text(json.dumps({"client_id": "x", "client_secret": "x"}))
+        (folder / "monitoring_token").write_text(secrets.token_hex(32))
         provider = dict.fromkeys(
             (
                 "issuer",

@@ -10,7 +10,7 @@ from typing import Any
 
 from prometheus_client import REGISTRY
 
-from . import alone, collaborative, desk, login_ldap, login_oidc, login_pam, pages, recovery
+from . import alone, collaborative, desk, login_ldap, login_oidc, login_pam, monitoring, pages, recovery
 from .activity import QuietProxy
 from .desk import Desk
 from .metrics import SliceCollector
@@ -31,6 +31,7 @@ def configure(c: Any, settings_file: str) -> None:
     _hub(c, settings, ours)
     _login(c, settings)
     _notebooks(c, settings, ours)
+    monitoring.configure(c, settings)
     _keeper(c, settings, settings_file)
     if settings["collaborative"]:
         collaborative.configure(c, settings, ours)

@@ -15,7 +15,7 @@ from .limits import Limit
 from .notices import Notices
 from .slices import Slice
 from .store import JsonStore
-from .timing import DECISION
+from .timing import DECISION, WAIT
 from .waiting import Place, Wish
 
 
@@ -61,6 +61,7 @@ class Desk:
             taken = self.leases.take(wish, unit, slices)
         if isinstance(taken, Lease):
             self._record_lease("taken", taken)
+            WAIT.observe(taken.waited)
         else:
             self._record_place(taken)
         return taken

@@ -10,18 +10,23 @@ from pathlib import Path
 
 
 def make(folder: Path) -> None:
-    """Write ``proxy.env`` and ``hub.env`` (mode 0600) unless they are there; ``hub.env`` comes last.
+    """Write the keys (mode 0600) unless they are there; ``monitoring_token`` comes last.
 
     The hub encrypts users' tokens with JUPYTERHUB_CRYPT_KEY and opens the proxy with CONFIGPROXY_AUTH_TOKEN.
+    With the token of monitoring its metrics can be read.
     """
-    for name, key in (("proxy.env", "CONFIGPROXY_AUTH_TOKEN"), ("hub.env", "JUPYTERHUB_CRYPT_KEY")):
+    for name, start in (
+        ("proxy.env", "CONFIGPROXY_AUTH_TOKEN="),
+        ("hub.env", "JUPYTERHUB_CRYPT_KEY="),
+        ("monitoring_token", ""),
+    ):
         path = folder / name
         if path.exists():
             continue
         new = folder / f"{name}.new"
         descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with os.fdopen(descriptor, "w", encoding="ascii") as stream:
-            stream.write(f"{key}={secrets.token_hex(32)}\n")
+            stream.write(f"{start}{secrets.token_hex(32)}\n")
             stream.flush()
             os.fsync(stream.fileno())
         new.rename(path)

@@ -34,6 +34,7 @@ class Lease:
         pieces: the slices, at least one.
         taken: ISO 8601 time.
         share: name of the user's limit.
+        waited: seconds between the wish and the lease; known only when the slices are taken.
     """
 
     owner: str
@@ -41,6 +42,7 @@ class Lease:
     pieces: tuple[Slice, ...]
     taken: str
     share: str
+    waited: float = 0.0
 
     @property
     def user(self) -> str:
@@ -129,9 +131,10 @@ class Leases:
                     "share": wish.limit.name,
                 }
         if refusal:
+                waited = self._clock() - tickets[wish.owner].since
             raise NoSliceError(refusal)
         if pieces:
-            return Lease(wish.owner, unit, tuple(pieces), taken, wish.limit.name)
+            return Lease(wish.owner, unit, tuple(pieces), taken, wish.limit.name, waited)
         every = waiting.places(tickets.values(), held, slices)
         return next(place for place in every if place.ticket.owner == wish.owner)
 

@@ -26,20 +26,27 @@ class SliceCollector(Collector):
         """Return the metrics."""
         use = self._desk.use.read()
         notebooks = use.get("notebooks", {})
-        held, working = Counter[str](), Counter[str]()
+        held, working, idle = Counter[str](), Counter[str](), Counter[str]()
         for lease in self._desk.leases.all():
             for piece in lease.pieces:
                 held[piece.profile] += 1
                 working[piece.profile] += bool(notebooks.get(lease.owner, {}).get("working"))
+                idle[piece.profile] += lease.owner not in notebooks
         waiting = Counter(place.ticket.profile for place in self._desk.leases.queue([]))
         profiles = sorted({*use.get("profiles", {}), *held, *waiting})
         for name, text, counts in (
             ("slices", "GPU slices of the machine", use.get("profiles", {})),
             ("slices_held", "GPU slices that notebooks hold", held),
             ("slices_working", "GPU slices that notebooks hold and compute on", working),
+            ("slices_without_notebook", "GPU slices that are held by notebooks that do not run", idle),
             ("waiting", "Notebooks that wait for GPU slices", waiting),
         ):
             family = GaugeMetricFamily(f"gpufarm_hub_{name}", f"{text}, by profile.", labels=["profile"])
             for profile in profiles:
                 family.add_metric([profile], counts.get(profile, 0))
             yield family
+        yield GaugeMetricFamily(
+            "gpufarm_hub_measured_timestamp_seconds",
+            "When the use of notebooks was measured last.",
+            value=use.get("measured", 0),
+        )
