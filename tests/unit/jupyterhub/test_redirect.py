@@ -1,0 +1,62 @@
+"""From HTTP to HTTPS, and the answers that certificate authorities look for."""
+
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from gpufarm_hub import redirect
+from tornado import httpclient, httpserver
+from tornado.testing import bind_unused_port
+
+Ask = Callable[..., httpclient.HTTPResponse]
+
+
+@pytest.fixture
+def ask(tmp_path: Path) -> Ask:
+    folder = tmp_path / "webroot" / ".well-known" / "acme-challenge"
+    folder.mkdir(parents=True)
+    (folder / "the-token").write_text("the-token.of-the-account")
+    (tmp_path / "secret").write_text("secret")
+
+    async def fetch(path: str, method: str, headers: dict[str, str]) -> httpclient.HTTPResponse:
+        socket, port = bind_unused_port()
+        server = httpserver.HTTPServer(redirect.application("https://hub:8888", tmp_path / "webroot"))
+        server.add_sockets([socket])
+        try:
+            return await httpclient.AsyncHTTPClient().fetch(
+                f"http://127.0.0.1:{port}{path}",
+                method=method,
+                headers=headers,
+                body="" if method == "POST" else None,
+                follow_redirects=False,
+                raise_error=False,
+            )
+        finally:
+            server.stop()
+
+    return lambda path, method="GET", **headers: asyncio.run(fetch(path, method, headers))
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
+@pytest.mark.parametrize("path", ["/", "/hub/login?next=%2Fhub", "//evil.example.org/", "/.well-known/other"])
+def test_everything_is_led_to_the_hub_and_nowhere_else(ask: Ask, path: str, method: str) -> None:
+    answer = ask(path, method, Host="evil.example.org")
+    assert (answer.code, answer.headers["Location"]) == (302, f"https://hub:8888{path}")
+    assert "Server" not in answer.headers
+
+
+def test_what_was_sent_in_the_clear_is_refused(ask: Ask) -> None:
+    assert ask("/hub/login", "POST").code == 405
+
+
+def test_challenges_are_answered_from_their_folder_only(ask: Ask) -> None:
+    prefix = "/.well-known/acme-challenge"
+    assert ask(f"{prefix}/the-token").body == b"the-token.of-the-account"
+    assert ask(f"{prefix}/another").code == 404
+    for path in (f"{prefix}/../../../secret", f"{prefix}/..%2F..%2F..%2Fsecret", f"{prefix}/"):
+        assert ask(path).body != b"secret"
