@@ -61,16 +61,18 @@ class Reader:
             name = error_name(error.value)
             raise (NotTold if name in NOT_TOLD else Failed)(name) from error
 
-    def gpu(self, handle: Any) -> tuple[dict[str, Any], dict[str, str]]:
+    def gpu(self, handle: Any, names: Iterable[str] | None = None) -> tuple[dict[str, Any], dict[str, str]]:
         """Return what a GPU tells, by name, and the names of the errors of what could not be read.
 
         What the GPU does not support is in neither.
+
+        :arg names: of `READINGS`, those that are asked for; all of them if not given
         """
         values: dict[str, Any] = {}
         failures: dict[str, str] = {}
-        for name, read in READINGS.items():
+        for name in READINGS if names is None else names:
             try:
-                value = read(self, handle)
+                value = READINGS[name](self, handle)
             except NotTold:
                 continue
             except Failed as error:

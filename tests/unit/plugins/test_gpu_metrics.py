@@ -1,0 +1,165 @@
+"""Use of GPUs and slices as metrics: what is told, who holds slices, and what a silent driver leads to."""
+
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pynvml
+import pytest
+from ansible_collections.gpufarm.cluster.plugins.module_utils import _gpu_metrics_command
+from ansible_collections.gpufarm.cluster.plugins.module_utils._gpu_metrics import (
+    GpuUse,
+    Holder,
+    SliceUse,
+    Use,
+    render,
+)
+from ansible_collections.gpufarm.cluster.plugins.module_utils._gpu_metrics_read import (
+    read_certificates,
+    read_gpus,
+    read_holders,
+)
+from hypothesis import given
+from hypothesis import strategies as st
+from prometheus_client.parser import text_string_to_metric_families
+from simulated_machine import Machine
+
+TAKEN = "2026-01-02T03:04:05+00:00"
+SINCE = 1767323045.0
+
+
+def samples(text: str) -> dict[tuple[str, tuple[str, ...]], float]:
+    """Return the values by name and the values of the labels but the UUID."""
+    return {
+        (one.name, tuple(value for key, value in sorted(one.labels.items()) if key != "uuid")): one.value
+        for family in text_string_to_metric_families(text)
+        for one in family.samples
+    }
+
+
+def lease(folder: Path, uuid: str, owner: str = "alice/") -> Path:
+    path = folder / "leases.json"
+    entry = {"unit": "x", "slices": [{"uuid": uuid}], "taken": TAKEN, "share": "everybody"}
+    path.write_text(json.dumps({"leases": {owner: entry}}))
+    return path
+
+
+def partition() -> str:
+    """Make one slice 1g.10gb of the first GPU; return its UUID."""
+    pynvml.nvmlInit()
+    handle = pynvml.nvmlDeviceGetHandleByIndex(0)
+    pynvml.nvmlDeviceSetMigMode(handle, 1)
+    offer = pynvml.nvmlDeviceGetGpuInstanceProfileInfo(handle, pynvml.NVML_GPU_INSTANCE_PROFILE_1_SLICE)
+    instance = pynvml.nvmlDeviceCreateGpuInstance(handle, offer.id)
+    inner = pynvml.nvmlGpuInstanceGetComputeInstanceProfileInfo(instance, 0, 0)
+    pynvml.nvmlGpuInstanceCreateComputeInstance(instance, inner.id)
+    uuid = pynvml.nvmlDeviceGetUUID(pynvml.nvmlDeviceGetMigDeviceHandleByIndex(handle, 0))
+    pynvml.nvmlShutdown()
+    return str(uuid)
+
+
+def test_a_slice_tells_its_memory_its_processes_and_its_holder(
+    make_machine: Callable[..., Machine], tmp_path: Path
+) -> None:
+    machine = make_machine("a100-80gb", "a100-80gb")
+    uuid = partition()
+    machine.simgpu("process", "start", "--slice", uuid, "--memory", 512, "--pid", 4242)
+    gpus, problem, stuck = read_gpus(5)
+    assert (problem, stuck) == ("", "")
+    holders, holders_problem = read_holders(lease(tmp_path, uuid, "alice/work"))
+    assert holders_problem == ""
+    told = samples(render(Use(gpus, holders=holders), 1.0))
+    assert told["gpufarm_slice_processes", ("0", "1g.10gb")] == 1
+    assert told["gpufarm_slice_memory_used_bytes", ("0", "1g.10gb")] >= 512 << 20
+    assert told["gpufarm_slice_memory_total_bytes", ("0", "1g.10gb")] > 9 << 30
+    assert told["gpufarm_slice_holder", ("0", "1g.10gb", "work", "alice")] == 1
+    assert told["gpufarm_slice_held_since_timestamp_seconds", ("0", "1g.10gb")] == SINCE
+    # NVML tells no utilization of slices, nor of a GPU that is divided.
+    assert not [key for key in told if key[0].endswith("utilization_ratio") and key[1][0] == "0"]
+    # The other GPU is not divided, so it is a slice as a whole.
+    assert told["gpufarm_slice_processes", ("1", "NVIDIA A100-SXM4-80GB")] == 0
+    assert ("gpufarm_gpu_utilization_ratio", ("1",)) in told
+    assert told["gpufarm_gpu_metrics_up", ("nvml",)] == 1
+
+
+def test_a_gpu_tells_its_board(make_machine: Callable[..., Machine]) -> None:
+    machine = make_machine("h100-80gb")
+    machine.simgpu("set", "0", "temperature=71", "ecc_uncorrected=3")
+    told = samples(render(Use(read_gpus(5)[0]), 1.0))
+    assert told["gpufarm_gpu_temperature_celsius", ("0",)] == 71
+    assert told["gpufarm_gpu_ecc_errors_total", ("0", "uncorrected")] == 3
+    assert 10 < told["gpufarm_gpu_power_watts", ("0",)] < told["gpufarm_gpu_power_limit_watts", ("0",)] < 2000
+    assert told["gpufarm_gpu_clock_hertz", ("0", "sm")] > 1e8
+
+
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [
+        (("driver", "unload"), "kernel module is not loaded"),
+        (
+            ("fault", "add", "nvmlDeviceGetTemperature", "hang"),
+            "not return from nvmlDeviceGetTemperature",
+        ),
+    ],
+)
+def test_a_driver_that_does_not_answer_is_told(
+    make_machine: Callable[..., Machine], fault: tuple[str, ...], said: str
+) -> None:
+    make_machine("a100-80gb").simgpu(*fault)
+    gpus, problem, _stuck = read_gpus(0.5)
+    assert said in problem
+    assert samples(render(Use(gpus, problem), 1.0))["gpufarm_gpu_metrics_up", ("nvml",)] == 0
+
+
+def test_no_leases_are_nobody_and_damaged_ones_a_problem(tmp_path: Path) -> None:
+    assert read_holders(tmp_path / "none.json") == ({}, "")
+    for text in ("{", "[]", '{"leases": {"alice/": {}}}', '{"leases": 1}'):
+        (tmp_path / "bad.json").write_text(text)
+        holders, problem = read_holders(tmp_path / "bad.json")
+        assert holders == {} and "cannot be read" in problem, text
+
+
+def test_certificates_tell_their_end(tmp_path: Path) -> None:
+    path = tmp_path / "cert.pem"
+    command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
+    command += ["-keyout", str(tmp_path / "key.pem"), "-out", str(path), "-days", "3", "-subj", "/CN=x"]
+    subprocess.run(command, check=True, capture_output=True)
+    found = read_certificates({"hub": str(path), "none": str(tmp_path / "none.pem")})
+    assert list(found) == ["hub"]
+    assert 2.9 * 86400 < found["hub"] - path.stat().st_mtime < 3.1 * 86400
+
+
+def test_a_process_that_hangs_is_not_joined_by_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked: list[float] = []
+
+    def read(call_timeout: float) -> tuple[tuple[GpuUse, ...], str, str]:
+        asked.append(call_timeout)
+        return (), "It hangs.", "7 70"
+
+    monkeypatch.setattr(_gpu_metrics_command, "read_gpus", read)
+    monkeypatch.setattr(_gpu_metrics_command, "is_stuck", lambda identity: identity == "7 70")
+    settings: dict[str, Any] = {"gpus": True, "call_timeout": 5, "certificates": {}}
+    settings |= {name: str(tmp_path / name) for name in ("textfile", "leases", "stuck_file")}
+    (tmp_path / "settings.json").write_text(json.dumps(settings))
+    assert [_gpu_metrics_command.main([str(tmp_path / "settings.json")]) for _ in range(2)] == [1, 1]
+    assert asked == [5]
+    assert "process 7 of an earlier run; reboot the machine" in capsys.readouterr().err
+    assert samples((tmp_path / "textfile").read_text())["gpufarm_gpu_metrics_up", ("nvml",)] == 0
+
+
+@given(st.text(), st.text(min_size=1), st.floats(0, 1e12))
+def test_any_name_can_be_read_back(user: str, profile: str, since: float) -> None:
+    one = SliceUse("MIG-1", profile, {"memory": {"used_mib": 3}})
+    use = Use((GpuUse(0, "GPU-1", "model", {}, (one,)),), holders={"MIG-1": Holder(user, "", since)})
+    # The parser of prometheus_client takes other line ends than the format's for line ends, too.
+    if not {"\r", "\x0b", "\x0c", "\x1c", "\x1d", "\x1e", "\x85", "\u2028", "\u2029"} & set(user + profile):
+        told = samples(render(use, 1.0))
+        assert told["gpufarm_slice_holder", ("0", profile, "", user)] == 1
