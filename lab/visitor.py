@@ -115,7 +115,7 @@ class Visitor:
         self.hub = hub.rstrip("/")
         self._context = context
         self._http = httpx.Client(verify=context, trust_env=False, follow_redirects=True, timeout=timeout)
-        self._name = ""
+        self._name = self._owner = ""
 
     def __enter__(self) -> Self:
         return self
@@ -137,8 +137,12 @@ class Visitor:
             response = self._submit(response, "approve")
         _accept(response)
         account = self._api("GET", "/hub/api/user").json()
-        self._name = account["name"]
+        self._name = self._owner = account["name"]
         return Account(account["name"], account["admin"], account["groups"])
+
+    def use_server_of(self, name: str) -> None:
+        """From now on start, use and stop the notebook server of this user, such as one that users share."""
+        self._owner = name
 
     def form(self) -> SpawnForm:
         """Read the spawn form.
@@ -146,7 +150,7 @@ class Visitor:
         Raises:
             Refused: there is no form, for instance because the server runs already.
         """
-        form = self._spawn_form(self._http.get(f"{self.hub}/hub/spawn/{self._name}"))
+        form = self._spawn_form(self._http.get(f"{self.hub}/hub/spawn/{self._owner}"))
         return SpawnForm([choice.value for choice in form.choices["memory"]], free_slices(form))
 
     def spawn(
@@ -162,7 +166,7 @@ class Visitor:
         Raises:
             Refused: the hub does not start it, or it failed; the message is the hub's.
         """
-        page = self._http.get(f"{self.hub}/hub/spawn/{self._name}")
+        page = self._http.get(f"{self.hub}/hub/spawn/{self._owner}")
         form = self._spawn_form(page)
         values = {**form.values, "gpu": gpu} | ({"memory": memory} if memory else {})
         # Not as multipart/form-data: httpx keeps that header on the redirected GET, which tornado refuses.
@@ -185,11 +189,11 @@ class Visitor:
         Raises:
             TimeoutError: it was still there after ``timeout`` seconds.
         """
-        self._api("DELETE", f"/hub/api/users/{self._name}/server").raise_for_status()
+        self._api("DELETE", f"/hub/api/users/{self._owner}/server").raise_for_status()
         end = time.monotonic() + timeout
         while self._server():
             if time.monotonic() > end:
-                raise TimeoutError(f"the server of {self._name} did not stop within {timeout:.0f} s")
+                raise TimeoutError(f"the server of {self._owner} did not stop within {timeout:.0f} s")
             time.sleep(0.2)
 
     def execute(self, code: str, timeout: float = 60) -> str:
@@ -206,7 +210,7 @@ class Visitor:
             ExecutionError: the code raised.
             TimeoutError: the kernel was silent for too long.
         """
-        base = f"/user/{self._name}/"
+        base = f"/user/{self._owner}/"
         _accept(self._http.get(self.hub + base))  # signs in at the server itself, which has its own cookies
         kernel = self._api("POST", f"{base}api/kernels", base, json={})
         kernel.raise_for_status()
@@ -231,12 +235,12 @@ class Visitor:
     def _spawn_form(self, response: httpx.Response) -> Form:
         form = _accept(response).form("spawn_form")
         if not form:
-            raise Refused(response.status_code, f"no spawn form for {self._name}: the server runs already")
+            raise Refused(response.status_code, f"no spawn form for {self._owner}: the server runs already")
         return form
 
     def _progress(self) -> Iterator[dict[str, Any]]:
         """The hub's events (GET /users/{name}/server/progress of its API) until it is ready or failed."""
-        url = f"{self.hub}/hub/api/users/{self._name}/server/progress"
+        url = f"{self.hub}/hub/api/users/{self._owner}/server/progress"
         with self._http.stream("GET", url, headers=self._headers("/hub/"), timeout=300) as response:
             response.raise_for_status()
             for line in response.iter_lines():
@@ -247,7 +251,7 @@ class Visitor:
                         return
 
     def _server(self) -> dict[str, Any]:
-        user = self._api("GET", f"/hub/api/users/{self._name}")
+        user = self._api("GET", f"/hub/api/users/{self._owner}")
         user.raise_for_status()
         return user.json()["servers"].get("", {})
 

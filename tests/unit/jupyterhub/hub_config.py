@@ -85,6 +85,9 @@ class Login(DummyAuthenticator):
         name = data["username"]
         return {"name": name, "groups": ["students"] if name.startswith("student") else []}
 
+    async def refresh_user(self, user: Any, handler: Any = None) -> bool:
+        return user.name != "collaborative"  # where nobody logs in
+
 
 # What the hub asks of the machine.
 accounts.ensure = lambda name, uid=None: None
@@ -106,6 +109,7 @@ settings = json.loads((folder / "settings.json").read_text())
 c.JupyterHub.authenticator_class = Login
 c.Login.allow_all = True
 c.Login.manage_groups = True
+c.Login.refresh_pre_spawn = True
 c.Login.admin_users = {"bob"}
 c.JupyterHub.proxy_class = NoProxy
 c.JupyterHub.services = [service for service in c.JupyterHub.services if "command" not in service]

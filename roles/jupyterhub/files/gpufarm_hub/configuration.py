@@ -8,6 +8,7 @@ import logging
 from pathlib import Path
 from typing import Any
 
+from jupyterhub.handlers.base import BaseHandler
 from prometheus_client import REGISTRY
 
 from . import alone, collaborative, desk, login_ldap, login_oidc, login_pam, monitoring, pages, recovery
@@ -45,6 +46,9 @@ def _hub(c: Any, settings: dict[str, Any], ours: Desk) -> None:
     c.JupyterHub.hub_bind_url = settings["hub_url"]
     c.JupyterHub.db_url = f"sqlite:///{state / 'jupyterhub.sqlite'}"
     c.JupyterHub.upgrade_db = True
+    # JupyterHub 6.1.1 reads it without having set it when the user of a server that somebody else starts has no
+    # valid login (BaseHandler.refresh_auth).
+    BaseHandler._token_authenticated = False
     c.JupyterHub.template_paths = [str(Path(__file__).parent / "templates")]
     # The hub calls it for each page, with the user who looks at it or None.
     c.JupyterHub.template_vars = {"gpufarm_notices": lambda user: ours.notices.of(user.name) if user else {}}
