@@ -60,16 +60,19 @@ class Profile:
 
 @dataclass(frozen=True)
 class Process:
-    """A program that uses a GPU; the instance ids are None when it uses the whole GPU."""
+    """A program that uses a GPU; the instance ids are None when it uses the whole GPU.
 
-    pid: int
+    Without a `pid` it is somebody who holds it, whether or not a program of theirs uses it at the moment.
+    """
+
+    pid: int | None
     name: str
     gpu_instance: int | None
     compute_instance: int | None
 
     def __str__(self) -> str:
         """The process as messages name it."""
-        return f"{self.name or 'process'} (PID {self.pid})"
+        return self.name if self.pid is None else f"{self.name or 'process'} (PID {self.pid})"
 
 
 @dataclass(frozen=True)

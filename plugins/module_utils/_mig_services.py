@@ -37,7 +37,7 @@ class Services:
         :returns: whether there were any
         :raises GpuError: when one of them does not stop
         """
-        running = [unit for unit in self._units if _state(unit) in RUNNING]
+        running = [unit for unit in self._units if state(unit) in RUNNING]
         if not running:
             return False
         noted = (*self.stopped, *(unit for unit in running if unit not in self.stopped))
@@ -65,8 +65,16 @@ class Services:
 
     def processes(self, gpus: Iterable[Gpu]) -> frozenset[int]:
         """Return the ids of those processes on GPUs that belong to the units."""
-        pids = {process.pid for gpu in gpus for process in gpu.processes} if self._units else set()
+        pids = {process.pid for gpu in gpus for process in gpu.processes if process.pid is not None}
         return frozenset(pid for pid in pids if not _units_of(pid).isdisjoint(self._units))
+
+
+def state(unit: str) -> str:
+    """Return the state of a unit, "inactive" if it is not there (systemctl(1), ActiveState).
+
+    :raises GpuError: when systemd does not answer
+    """
+    return _systemctl("show", "--property=ActiveState", "--value", unit).strip()
 
 
 def _units_of(pid: int) -> set[str]:
@@ -76,10 +84,6 @@ def _units_of(pid: int) -> set[str]:
     except OSError:
         return set()
     return {name for line in lines for name in line.split(":", 2)[2].split("/")}
-
-
-def _state(unit: str) -> str:
-    return _systemctl("show", "--property=ActiveState", "--value", unit).strip()
 
 
 def _systemctl(*words: str) -> str:

@@ -13,8 +13,9 @@ description:
   - Gives GPUs the partitions that a flavor or a layout names. A partition is a GPU instance (memory and
     compute slices) with one compute instance of full width, or with several that share its memory.
   - Plans the change of all selected GPUs before touching any. A partition that programs use is never
-    destroyed, no more are destroyed than needed, and the new ones are placed so that the largest profiles
-    still fit beside them. What cannot be had is refused with the reason and with what would fit.
+    destroyed, nor one that somebody holds (see O(keep_held)), no more are destroyed than needed, and the new
+    ones are placed so that the largest profiles still fit beside them. What cannot be had is refused with
+    the reason and with what would fit.
   - When something fails midway on one GPU, the former partitions of all of them are put back. A run that is
     killed is repaired by the next one.
   - Which profiles a GPU offers and where they may lie is read from the GPU.
@@ -97,6 +98,14 @@ options:
     type: list
     elements: str
     default: []
+  keep_held:
+    description:
+      - Whether a partition that somebody holds is kept like one that a program uses, also while none does, as
+        a notebook without a running kernel. Services that hand out partitions tell who holds them, in files
+        of C(/run/gpufarm/holders.d).
+      - With V(false) only programs count. The holders lose their partitions.
+    type: bool
+    default: true
 seealso:
   - module: gpufarm.cluster.gpu_info
 """
@@ -214,7 +223,13 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.gpufarm.cluster.plugins.module_utils import _gpu, _mig_apply, _mig_lock, _nvml
+from ansible_collections.gpufarm.cluster.plugins.module_utils import (
+    _gpu,
+    _mig_apply,
+    _mig_holders,
+    _mig_lock,
+    _nvml,
+)
 from ansible_collections.gpufarm.cluster.plugins.module_utils._mig_flavor import (
     Flavor,
     FlavorError,
@@ -245,6 +260,7 @@ ARGUMENTS: dict[str, Any] = {
     "gpus": {"type": "list", "elements": "str", "default": ["all"]},
     "equivalents": {"type": "bool", "default": False},
     "stop_services": {"type": "list", "elements": "str", "default": []},
+    "keep_held": {"type": "bool", "default": True},
 }
 
 
@@ -275,6 +291,8 @@ def run(module: AnsibleModule, wish: Flavor, services: Services) -> dict[str, An
     left_stopped = bool(services.stopped)
     with _nvml.session() as nvml:
         machine = nvml.gpus()
+        if module.params["keep_held"]:
+            machine = _mig_holders.mark(machine, FOLDER / "holders.d")
         gpus = _gpu.select(machine, module.params["gpus"])
         freed = services.processes(gpus)
         plans = [plan_flavor(gpu, wish, module.params["equivalents"], freed) for gpu in gpus]

@@ -15,6 +15,7 @@ from typing import Any
 from partitions._gpu import Gpu, GpuError, select
 from partitions._mig_apply import apply
 from partitions._mig_flavor import FlavorError, parse_layout
+from partitions._mig_holders import mark
 from partitions._mig_lock import locked
 from partitions._mig_nodes import make_nodes
 from partitions._mig_plan import plan_flavor
@@ -34,7 +35,7 @@ def restore(layout: list[dict[str, Any]]) -> list[str]:
     """
     problems = []
     with locked(), session_at_boot(PATIENCE) as nvml:
-        gpus = nvml.gpus()
+        gpus = mark(nvml.gpus())
         for entry in layout:
             try:
                 _restore(nvml, gpus, entry)

@@ -66,6 +66,7 @@ class HubProcess:
             "secrets_folder": str(folder),
             "state_folder": str(folder),
             "log_folder": str(folder),
+            "holders_file": str(folder / "run" / "holders.d" / "jupyterhub.json"),
             "persons_file": str(folder / "persons.json"),
             "login": {
                 "kind": "oidc",

@@ -5,10 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from . import audit, engines, limits
+from . import audit, engines, holders, limits
 from .engine import Engine
 from .leases import Lease, Leases
 from .limits import Limit
@@ -111,7 +112,11 @@ def from_settings(settings: Mapping[str, Any]) -> Desk:
     """Return the desk of the role's settings; its keys are those of the template ``settings.json.j2``."""
     state = Path(settings["state_folder"])
     return Desk(
-        leases=Leases(state / "leases.json", patience=60 * settings["queue_patience_minutes"]),
+        leases=Leases(
+            state / "leases.json",
+            patience=60 * settings["queue_patience_minutes"],
+            publish=partial(holders.publish, Path(settings["holders_file"])),
+        ),
         notices=Notices(state / "notices.json"),
         use=JsonStore(state / "use.json"),
         audit_file=Path(settings["log_folder"]) / "audit.jsonl",

@@ -6,7 +6,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -42,7 +42,7 @@ class Lease:
     pieces: tuple[Slice, ...]
     taken: str
     share: str
-    waited: float = 0.0
+    waited: float = field(default=0.0, compare=False)
 
     @property
     def user(self) -> str:
@@ -62,10 +62,18 @@ class Leases:
         path: the file they are kept in.
         patience: seconds after which a waiting user who has not asked again loses the place.
         clock: tells the seconds since the epoch.
+        publish: called with all leases, under the lock, whenever they have changed.
     """
 
-    def __init__(self, path: Path, patience: float = 600, clock: Callable[[], float] = time.time) -> None:
-        self._store = JsonStore(path)
+    def __init__(
+        self,
+        path: Path,
+        patience: float = 600,
+        clock: Callable[[], float] = time.time,
+        publish: Callable[[list[Lease]], None] = lambda leases: None,
+    ) -> None:
+        self._publish = publish
+        self._store = JsonStore(path, self._replaced)
         self._patience = patience
         self._clock = clock
 
@@ -123,6 +131,7 @@ class Leases:
             pieces = waiting.call(tickets.values(), held, slices).get(wish.owner)
             if pieces and not refusal:
                 del content["queue"][wish.owner]
+                waited = self._clock() - tickets[wish.owner].since
                 taken = datetime.fromtimestamp(self._clock(), UTC).isoformat(timespec="seconds")
                 content.setdefault("leases", {})[wish.owner] = {
                     "unit": unit,
@@ -131,7 +140,6 @@ class Leases:
                     "share": wish.limit.name,
                 }
         if refusal:
-                waited = self._clock() - tickets[wish.owner].since
             raise NoSliceError(refusal)
         if pieces:
             return Lease(wish.owner, unit, tuple(pieces), taken, wish.limit.name, waited)
@@ -198,6 +206,15 @@ class Leases:
             now = self._clock()
             for entry in content.get("queue", {}).values():
                 entry["seen"] = now
+
+    def publish(self) -> None:
+        """Publish the leases, as nobody knows whether that was done before."""
+        with self._store.change() as content:
+            self._publish(self._leases(content))
+
+    def _replaced(self, before: dict[str, Any], content: dict[str, Any]) -> None:
+        if before.get("leases") != content.get("leases"):
+            self._publish(self._leases(content))
 
     def _leases(self, content: dict[str, Any]) -> list[Lease]:
         if content and not content.keys() <= {"leases", "queue"}:

@@ -73,6 +73,7 @@ def present_slices(desk: Desk, log: Log) -> list[Slice]:
 def at_hub_start(desk: Desk, log: Log) -> None:
     """Make the leases agree with the units and slices that are there."""
     drop_ended(desk, log)
+    desk.leases.publish()
     desk.leases.keep_places()
     if not desk.leases.all():
         return

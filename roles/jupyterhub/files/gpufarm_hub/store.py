@@ -6,10 +6,12 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+Replaced = Callable[[dict[str, Any], dict[str, Any]], None]
 
 
 class StoreError(Exception):
@@ -21,10 +23,12 @@ class JsonStore:
 
     Args:
         path: the file; its folder must exist. The lock is a file beside it: a replaced file is a new inode.
+        replaced: called under the lock, after a change, with what was stored before and what is stored now.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, replaced: Replaced = lambda before, content: None) -> None:
         self.path = path
+        self._replaced = replaced
         self._lock_path = path.with_name(f"{path.name}.lock")
 
     def read(self) -> dict[str, Any]:
@@ -54,6 +58,7 @@ class JsonStore:
             yield content
             if content != before:
                 self._replace(content)
+                self._replaced(before, content)
         finally:
             os.close(descriptor)
 
