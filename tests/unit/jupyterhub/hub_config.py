@@ -17,11 +17,20 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(ROOT / "roles" / "jupyterhub" / "files"))
 
-from gpufarm_hub import accounts, alone, configuration, devices, pages, recovery, spawner, units  # noqa: E402
+from gpufarm_hub import (  # noqa: E402
+    accounts,
+    alone,
+    configuration,
+    devices,
+    pages,
+    recovery,
+    spawner,
+    systemd_spawner,
+    units,
+)
 from gpufarm_hub.slices import Slice  # noqa: E402
 from jupyterhub.auth import DummyAuthenticator  # noqa: E402
 from jupyterhub.proxy import Proxy  # noqa: E402
-from systemdspawner import SystemdSpawner  # noqa: E402
 from tornado import httpserver, web  # noqa: E402
 from tornado.netutil import bind_sockets  # noqa: E402
 
@@ -49,10 +58,6 @@ async def start(self: Any) -> tuple[str, int]:
     running[self.unit_name] = server
     (folder / f"{self.unit_name}.env").write_text(json.dumps(self.get_env()))
     return "127.0.0.1", sockets[0].getsockname()[1]
-
-
-async def stop(self: Any, now: bool = False) -> None:
-    end(self.unit_name)
 
 
 def end(unit: str) -> None:
@@ -98,8 +103,7 @@ units.is_over = lambda unit: unit not in running
 units.stop = end
 units.revoke_devices = lambda unit: None
 pwd.getpwnam = lambda name: type("Account", (), {"pw_dir": "/home"})  # type: ignore[assignment]
-SystemdSpawner.start = start
-SystemdSpawner.stop = stop
+systemd_spawner.SystemdSliceSpawner.launch = start
 alone_here = alone.on_this_machine
 alone.on_this_machine = lambda: alone_here(folder / "hub.lock")
 

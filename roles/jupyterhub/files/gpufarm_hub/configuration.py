@@ -11,12 +11,23 @@ from typing import Any
 from jupyterhub.handlers.base import BaseHandler
 from prometheus_client import REGISTRY
 
-from . import alone, collaborative, desk, login_ldap, login_oidc, login_pam, monitoring, pages, recovery
+from . import (
+    alone,
+    collaborative,
+    desk,
+    login_ldap,
+    login_oidc,
+    login_pam,
+    monitoring,
+    mounts,
+    pages,
+    recovery,
+    systemd_spawner,
+)
 from .activity import QuietProxy
 from .desk import Desk
 from .metrics import SliceCollector
 from .spawner import apply_choice, give_back
-from .systemd_spawner import SystemdSliceSpawner
 
 
 def configure(c: Any, settings_file: str) -> None:
@@ -78,28 +89,28 @@ def _login(c: Any, settings: dict[str, Any]) -> None:
 
 
 def _notebooks(c: Any, settings: dict[str, Any], ours: Desk) -> None:
-    venv = settings["venv"]
-    c.JupyterHub.spawner_class = SystemdSliceSpawner
-    spawner = c.SystemdSliceSpawner
+    if settings["spawner"] == "docker":
+        from . import docker_spawner  # loads the library of Docker, which other hubs do without
+
+        docker_spawner.configure(c, settings)
+    else:
+        systemd_spawner.configure(c, settings)
+    spawner = c.SliceSpawner
     spawner.desk = ours
     spawner.memory_choices = settings["memory_choices"]
     spawner.use_gpu = settings["use_gpu"]
     spawner.cpu_limit = settings["cpu_limit"]
     spawner.apply_user_options = apply_choice
     spawner.post_stop_hook = give_back
-    spawner.slice = "jupyterhub.slice"
-    spawner.default_shell = "/bin/bash"
-    # Nothing of the hub's environment reaches notebooks, but the language.
-    spawner.env_keep = ["LANG", "LC_ALL"]
-    spawner.environment = {
-        "PATH": f"{venv}/bin:/usr/local/bin:/usr/bin:/bin",
-        # In the notebook's private /tmp: a home's path could be too long for the sockets.
-        "JUPYTER_RUNTIME_DIR": "/tmp/jupyter",  # noqa: S108
-        "JUPYTERHUB_ACTIVITY_INTERVAL": "60",  # seconds between two reports to the hub
-    }
+    spawner.folders = mounts.read(settings["mounts"])
+    spawner.file_groups = settings["file_groups"]
+    spawner.processes = settings["process_limit"]
+    spawner.temporary = settings["tmp_size"]
+    # In the notebook's private /tmp: a home's path could be too long for the sockets.
+    spawner.environment["JUPYTER_RUNTIME_DIR"] = "/tmp/jupyter"  # noqa: S108
+    spawner.environment["JUPYTERHUB_ACTIVITY_INTERVAL"] = "60"  # seconds between two reports to the hub
     # read:servers is what a notebook needs to ask for its notices.
     spawner.server_token_scopes = ["users:activity!user", "access:servers!server", "read:servers!user"]
-    spawner.cmd = [f"{venv}/bin/jupyterhub-singleuser"]
     spawner.args = [
         # JupyterLab would ask project servers for news and new versions.
         "--LabApp.news_url=None",
@@ -109,7 +120,6 @@ def _notebooks(c: Any, settings: dict[str, Any], ours: Desk) -> None:
         "--KernelManager.transport=ipc",
     ]
     spawner.default_url = "/lab"
-    spawner.start_timeout = 90
     spawner.http_timeout = 60
     spawner.poll_interval = 5
 

@@ -43,7 +43,7 @@ class Desk:
     @property
     def engine(self) -> Engine:
         """What runs notebooks that are started now."""
-        return engines.ENGINES[self.spawner]
+        return engines.called(self.spawner)
 
     def limit_of(self, user: str, groups: Iterable[str]) -> Limit:
         """Return what a user in these groups may have."""
@@ -121,4 +121,5 @@ def from_settings(settings: Mapping[str, Any]) -> Desk:
         use=JsonStore(state / "use.json"),
         audit_file=Path(settings["log_folder"]) / "audit.jsonl",
         limits=limits.read(settings["limits"]),
+        spawner=settings["spawner"],
     )

@@ -6,8 +6,14 @@ from __future__ import annotations
 from . import units
 from .engine import Engine
 
-# Values of the role's variable ``jupyterhub_spawner``.
-ENGINES: dict[str, Engine] = {"systemd": units}
+
+def called(name: str) -> Engine:
+    """Return an engine by its name, a value of the role's variable ``jupyterhub_spawner``."""
+    if name == "docker":
+        from . import containers  # loads the library of Docker, which other hubs do without
+
+        return containers
+    return units
 
 
 def of(unit: str) -> Engine:
@@ -16,4 +22,4 @@ def of(unit: str) -> Engine:
     Args:
         unit: as one of the engines has named it (`Engine.name_of`).
     """
-    return units
+    return called("docker" if unit.startswith("docker:") else "systemd")

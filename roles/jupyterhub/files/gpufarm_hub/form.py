@@ -106,12 +106,60 @@ def render(
     return fields
 
 
-FIELDS = ("memory", "gpu", "slices")
+def image_fields(labels: Sequence[str], own_from: Sequence[str]) -> str:
+    """Return the fields for the image as HTML; none where there is no choice.
+
+    Args:
+        labels: of the images that are offered to this user.
+        own_from: from where the user may name an image of their own; empty for from nowhere.
+    """
+    fields = ""
+    if len(labels) > 1:
+        fields += _select("image", "Image", _options([(label, label) for label in labels]))
+    if own_from:
+        hint = f"In place of an image above, one of your own from {' or '.join(own_from)}."
+        fields += (
+            '<div class="mb-3"><label class="form-label" for="own_image">Image of your own (optional)</label>'
+            '<input class="form-control" id="own_image" name="own_image" autocomplete="off" '
+            f'autocapitalize="off" spellcheck="false" placeholder="{escape(own_from[0])}/image:tag">'
+            f'<div class="form-text">{escape(hint)}</div></div>'
+        )
+    return fields
 
 
-def parse(values: Mapping[str, Sequence[str]]) -> dict[str, str]:
+def last_fields(groups: Sequence[str], folders: Sequence[str]) -> str:
+    """Return the fields for the group of new files and for folders as HTML; none where there is no choice.
+
+    Args:
+        groups: those that this user can choose beside their own.
+        folders: paths that this user can choose.
+    """
+    fields = ""
+    if groups:
+        pairs = [("", "My own"), *((group, group) for group in groups)]
+        fields += _select("group", "Group of new files", _options(pairs))
+    if folders:
+        boxes = "".join(
+            f'<div class="form-check"><input class="form-check-input" type="checkbox" name="mounts" '
+            f'id="mounts-{number}" value="{escape(path)}">'
+            f'<label class="form-check-label" for="mounts-{number}">{escape(path)}</label></div>'
+            for number, path in enumerate(folders)
+        )
+        fields += (
+            f'<fieldset class="mb-3"><legend class="form-label fs-6">More folders</legend>{boxes}</fieldset>'
+        )
+    return fields
+
+
+FIELDS = ("memory", "gpu", "slices", "image", "own_image", "group")
+
+
+def parse(values: Mapping[str, Sequence[str]]) -> dict[str, Any]:
     """Turn what the browser sent (a list per field) into user options."""
-    return {name: items[0] for name, items in values.items() if name in FIELDS and items}
+    options: dict[str, Any] = {name: values[name][0] for name in FIELDS if values.get(name)}
+    if values.get("mounts"):
+        options["mounts"] = list(values["mounts"])
+    return options
 
 
 def check(

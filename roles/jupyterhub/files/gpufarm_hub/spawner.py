@@ -4,15 +4,16 @@
 from __future__ import annotations
 
 import asyncio
+import grp
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
 from jupyterhub.spawner import Spawner, SpawnException
-from traitlets import Bool, Dict, Instance, List, Unicode
+from traitlets import Bool, Dict, Instance, Int, List, Unicode
 
-from . import accounts, collaborative, devices, engines, form, recovery
+from . import accounts, collaborative, devices, engines, form, mounts, recovery
 from .desk import Desk
 from .engine import EngineError
 from .leases import Lease, NoSliceError, count_by_profile, in_words
@@ -33,8 +34,9 @@ class RefusedSpawnError(SpawnException):  # type: ignore[misc]
 class SliceSpawner(Spawner):  # type: ignore[misc]
     """Starts a notebook under the user's own account with the memory and GPU slices chosen in the form.
 
-    A spawner of one engine derives from this class first and from the class that starts notebooks with that
-    engine second, and defines `equip`.
+    A spawner of one engine derives from this class first and from JupyterHub's class for that engine second.
+    It defines `equip`, and may add fields to the form (`first_fields`, `apply_more`), preparations that take
+    long (`prepare`) and its own way to start a notebook (`launch`).
     """
 
     desk = Instance(Desk, help="Where slices are handed out.").tag(config=True)
@@ -42,9 +44,16 @@ class SliceSpawner(Spawner):  # type: ignore[misc]
     use_gpu = Bool(help="Whether GPU slices are offered.").tag(config=True)
     profile = Unicode(help="The only profile of GPU slices that is offered; empty for all.").tag(config=True)
     collaborative = Dict(help="Settings of the collaborative JupyterLab.").tag(config=True)
+    folders = List(Instance(mounts.Offer), help="Folders of the machine for notebooks.").tag(config=True)
+    file_groups = Dict(help="Group of the machine for files, by the user's group.").tag(config=True)
+    processes = Int(4096, help="Processes and threads that a notebook may have.").tag(config=True)
+    temporary = Unicode("1G", help="Size of a notebook's /tmp.").tag(config=True)
 
     _lease: Lease | None = None
     _choice: form.Choice
+    _more: dict[str, Any]
+    _binds: list[mounts.Bind]
+    _file_group: str = ""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -60,6 +69,68 @@ class SliceSpawner(Spawner):  # type: ignore[misc]
             devices.DeviceError: a slice cannot be reached.
         """
         raise NotImplementedError
+
+    async def prepare(self) -> None:
+        """Do what may take long, before the slices are taken."""
+
+    async def launch(self) -> tuple[str, int]:
+        """Start the notebook; return its address."""
+        started: tuple[str, int] = await super().start()
+        return started
+
+    def first_fields(self) -> str:
+        """Return fields of the form, as HTML, that come before memory and slices."""
+        return ""
+
+    def apply_more(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        """Check and take what is not in `form.Choice`; return it as user options, without what was left out.
+
+        Raises:
+            form.ChoiceError: something in it is not offered.
+        """
+        wanted, group = options.get("mounts", []), options.get("group", "")
+        offered = self._file_group_choices()
+        if group and group not in offered:
+            raise form.ChoiceError(f"The group {group!s:.40} is not offered to you.")
+        try:
+            self._binds = mounts.choose(self.folders, self.groups, wanted)
+        except mounts.MountError as error:
+            raise form.ChoiceError(str(error)) from error
+        self._file_group = group
+        return {name: value for name, value in (("mounts", wanted), ("group", group)) if value}
+
+    @property
+    def groups(self) -> list[str]:
+        """Names of the user's groups, as the hub knows them."""
+        return [group.name for group in self.user.groups]
+
+    def _file_group_choices(self) -> list[str]:
+        return sorted({self.file_groups[group] for group in self.groups if group in self.file_groups})
+
+    def file_group_id(self, own: int) -> int:
+        """Return the id of the group of new files.
+
+        Args:
+            own: the id of the user's own group, which is taken when none was chosen.
+
+        Raises:
+            RefusedSpawnError: the chosen group is not a group of persons on this machine.
+        """
+        if not self._file_group:
+            return own
+        try:
+            found = grp.getgrnam(self._file_group).gr_gid
+        except KeyError:
+            found = 0
+        if not accounts.is_person(found):
+            self.log.error("The group %s is missing, or one of the system", self._file_group)
+            raise RefusedSpawnError(
+                f"The group {self._file_group} cannot be used on this machine; choose another one, or tell "
+                "its administrator.",
+                "group",
+                503,
+            )
+        return found
 
     def get_state(self) -> dict[str, Any]:
         """Return what the hub remembers of a running notebook."""
@@ -78,10 +149,14 @@ class SliceSpawner(Spawner):  # type: ignore[misc]
     @property
     def limit(self) -> Limit:
         """What the user may have."""
-        return self.desk.limit_of(self.user.name, [group.name for group in self.user.groups])
+        return self.desk.limit_of(self.user.name, self.groups)
 
     async def get_options_form(self) -> str:
         """Return the form with the numbers of slices that are free right now."""
+        last = form.last_fields(self._file_group_choices(), mounts.choices(self.folders, self.groups))
+        return self.first_fields() + await self._slice_fields() + last
+
+    async def _slice_fields(self) -> str:
         if not self.use_gpu:
             return form.render(self.memory_choices, None)
         try:
@@ -99,7 +174,7 @@ class SliceSpawner(Spawner):  # type: ignore[misc]
         ]
         return form.render(self.memory_choices, offers, self.limit.slices, chosen=self.profile)
 
-    async def options_from_form(self, form_data: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    async def options_from_form(self, form_data: Mapping[str, Sequence[str]]) -> dict[str, Any]:
         """Return the user options.
 
         `apply_choice` and `start` check them, because the REST API sets them as well. What they would refuse
@@ -130,6 +205,7 @@ class SliceSpawner(Spawner):  # type: ignore[misc]
         # The hub may have lost sight of a notebook of this user; it must end before its lease does.
         await self._end()
         self.unit_name = self.desk.engine.name_of(self.owner)
+        await self.prepare()
         if self._choice.gpu:
             self._lease = await self._take()
         else:
@@ -143,8 +219,7 @@ class SliceSpawner(Spawner):  # type: ignore[misc]
             raise RefusedSpawnError(
                 "The GPU slice cannot be reached on this machine; tell its administrator.", "device", 503
             ) from error
-        started: tuple[str, int] = await super().start()
-        return started
+        return await self.launch()
 
     async def stop(self, now: bool = False) -> None:
         """End the notebook."""
@@ -178,7 +253,7 @@ class SliceSpawner(Spawner):  # type: ignore[misc]
 
     def _wish(self) -> Wish:
         choice = self._choice
-        return Wish(self.owner, choice.gpu, choice.slices, self.limit, asdict(choice))
+        return Wish(self.owner, choice.gpu, choice.slices, self.limit, {**asdict(choice), **self._more})
 
     async def _take(self) -> Lease:
         slices = await self._slices()
@@ -216,6 +291,7 @@ def apply_choice(spawner: SliceSpawner, user_options: Mapping[str, Any]) -> None
     """Check the user's choice and apply it: ``c.Spawner.apply_user_options``."""
     try:
         choice = form.check(user_options, spawner.memory_choices, spawner.use_gpu, spawner.profile)
+        spawner._more = spawner.apply_more(user_options)
     except form.ChoiceError as error:
         raise RefusedSpawnError(str(error), "choice", 400) from error
     spawner.mem_limit = choice.memory

@@ -5,12 +5,14 @@ from __future__ import annotations
 
 import asyncio
 import pwd
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from systemdspawner import SystemdSpawner
+from jupyterhub.utils import random_port
+from systemdspawner import SystemdSpawner, systemd
 
-from . import devices
+from . import devices, mounts
+from .mounts import Bind
 from .slices import Slice
 from .spawner import SliceSpawner
 
@@ -23,9 +25,10 @@ SANDBOX: dict[str, str] = {
     # Over the system bus users could start services outside of these limits (loginctl enable-linger).
     "InaccessiblePaths": "-/run/dbus/system_bus_socket",
     "LockPersonality": "yes",
+    "MemoryAccounting": "yes",
     "MemorySwapMax": "0",
+    "NoNewPrivileges": "yes",
     "PrivateDevices": "yes",
-    "PrivateTmp": "yes",
     "ProtectClock": "yes",
     "ProtectControlGroups": "yes",
     "ProtectHostname": "yes",
@@ -40,24 +43,94 @@ SANDBOX: dict[str, str] = {
 }
 
 
+def configure(c: Any, settings: Mapping[str, Any]) -> None:
+    """Have the hub start notebooks with systemd.
+
+    Args:
+        c: what ``get_config()`` returns in ``jupyterhub_config.py``.
+        settings: those of the role.
+    """
+    venv = settings["venv"]
+    c.JupyterHub.spawner_class = SystemdSliceSpawner
+    spawner = c.SliceSpawner
+    # Nothing of the hub's environment reaches notebooks, but the language.
+    spawner.env_keep = ["LANG", "LC_ALL"]
+    spawner.environment = {"PATH": f"{venv}/bin:/usr/local/bin:/usr/bin:/bin"}
+    spawner.cmd = [f"{venv}/bin/jupyterhub-singleuser"]
+    spawner.slice = "jupyterhub.slice"
+    spawner.default_shell = "/bin/bash"
+    spawner.start_timeout = 90
+
+
 class SystemdSliceSpawner(SliceSpawner, SystemdSpawner):  # type: ignore[misc]
     """Starts a notebook under the user's own account as a unit of systemd."""
 
+    _properties: dict[str, Any]
+
     async def equip(self, pieces: Sequence[Slice]) -> None:
-        """Put the devices of the slices into the unit that is to be started."""
-        properties: dict[str, Any] = {
-            **SANDBOX,
-            "ReadWritePaths": pwd.getpwnam(self.user.name).pw_dir,
+        """Put limits, folders and the devices of the slices into the unit that is to be started."""
+        properties = properties_of(self._binds, mounts.hidden(self.folders, self._binds), self.temporary)
+        properties |= {
+            "CPUQuota": f"{int(self.cpu_limit * 100)}%",
+            "MemoryMax": str(self.mem_limit),
+            "TasksMax": str(self.processes),
         }
+        properties["ReadWritePaths"].append(pwd.getpwnam(self.user.name).pw_dir)
         if pieces:
             nodes = await asyncio.to_thread(devices.nodes_of_all, pieces)
             # PrivateDevices= leaves only harmless nodes in /dev; those of the slice are put back.
-            properties["BindPaths"] = [str(node.path) for node in nodes]
+            properties["BindPaths"] += [str(node.path) for node in nodes]
             properties["DeviceAllow"] = [f"{node.path} {node.access}" for node in nodes]
-        self.unit_extra_properties = properties
+        self._properties = properties
 
-    def _expand_user_vars(self, value: Any) -> Any:
-        # The base class expands strings only, but a property that is given several times is a list.
-        if isinstance(value, list):
-            return [self._expand_user_vars(item) for item in value]
-        return super()._expand_user_vars(value)
+    async def launch(self) -> tuple[str, int]:
+        """Start the unit. The base class's own way knows no group but the account's."""
+        account = pwd.getpwnam(self.user.name)
+        self.port = random_port()
+        await systemd.start_transient_service(
+            self.unit_name,
+            cmd=self.cmd,
+            args=self.get_args(),
+            working_dir=account.pw_dir,
+            environment_variables={**self.get_env(), "SHELL": self.default_shell},
+            properties=self._properties,
+            uid=account.pw_uid,
+            gid=self.file_group_id(account.pw_gid),
+            slice=self.slice,
+        )
+        return "127.0.0.1", self.port
+
+
+def properties_of(binds: Iterable[Bind], hidden: Sequence[str], temporary: str) -> dict[str, Any]:
+    """Return the properties of the unit that have nothing to do with slices.
+
+    What is mounted on the machine later is seen, also below a folder that is bound (systemd.exec(5),
+    MountFlags=); a folder that is there under its own path need not be bound.
+
+    Args:
+        binds: folders of the machine that the notebook sees.
+        hidden: those that it does not.
+        temporary: size of its ``/tmp``, and of its ``/var/tmp``.
+    """
+    properties: dict[str, Any] = {
+        **SANDBOX,
+        "BindPaths": [],
+        "BindReadOnlyPaths": [],
+        "InaccessiblePaths": [SANDBOX["InaccessiblePaths"], *(_quoted(f"-{path}") for path in hidden)],
+        "ReadWritePaths": [],
+        "TemporaryFileSystem": [
+            f"{path}:mode=1777,nosuid,size={temporary}"
+            for path in ("/tmp", "/var/tmp")  # noqa: S108
+        ],
+    }
+    for bind in binds:
+        if bind.source != bind.target:
+            kind = "BindReadOnlyPaths" if bind.read_only else "BindPaths"
+            properties[kind].append(_quoted(f"{bind.source}:{bind.target}"))
+        elif not bind.read_only:
+            properties["ReadWritePaths"].append(_quoted(bind.target))
+    return properties
+
+
+def _quoted(value: str) -> str:
+    return f'"{value}"' if " " in value else value
