@@ -1,0 +1,1 @@
+"""Stand-ins for the CernVM-FS client, which no distribution has."""

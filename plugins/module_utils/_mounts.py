@@ -1,0 +1,154 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The mounts of a machine, and how they compare with what is declared about them. No I/O.
+
+Source: proc(5), "/proc/pid/mountinfo"; Linux, Documentation/filesystems/sharedsubtree.rst.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Dict, Iterator, List, NamedTuple, Optional, Sequence
+
+PROPAGATIONS = ("shared", "slave", "private")
+
+
+class Mount(NamedTuple):
+    """A mount: where, what kind of file system, from what, and how it passes on what is mounted below it."""
+
+    path: str
+    kind: str
+    source: str
+    writable: bool
+    propagation: str
+
+
+class Declared(NamedTuple):
+    """What is declared about a path; None or nothing is not looked at.
+
+    `state` is ``mounted``, ``unmounted``, or ``possible``: mounted, or a place where a mount hides nothing.
+    """
+
+    path: str
+    state: str
+    types: Sequence[str] = ()
+    source: Optional[str] = None
+    writable: Optional[bool] = None
+    propagation: Optional[str] = None
+
+
+class Look(NamedTuple):
+    """What was seen when a path was looked into in time.
+
+    `answer` is ``ok``, ``late``, ``missing``, or the error's text; `entries` counts what a folder holds.
+    """
+
+    answer: str
+    entries: int = 0
+
+
+class Check(NamedTuple):
+    """One comparison; `detail` is a part of a sentence."""
+
+    path: str
+    name: str
+    ok: bool
+    detail: str
+
+
+def _plain(text: str) -> str:
+    return re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), text)
+
+
+def parse(table: str) -> Dict[str, Mount]:
+    """Return the topmost mount of each mount point.
+
+    Args:
+        table: content of ``/proc/self/mountinfo``.
+    """
+    found: Dict[str, Mount] = {}
+    for line in table.splitlines():
+        left, separator, right = line.partition(" - ")
+        fields, others = left.split(" "), right.split(" ")
+        if not separator or len(fields) < 6 or len(others) < 3:
+            continue
+        tags = [tag.partition(":")[0] for tag in fields[6:]]
+        propagation = "shared" if "shared" in tags else "slave" if "master" in tags else "private"
+        options = fields[5].split(",") + others[2].split(",")
+        path = _plain(fields[4])
+        # Later lines are mounted on top of earlier ones.
+        found.pop(path, None)
+        found[path] = Mount(path, others[0], _plain(others[1]), "ro" not in options, propagation)
+    return found
+
+
+def to_look_at(declared: Sequence[Declared], mounts: Dict[str, Mount]) -> List[str]:
+    """Return the paths that have to be looked into: a path that only may be mounted and is, is left alone."""
+    return [
+        one.path
+        for one in declared
+        if one.state == "mounted" or (one.state == "possible" and one.path not in mounts)
+    ]
+
+
+def compare(one: Declared, mount: Optional[Mount], look: Optional[Look], seconds: float) -> Iterator[Check]:
+    """Compare what is declared about a path with what is there.
+
+    Args:
+        one: what is declared.
+        mount: what is mounted there.
+        look: what was seen, for a path of to_look_at.
+        seconds: the time that the look had.
+    """
+    if one.state == "unmounted":
+        words = "not mounted" if mount is None else "%s is mounted there" % mount.kind
+        yield Check(one.path, "state", mount is None, words)
+        return
+    if mount is None and one.state == "possible":
+        yield _free(one, look, seconds)
+        return
+    if mount is None:
+        yield Check(one.path, "state", False, "not mounted")
+        return
+    if one.types:
+        yield Check(
+            one.path,
+            "type",
+            mount.kind in one.types,
+            "type %s, %s declared" % (mount.kind, " or ".join(one.types)),
+        )
+    if one.source is not None:
+        fits = mount.source == one.source
+        yield Check(one.path, "source", fits, "mounted from %s, %s declared" % (mount.source, one.source))
+    if one.writable is not None:
+        words = "writable" if mount.writable else "read-only"
+        yield Check(one.path, "writable", mount.writable == one.writable, words)
+    if one.propagation is not None:
+        fits = mount.propagation == one.propagation
+        yield Check(
+            one.path,
+            "propagation",
+            fits,
+            "propagation %s, %s declared" % (mount.propagation, one.propagation),
+        )
+    if one.state == "mounted":
+        yield _answers(one.path, look, seconds)
+
+
+def _answers(path: str, look: Optional[Look], seconds: float) -> Check:
+    answer = look.answer if look else "late"
+    if answer == "late":
+        return Check(path, "answers", False, "does not answer within %g seconds" % seconds)
+    words = "answers" if answer == "ok" else "cannot be read: %s" % answer
+    return Check(path, "answers", answer == "ok", words)
+
+
+def _free(one: Declared, look: Optional[Look], seconds: float) -> Check:
+    answer, entries = look if look else Look("late")
+    if answer == "missing":
+        return Check(one.path, "state", True, "not there yet")
+    if answer != "ok":
+        return _answers(one.path, look, seconds)
+    if entries:
+        return Check(one.path, "state", False, "a folder that is not empty and would be hidden by the mount")
+    return Check(one.path, "state", True, "an empty folder")

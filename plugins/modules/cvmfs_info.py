@@ -1,0 +1,268 @@
+#!/usr/bin/python
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Ansible module: the state of a CernVM-FS client and its repositories."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: cvmfs_info
+short_description: Tell the state of CernVM-FS repositories
+version_added: 0.1.0
+description:
+  - Tells of each repository whether it is mounted, at which revision, through which proxy, and whether it runs with
+    what the files in F(/etc/cvmfs) say now.
+  - Everything is asked through the programs of the client, each of which is given up after a while, so that a
+    repository that hangs does not hang the module.
+attributes:
+  check_mode:
+    support: full
+    description: Only reads. O(probe) makes an automounter mount the repositories.
+  diff_mode:
+    support: none
+    description: Never changes anything.
+  idempotent:
+    support: full
+    description: Only reads.
+options:
+  repositories:
+    description: Names of repositories. Those that are mounted are told of as well.
+    type: list
+    elements: str
+    default: []
+  probe:
+    description: Whether to ask each of O(repositories) for its contents with C(cvmfs_config probe).
+    type: bool
+    default: false
+  caches:
+    description:
+      - Folders of caches to look into. V(managed) is one that the client cleans, V(alien) one that it does not.
+    type: dict
+    default: {}
+  timeout:
+    description: Seconds that each question may take.
+    type: float
+    default: 60
+requirements:
+  - the client, for what is told of mounted repositories
+seealso:
+  - module: gpufarm.cluster.mount_validate
+author:
+  - gpufarm maintainers (@gpufarm)
+"""
+
+EXAMPLES = r"""
+- name: Ask how two repositories are
+  gpufarm.cluster.cvmfs_info:
+    repositories: [sft.cern.ch, software.eessi.io]
+    probe: true
+"""
+
+RETURN = r"""
+installed:
+  description: Whether the client is installed.
+  returned: success
+  type: bool
+autofs:
+  description: Whether an automounter serves F(/cvmfs).
+  returned: success
+  type: bool
+repositories:
+  description: The repositories.
+  returned: success
+  type: list
+  elements: dict
+  contains:
+    name:
+      description: Its name.
+      type: str
+    path:
+      description: Where it is or would be mounted.
+      type: str
+    mounted:
+      description: Whether it is mounted.
+      type: bool
+    responds:
+      description: Whether the client that serves it answers; false when it is not mounted.
+      type: bool
+    revision:
+      description: Its revision; null when it is not told.
+      type: int
+    proxy:
+      description: The proxy in use, V(DIRECT) for none; empty when it is not told.
+      type: str
+    cache_bytes:
+      description: Size of its cache in bytes, which all share by default; null when it is not told.
+      type: int
+    stale:
+      description: Parameters that differ between what it runs with and what the files say.
+      type: list
+      elements: str
+    remount:
+      description: Those of RV(repositories[].stale) that a reload does not bring into force.
+      type: list
+      elements: str
+    probe:
+      description: V(ok), V(failed), V(late) when there was no answer in time, or V(skipped).
+      type: str
+caches:
+  description: The folders of O(caches), by the same names.
+  returned: success
+  type: dict
+  contains:
+    managed:
+      description: >-
+        C(path); C(exists); C(foreign), names of what belongs to no cache; C(total_mb) and C(free_mb) of the file
+        system; C(answers), whether it answered in time.
+      type: dict
+"""
+
+import json
+import shutil
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, Dict, List
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.gpufarm.cluster.plugins.module_utils import _cvmfs_read, _mounts, _timed
+from ansible_collections.gpufarm.cluster.plugins.module_utils._cvmfs_client import FUSE, ROOT, SOURCE
+
+# Run by a process of its own: what a folder holds, and how large the file system is that it is or would be on.
+_LOOK = """\
+import json, os, sys
+path = sys.argv[1]
+exists = os.path.isdir(path)
+names = os.listdir(path) if exists else []
+while not os.path.isdir(path):
+    path = os.path.dirname(path)
+size = os.statvfs(path)
+print(json.dumps([exists, names, size.f_blocks * size.f_frsize, size.f_bavail * size.f_frsize]))
+"""
+
+
+class Client:
+    """The programs of the client, each asked for a limited time."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self.config = shutil.which("cvmfs_config") or ""
+        self.talk = shutil.which("cvmfs_talk") or ""
+
+    def mounted(self, name: str) -> Dict[str, Any]:
+        """Ask the client of a mounted repository. One that does not answer in time is not asked again."""
+        answers = []
+        for question in ("revision", "proxy info", "cache size", "parameters"):
+            done = _timed.run([self.talk, "-i", name, *question.split()], self.seconds)
+            if done.status != 0:
+                return {"responds": False}
+            answers.append(done.output)
+        files = _timed.run([self.config, "showconfig", "-s", name], self.seconds)
+        if files.status != 0:
+            return {"responds": False}
+        running, configured = (_cvmfs_read.parse_parameters(text) for text in (answers[3], files.output))
+        stale, remount = _cvmfs_read.stale(running, configured)
+        return {
+            "responds": True,
+            "revision": _cvmfs_read.parse_revision(answers[0]),
+            "proxy": _cvmfs_read.parse_proxy(answers[1]),
+            "cache_bytes": _cvmfs_read.parse_cache_size(answers[2]),
+            "stale": stale,
+            "remount": remount,
+        }
+
+    def probe(self, name: str) -> str:
+        """Ask for a repository's contents."""
+        done = _timed.run([self.config, "probe", name], self.seconds)
+        return "late" if done.status is None else "failed" if done.status else "ok"
+
+
+def mounted_repositories(mounts: Dict[str, _mounts.Mount]) -> List[str]:
+    """Return the names of the repositories that are mounted below /cvmfs."""
+    return [
+        path[len(ROOT) + 1 :]
+        for path, mount in mounts.items()
+        if path.startswith(ROOT + "/") and mount.source == SOURCE and mount.kind.split(".")[0] == FUSE
+    ]
+
+
+def read_cache(path: str, alien: bool, seconds: float) -> Dict[str, Any]:
+    """Look into the folder of a cache."""
+    done = _timed.run([sys.executable, "-c", _LOOK, path], seconds)
+    if done.status != 0:
+        return {"path": path, "answers": False}
+    exists, names, total, free = json.loads(done.output)
+    return {
+        "path": path,
+        "answers": True,
+        "exists": exists,
+        "foreign": _cvmfs_read.foreign(names, alien),
+        "total_mb": total // 1000000,
+        "free_mb": free // 1000000,
+    }
+
+
+def mounts_now() -> Dict[str, _mounts.Mount]:
+    """Return the mounts of the machine."""
+    return _mounts.parse(Path("/proc/self/mountinfo").read_text(errors="replace"))
+
+
+def main() -> None:
+    """Run the module."""
+    module = AnsibleModule(
+        argument_spec={
+            "repositories": {"type": "list", "elements": "str", "default": []},
+            "probe": {"type": "bool", "default": False},
+            "caches": {"type": "dict", "default": {}},
+            "timeout": {"type": "float", "default": 60},
+        },
+        supports_check_mode=True,
+    )
+    client = Client(module.params["timeout"])
+    asked = module.params["repositories"]
+    installed = bool(client.config and client.talk)
+    try:
+        with ThreadPoolExecutor(max_workers=4) as pool:
+            probes: Dict[str, str] = {}
+            if module.params["probe"] and installed:
+                probes = dict(zip(asked, pool.map(client.probe, asked)))
+            mounts = mounts_now()
+            there = mounted_repositories(mounts)
+            tellable = there if installed else []
+            details = dict(zip(tellable, pool.map(client.mounted, tellable)))
+        caches = {
+            name: read_cache(str(path), name == "alien", client.seconds)
+            for name, path in module.params["caches"].items()
+        }
+    except OSError as error:
+        module.fail_json(msg="The client cannot be asked: %s." % error)
+    unknown = {
+        "responds": False,
+        "revision": None,
+        "proxy": "",
+        "cache_bytes": None,
+        "stale": [],
+        "remount": [],
+    }
+    module.exit_json(
+        changed=False,
+        installed=installed,
+        autofs=ROOT in mounts and mounts[ROOT].kind == "autofs",
+        repositories=[
+            {
+                "name": name,
+                "path": "%s/%s" % (ROOT, name),
+                "mounted": name in there,
+                **unknown,
+                **details.get(name, {}),
+                "probe": probes.get(name, "skipped"),
+            }
+            for name in dict.fromkeys([*asked, *there])
+        ],
+        caches=caches,
+    )
+
+
+if __name__ == "__main__":
+    main()
