@@ -43,8 +43,8 @@ def configure(c: Any, settings_file: str) -> None:
     _hub(c, settings, ours)
     _login(c, settings)
     _notebooks(c, settings, ours)
-    monitoring.configure(c, settings)
     _keeper(c, settings, settings_file)
+    monitoring.configure(c, settings)
     if settings["collaborative"]:
         collaborative.configure(c, settings, ours)
     REGISTRY.register(SliceCollector(ours))

@@ -61,8 +61,8 @@ class Desk:
         with DECISION.labels("take").time():
             taken = self.leases.take(wish, unit, slices)
         if isinstance(taken, Lease):
-            self._record_lease("taken", taken)
             WAIT.observe(taken.waited)
+            self._record_lease("taken", taken)
         else:
             self._record_place(taken)
         return taken
