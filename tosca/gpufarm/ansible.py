@@ -21,7 +21,7 @@ import ansible_runner
 
 from gpufarm.errors import BadInput, GpufarmError
 
-_CHECKOUT = Path(__file__).resolve().parents[2]
+CHECKOUT = Path(__file__).resolve().parents[2]
 _COLLECTION = Path("ansible_collections") / "gpufarm" / "cluster"
 _STANDARD_COLLECTIONS = ("~/.ansible/collections", "/usr/share/ansible/collections")
 _COLOURS = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
@@ -34,7 +34,7 @@ def environment() -> dict[str, str]:
         The variables to set beside the present ones.
     """
     collections = os.environ.get("ANSIBLE_COLLECTIONS_PATH", "").split(":")
-    linked = _CHECKOUT / ".work" / "collections"
+    linked = CHECKOUT / ".work" / "collections"
     if (linked / _COLLECTION).exists():
         collections.insert(0, str(linked))
     variables = {
@@ -46,7 +46,7 @@ def environment() -> dict[str, str]:
         "ANSIBLE_FORCE_COLOR": "0",
     }
     # Ansible is not started in the user's directory, so it would not see the configuration there
-    for configuration in (Path.cwd() / "ansible.cfg", _CHECKOUT / "ansible.cfg"):
+    for configuration in (Path.cwd() / "ansible.cfg", CHECKOUT / "ansible.cfg"):
         if "ANSIBLE_CONFIG" not in os.environ and configuration.is_file():
             variables["ANSIBLE_CONFIG"] = str(configuration)
             break

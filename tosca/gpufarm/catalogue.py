@@ -19,6 +19,7 @@ _PREFIXES = {
     "data_types": "tosca.datatypes.",
     "artifact_types": "tosca.artifacts.",
     "interface_types": "tosca.interfaces.",
+    "policy_types": "tosca.policies.",
 }
 
 

@@ -15,6 +15,7 @@ import click
 from gpufarm import deployment as deployments
 from gpufarm import history as histories
 from gpufarm import inputs as values
+from gpufarm import package as packages
 from gpufarm import show
 from gpufarm import template as templates
 from gpufarm.deployment import Result
@@ -184,6 +185,41 @@ def validate(template: Path, options: tuple[str, ...], file: Path | None, as_jso
             for entry in topology.inputs.values()
         ),
     )
+
+
+@main.command()
+@_template
+@click.option(
+    "--output",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="File to write.  [default: the template's name with .csar, here]",
+)
+@click.option(
+    "--address",
+    "addresses",
+    multiple=True,
+    metavar="NODE=ADDRESS",
+    help="Address of a machine that exists, for orchestrators that choose none, such as xOpera.",
+)
+def package(template: Path, output: Path | None, addresses: tuple[str, ...]) -> None:
+    """Pack a template with its types, playbooks and the collection into a CSAR, for another orchestrator.
+
+    \b
+    Example:
+      gpufarm package tosca/templates/gpu_node.yaml --address server=192.0.2.11
+      opera unpackage gpu_node.csar -d gpu_node
+      ansible-galaxy collection install gpu_node/collections/*.tar.gz
+      cd gpu_node && OPERA_SSH_USER=root opera deploy
+    """
+    known = {}
+    for entry in addresses:
+        node, equals, address = entry.partition("=")
+        if not equals or not node or not address:
+            raise BadInput(f"--address {entry}: write it as NODE=ADDRESS")
+        known[node] = address
+    archive = output or Path(f"{template.stem}.csar")
+    names = packages.pack(template, archive, known)
+    click.echo(f"{archive}: {len(names)} files, {archive.stat().st_size:,} bytes")
 
 
 @main.command()

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import bisect
+import fnmatch
 import functools
 import itertools
 import operator
@@ -46,6 +47,7 @@ class Wish:
         gpu_model: part of the name of each GPU, in any case.
         gpu_memory: of each GPU, in bytes.
         mig: whether each GPU has to support Multi-Instance GPU.
+        among: names of machines that may be taken, with ``*`` for any letters; empty for all.
     """
 
     cpus: int = 0
@@ -57,6 +59,7 @@ class Wish:
     gpu_model: str = ""
     gpu_memory: int = 0
     mig: bool = False
+    among: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, node: Node, scope: Scope) -> Wish:
@@ -81,6 +84,7 @@ class Wish:
             gpu_model=str(gpu.get("model") or ""),
             gpu_memory=_bytes(gpu.get("memory")),
             mig=bool(gpu.get("mig_capable")),
+            among=tuple(scope.evaluate(node.among, node.name) or ()),
         )
 
     def __str__(self) -> str:
@@ -95,6 +99,8 @@ class Wish:
             parts.append(f"{_size(self.disk)} disk")
         if self._system():
             parts.append(self._system())
+        if self.among:
+            parts.append(f"a name like {' or '.join(self.among)}")
         return ", ".join(parts) or "anything"
 
     def _gpus(self) -> str:
@@ -124,6 +130,17 @@ class Wish:
             and (gpu.mig_capable is not False or not self.mig)
         )
 
+    def admits(self, host: str) -> bool:
+        """Tell whether a machine may be taken at all.
+
+        Args:
+            host: its name.
+
+        Returns:
+            False if only others may.
+        """
+        return not self.among or any(fnmatch.fnmatchcase(host, pattern) for pattern in self.among)
+
     def lacks(self, machine: Machine) -> list[str]:
         """List what a machine does not have.
 
@@ -149,6 +166,8 @@ class Wish:
         other_version = self.version and not f"{machine.version}.".startswith(f"{self.version}.")
         if other_version or (self.distribution and self.distribution != machine.distribution):
             found.append(f"{self._system()} (has {machine.distribution} {machine.version})")
+        if not self.admits(machine.host):
+            found.append(f"a name like {' or '.join(self.among)}")
         return found
 
 
@@ -166,9 +185,12 @@ def _suits(wishes: Sequence[Wish], machines: Sequence[Machine]) -> list[int]:
     memory = _at_most([wish.memory for wish in wishes])
     disk = _at_most([wish.disk for wish in wishes])
     kinds: dict[Wish, int] = {}
+    places: dict[Wish, int] = {}
     for index, wish in enumerate(wishes):
-        rest = replace(wish, cpus=0, memory=0, disk=0)
+        rest = replace(wish, cpus=0, memory=0, disk=0, among=())
         kinds[rest] = kinds.get(rest, 0) | 1 << index
+        place = Wish(among=wish.among)
+        places[place] = places.get(place, 0) | 1 << index
 
     @functools.cache
     def others(gpus: tuple[Gpu, ...], distribution: str, version: str) -> int:
@@ -177,11 +199,15 @@ def _suits(wishes: Sequence[Wish], machines: Sequence[Machine]) -> list[int]:
             operator.or_, (own for kind, own in kinds.items() if not kind.lacks(plain)), 0
         )
 
+    def admitted(host: str) -> int:
+        return functools.reduce(operator.or_, (own for place, own in places.items() if place.admits(host)), 0)
+
     return [
         cpus(entry.cpus)
         & memory(entry.memory)
         & disk(entry.disk)
         & others(entry.gpus, entry.distribution, entry.version)
+        & admitted(entry.host)
         for entry in machines
     ]
 

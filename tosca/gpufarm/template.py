@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gpufarm import library, schemas, values
+from gpufarm import library, policies, schemas, values
 from gpufarm.catalogue import Catalogue
 from gpufarm.document import Document
 from gpufarm.errors import BadTemplate
@@ -18,7 +18,7 @@ from gpufarm.library import Library
 from gpufarm.problems import Place, Problem, Report, near
 from gpufarm.references import References
 from gpufarm.requirements import requirements
-from gpufarm.topology import Input, Node, Operation, Topology, is_secret
+from gpufarm.topology import Input, Node, Operation, Policy, Topology, is_secret
 
 # Properties of the capabilities of a Compute node by which machines are chosen.
 _HEEDED = {
@@ -31,7 +31,7 @@ _NODE_KEYS = (
     *("type", "description", "metadata", "properties", "requirements", "capabilities", "interfaces"),
     "artifacts",
 )
-_UNSUPPORTED = ("substitution_mappings", "workflows", "policies", "groups", "relationship_templates")
+_UNSUPPORTED = ("substitution_mappings", "workflows", "groups", "relationship_templates")
 VERSIONS = ("tosca_simple_yaml_1_0", "tosca_simple_yaml_1_2", "tosca_simple_yaml_1_3")
 _NODES: Keys = ("topology_template", "node_templates")
 
@@ -59,6 +59,7 @@ class _Reader:
         self.report = report
         self.catalogue = Catalogue(source)
         self.known_kinds: dict[str, _Kind] = {}
+        self.policy_places: dict[str, Keys] = {}
         self.untyped: set[str] = set()
         self.adrift: set[str] = set()  # nodes of which it has been told that a requirement is wrong
 
@@ -245,6 +246,30 @@ class _Reader:
             order = list(nodes)
         return {name: nodes[name] for name in order}
 
+    def policies(
+        self, topology: Mapping[str, Any], nodes: dict[str, Node], bodies: Mapping[str, Any]
+    ) -> tuple[dict[str, Policy], dict[str, Node]]:
+        """Read the policies, and give their targets what they say."""
+        found: dict[str, Policy] = {}
+        for name, written, keys in policies.entries(topology.get("policies"), self.document, self.report):
+            body = self.mapping(written, f"policy {name}", *keys)
+            if name in found:
+                self.report.add(self.at(*keys), f"there is another policy {name}; rename one")
+            kinds = policies.understood(name, body, nodes, self.catalogue, self.document, keys, self.report)
+            if not kinds:
+                continue
+            schemas_of = self.catalogue.members("policy_types", kinds[0], "properties")
+            defaults = {key: schema["default"] for key, schema in schemas_of.items() if "default" in schema}
+            own = self.values(
+                f"policy {name}", body.get("properties"), schemas_of, (*keys, "properties"), defaults
+            )
+            targets = body.get("targets")
+            named = tuple(map(str, targets)) if isinstance(targets, list) else ()
+            found[name] = Policy(name, kinds, named, defaults | own)
+            self.policy_places[name] = keys
+            nodes = policies.applied(found[name], nodes, bodies, self.document, keys, self.report)
+        return found, nodes
+
     def outputs(self, topology: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
         keys: Keys = ("topology_template", "outputs")
         for name, body in self.mapping(topology.get("outputs"), "outputs", *keys).items():
@@ -276,6 +301,8 @@ class _Reader:
                     seen.add((kind, node.type))
                     interfaces = self.catalogue.names("node_types")[kind].get("interfaces")
                     self._of_type(found, interfaces, origin, kind, node)
+        for name, policy in topology.policies.items():
+            found.examine(policy.properties, self.document, (*self.policy_places[name], "properties"))
         found.circles()
         for name, expression in topology.outputs.items():
             keys = ("topology_template", "outputs", name, "value")
@@ -355,6 +382,7 @@ def read(path: Path) -> tuple[Library, Topology]:
     reader.untyped = set(bodies) - set(kinds)
     inputs = reader.inputs(topology)
     nodes = {name: reader.node(name, bodies[name], kinds) for name in kinds}
+    agreed, nodes = reader.policies(topology, nodes, bodies)
     outputs = dict(reader.outputs(topology))
     metadata = source.template.data.get("metadata")
     metadata = metadata if isinstance(metadata, dict) else {}
@@ -369,6 +397,7 @@ def read(path: Path) -> tuple[Library, Topology]:
             for name, output in outputs.items()
             if output.get("description")
         },
+        policies=agreed,
     )
     reader.references(found, bodies)
     report.conclude()

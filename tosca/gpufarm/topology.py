@@ -95,6 +95,8 @@ class Node:
         disruption: what applying it interrupts, in the words of the type's metadata; empty if nothing.
         inventory_group: group of machines on which the collection's playbooks set it up, as the type's
             metadata says; empty if there is none.
+        among: expression of the names of machines that may be taken for it; None for all.
+        by_policy: properties whose values come from policies.
     """
 
     name: str
@@ -109,6 +111,25 @@ class Node:
     operations: dict[str, Operation]
     disruption: str = ""
     inventory_group: str = ""
+    among: Any = None
+    by_policy: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class Policy:
+    """A policy of the template.
+
+    Attributes:
+        name: its name.
+        kinds: its type and the ancestors of that, nearest first.
+        targets: names of nodes.
+        properties: expression of each property that has one, defaults of the type included.
+    """
+
+    name: str
+    kinds: tuple[str, ...]
+    targets: tuple[str, ...]
+    properties: dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -123,6 +144,7 @@ class Topology:
         outputs: expression of each output.
         descriptions: of each output that has one.
         groups: the instances of each node of the template; empty before they are made.
+        policies: by name.
     """
 
     path: Path
@@ -132,6 +154,7 @@ class Topology:
     outputs: dict[str, Any]
     descriptions: dict[str, str] = field(default_factory=dict)
     groups: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    policies: dict[str, Policy] = field(default_factory=dict)
 
     def machine_of(self, name: str) -> str | None:
         """Find the machine that a node stands on.
