@@ -135,6 +135,18 @@ class Visitor:
         response = self._submit(response, "login", username=username, password=password)
         if parse(response.text).form("approve"):
             response = self._submit(response, "approve")
+        return self._welcome(response)
+
+    def login_here(self, username: str, password: str) -> Account:
+        """Sign in with a password in the hub's own form.
+
+        Raises:
+            Refused: wrong password, or the hub lets this user not in (403), or nobody can tell (503).
+        """
+        page = self._http.get(f"{self.hub}/hub/login", params={"next": "/hub/home"})
+        return self._welcome(self._submit(page, "", username=username, password=password))
+
+    def _welcome(self, response: httpx.Response) -> Account:
         _accept(response)
         account = self._api("GET", "/hub/api/user").json()
         self._name = self._owner = account["name"]
