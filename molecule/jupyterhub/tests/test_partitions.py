@@ -17,11 +17,11 @@ INVENTORY = Path(__file__).resolve().parents[3] / "inventories" / "lab"
 
 
 @pytest.fixture
-def partition(host: Host) -> Iterator[Callable[[str], None]]:
-    """Partition the GPU; at the end it is as it was."""
+def partition(host: Host) -> Iterator[Callable[..., str]]:
+    """Partition the GPU and return what was said; at the end it is as it was."""
     name = host.check_output("hostname")
 
-    def apply(flavor: str) -> None:
+    def apply(flavor: str, keep_held: bool = False) -> str:
         command = [
             "ansible",
             name,
@@ -30,9 +30,10 @@ def partition(host: Host) -> Iterator[Callable[[str], None]]:
             "--module-name",
             "gpufarm.cluster.mig_partition",
         ]
-        command += ["--args", f"flavor='{flavor}'"]
+        command += ["--args", f"flavor='{flavor}' keep_held={keep_held}"]
         command += ["--extra-vars", "ansible_python_interpreter=/opt/gpufarm/gpu/bin/python"]
-        subprocess.run(command, check=True)
+        done = subprocess.run(command, check=not keep_held, stdout=subprocess.PIPE, text=True)
+        return done.stdout
 
     yield apply
     apply("1x 3g.40gb, 2x 1g.10gb")
@@ -42,6 +43,9 @@ def test_a_slice_that_is_gone_is_lost_to_its_holder_and_offered_to_nobody(partit
     alice, bob = visit("alice"), visit("bob")
     alice.spawn(gpu="3g.40gb")
     assert len(alice.slices().visible) == 1
+    # No program uses it any more, but alice holds it.
+    said = partition("1x 2g.20gb, 2x 1g.10gb", keep_held=True)
+    assert "is used by the notebook of alice" in " ".join(said.split())
     partition("1x 2g.20gb, 2x 1g.10gb")
     assert bob.form().free == {"2g.20gb": 1, "1g.10gb": 2}
     bob.spawn(gpu="2g.20gb")
