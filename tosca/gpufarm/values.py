@@ -188,7 +188,8 @@ def _structure_fault(kind: str, value: Any, data_types: Mapping[str, Any], depth
     name: Any = kind
     while isinstance(name, str) and isinstance(data_types.get(name), dict) and len(chain) < 50:
         chain.append(data_types[name])
-        name = data_types[name].get("derived_from")
+        # tosca-parser defines PortDef with `type: integer` beside `derived_from`
+        name = data_types[name].get("type") or data_types[name].get("derived_from")
     if name in SIMPLE:
         for definition in chain:
             wrong = fault({**definition, "type": name}, value, data_types, depth + 1)

@@ -28,7 +28,9 @@ def test_ml_infn_is_valid(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(site.root)
     answer = site.gpufarm("validate", ML_INFN)
     assert answer.status == 0
-    assert "valid, 4 nodes: server, driver, partitions, hub" in answer.output
+    assert (
+        "valid, 7 nodes: server, driver, accounts, repositories, partitions, hub, monitoring" in answer.output
+    )
     ToscaTemplate(str(ML_INFN))  # also for those who use tosca-parser itself
 
 
@@ -43,8 +45,11 @@ def test_what_nobody_chose_is_left_to_the_role_and_the_inventory() -> None:
     steps = plan.steps(scope, {"server": "gpu1"}, frozenset(given_values))
     assert [(step.name, step.variables) for step in steps] == [
         ("driver.configure", {}),
+        ("accounts.configure", {}),
+        ("repositories.configure", {}),
         ("partitions.configure", {"mig_partition_flavor": "7x 1g.10gb"}),
         ("hub.configure", {"jupyterhub_iam_url": "https://iam.example.org/", "jupyterhub_port": 8888}),
+        ("monitoring.configure", {"monitoring_enabled": False}),
     ]
     wish = match.Wish.of(topology.nodes["server"], scope)
     assert (wish.gpus, wish.cpus, wish.memory) == (1, 2, 4 * 10**9)
