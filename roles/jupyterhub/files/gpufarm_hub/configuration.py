@@ -15,6 +15,7 @@ from . import (
     alone,
     collaborative,
     desk,
+    hardening,
     login_ldap,
     login_oidc,
     login_pam,
@@ -47,6 +48,7 @@ def configure(c: Any, settings_file: str) -> None:
     monitoring.configure(c, settings)
     if settings["collaborative"]:
         collaborative.configure(c, settings, ours)
+    hardening.configure(c, settings["public_url"])
     REGISTRY.register(SliceCollector(ours))
     recovery.at_hub_start(ours, logging.getLogger("gpufarm_hub"))
 
