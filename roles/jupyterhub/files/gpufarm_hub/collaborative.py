@@ -50,10 +50,11 @@ def configure(c: Any, settings: Mapping[str, Any], desk: Desk) -> None:
         )
     else:
         c.JupyterHub.extra_user_scopes = SCOPES
-    # JupyterHub asks before it tells a user's name to the server of another one; here it is the site's own. This
-    # setting replaces the hub's own list, which is made of the services.
-    trusted = [f"service-{service['name']}" for service in c.JupyterHub.services if service.get("oauth_no_confirm")]
-    c.JupyterHub.tornado_settings = {"oauth_no_confirm_list": {f"jupyterhub-user-{NAME}", *trusted}}
+    # JupyterHub asks before it tells a user's name to the server of another one; here it is the site's own.
+    # This setting replaces the hub's own list, which is made of the services.
+    services = [entry["name"] for entry in c.JupyterHub.services if entry.get("oauth_no_confirm")]
+    trusted = {f"jupyterhub-user-{NAME}", *(f"service-{name}" for name in services)}
+    c.JupyterHub.tornado_settings = {"oauth_no_confirm_list": trusted}
     c.JupyterHub.template_vars |= {
         # The hub calls it for each page, with the user who looks at it or None; the home page calls what it
         # returns.
