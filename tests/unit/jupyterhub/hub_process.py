@@ -35,29 +35,22 @@ class HubProcess:
         folder: an empty one.
         limits: value of `jupyterhub_limits`.
         collaborative: settings of the collaborative JupyterLab; None when there is none.
+        login: settings of the login; None to let anybody in.
     """
 
     def __init__(
-        self, folder: Path, limits: list[dict[str, Any]], collaborative: dict[str, Any] | None = None
+        self,
+        folder: Path,
+        limits: list[dict[str, Any]],
+        collaborative: dict[str, Any] | None = None,
+        login: dict[str, Any] | None = None,
     ) -> None:
         self.folder = folder
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
         self.url = f"http://127.0.0.1:{port}"
-        client = folder / "client.json"
-        client.write_text(json.dumps({"client_id": "x", "client_secret": "x"}))
         (folder / "monitoring_token").write_text(secrets.token_hex(32))
-        provider = dict.fromkeys(
-            (
-                "issuer",
-                "authorization_endpoint",
-                "token_endpoint",
-                "userinfo_endpoint",
-                "end_session_endpoint",
-            ),
-            "https://iam.invalid/",
-        )
         settings = {
             "public_url": self.url,
             "hub_url": self.url,
@@ -68,18 +61,7 @@ class HubProcess:
             "log_folder": str(folder),
             "holders_file": str(folder / "run" / "holders.d" / "jupyterhub.json"),
             "persons_file": str(folder / "persons.json"),
-            "login": {
-                "kind": "oidc",
-                **provider,
-                "scopes": ["openid"],
-                "client_file": str(client),
-                "ca_file": "",
-                "owner": "",
-                "groups": [],
-                "admin_groups": [],
-                "username_claim": "sub",
-                "groups_claim": "groups",
-            },
+            "login": login or {"kind": "stand-in"},
             "use_gpu": True,
             "memory_choices": ["1G", "2G"],
             "cpu_limit": 1.0,
