@@ -17,6 +17,7 @@ TIMEOUT = 60  # seconds that Docker may take to answer
 GRACE = 20  # seconds between asking a notebook to end and ending it
 
 PREFIX = "docker:"
+NAME = "jupyterhub-notebook-"  # what the names of all notebooks' containers begin with
 
 # Docker's states in which no process of the container is left (Engine API, ContainerInspect, State.Status).
 OVER = ("created", "exited", "dead")
@@ -31,7 +32,7 @@ def name_of(owner: str) -> str:
         owner: user and server name, ``alice/`` for the default server.
     """
     parts = (escape(part, ascii_lowercase + digits, "-") for part in owner.split("/", 1) if part)
-    return f"{PREFIX}jupyterhub-notebook-{'--'.join(parts)}"
+    return f"{PREFIX}{NAME}{'--'.join(parts)}"
 
 
 def container_of(unit: str) -> str:

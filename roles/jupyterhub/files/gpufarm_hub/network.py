@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The network of notebooks in containers: ``python -m gpufarm_hub.network up|down SETTINGS``.
+"""The network of notebooks in containers: ``python -m gpufarm_hub.network up SUBNET PORT``, or ``down``.
 
 Notebooks reach the hub at the network's first address, and what lies beyond the machine; neither each other,
 nor what else the machine serves, nor the metadata service of a cloud.
@@ -8,16 +8,16 @@ nor what else the machine serves, nor the metadata service of a cloud.
 from __future__ import annotations
 
 import ipaddress
-import json
 import subprocess
 import sys
 from collections.abc import Mapping
 from contextlib import closing
-from pathlib import Path
 from typing import Any
 
 import docker
 import requests
+
+from . import containers
 
 NAME = "jupyterhub"
 BRIDGE = "jupyterhub0"  # at most 15 characters (Linux, IFNAMSIZ)
@@ -106,7 +106,7 @@ def _create(client: docker.APIClient, subnet: str) -> None:
 
 
 def down() -> None:
-    """Remove the network and its rules.
+    """Stop all notebooks in containers, and remove the network and its rules.
 
     Raises:
         NetworkError: with the reason.
@@ -114,6 +114,8 @@ def down() -> None:
     _nft(f"table {TABLE}\ndelete table {TABLE}\n")
     try:
         with closing(docker.APIClient(version="auto", timeout=60)) as client:
+            for notebook in client.containers(all=True, filters={"name": f"^/{containers.NAME}"}):
+                client.remove_container(notebook["Id"], force=True, v=True)
             if client.networks(names=[f"^{NAME}$"]):
                 client.remove_network(NAME)
     except (docker.errors.DockerException, requests.RequestException) as error:
@@ -128,11 +130,9 @@ def _nft(program: str) -> None:
 
 def main() -> None:
     """Run the program."""
-    action, settings_file = sys.argv[1:]
-    settings = json.loads(Path(settings_file).read_text(encoding="utf-8"))["docker"]
     try:
-        if action == "up":
-            up(settings["subnet"], settings["hub_port"])
+        if sys.argv[1] == "up":
+            up(sys.argv[2], int(sys.argv[3]))
         else:
             down()
     except NetworkError as error:
