@@ -46,9 +46,16 @@ console = Console(stderr=True, highlight=False)
 
 @dataclass
 class Demo:
-    """One demo on this machine; its bench and its deployment have the same name."""
+    """One demo on this machine; its bench and its deployment have the same name.
+
+    Attributes:
+        name: of both.
+        inputs: further inputs of the template, each as KEY=VALUE.
+        seconds: what each phase took.
+    """
 
     name: str = field(default_factory=lambda: os.environ.get("LAB_BENCH", "demo"))
+    inputs: tuple[str, ...] = ()
     seconds: dict[str, float] = field(default_factory=dict)
 
     @property
@@ -106,7 +113,8 @@ class Demo:
             "num_gpus": "1",
             **GROUPS,
         }
-        options = [word for key, value in inputs.items() for word in ("--input", f"{key}={value}")]
+        every = [f"{key}={value}" for key, value in inputs.items()] + list(self.inputs)
+        options = [word for value in every for word in ("--input", value)]
         self._gpufarm("deploy", str(TEMPLATE), "--pool", str(POOL), "--name", self.name, *options)
 
     def _gpufarm(self, *arguments: str) -> str:
@@ -212,9 +220,12 @@ def main() -> None:
 
 
 @main.command()
-def up() -> None:
+@click.option(
+    "--input", "inputs", multiple=True, metavar="KEY=VALUE", help="Input of the template; may be repeated."
+)
+def up(inputs: tuple[str, ...]) -> None:
     """Bring the demo up, prove it, and tell how to use it. A second run changes nothing."""
-    Demo().up()
+    Demo(inputs=inputs).up()
 
 
 @main.command()
