@@ -101,3 +101,20 @@ def test_what_is_not_offered_is_refused(options: dict[str, object], use_gpu: boo
     """Options reach the hub through its REST API as well, in any shape."""
     with pytest.raises(form.ChoiceError, match=sentence):
         form.check(options, SIZES, use_gpu)
+
+
+def test_fields_are_shown_only_where_there_is_a_choice() -> None:
+    assert form.image_fields([], []) == form.image_fields(["One"], []) == form.last_fields([], []) == ""
+    page = shown(
+        form.image_fields(["One", "<Two>"], ["docker.io"]) + form.last_fields(["ml"], ["/data", "/b&c"])
+    )
+    assert [option["value"] for option in page.select("select[name=image] option")] == ["One", "<Two>"]
+    assert [option["value"] for option in page.select("select[name=group] option")] == ["", "ml"]
+    assert [box["value"] for box in page.select("input[name=mounts]")] == ["/data", "/b&c"]
+    for field in page.select("select, input"):
+        assert page.find("label", {"for": field["id"]})
+
+
+def test_boxes_that_are_ticked_become_a_list() -> None:
+    sent = {"mounts": ["/a", "/b"], "image": ["One"], "group": [""]}
+    assert form.parse(sent) == {"mounts": ["/a", "/b"], "image": "One", "group": ""}

@@ -1,0 +1,191 @@
+"""What notebooks in containers may do, how they are called, and how their images get here."""
+
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import docker
+import pytest
+from gpufarm_hub import container, containers, engines, network, pulling, units
+from gpufarm_hub.container import GpuAccess, NoGpuAccessError, Plan
+from gpufarm_hub.engine import EngineError
+from gpufarm_hub.mounts import Bind
+from gpufarm_hub.pulling import PullError
+
+PLAN = Plan(
+    uid=1001,
+    gid=5000,
+    groups=[1001],
+    home="/home/alice",
+    memory=1 << 30,
+    cores=1.5,
+    processes=100,
+    temporary="20M",
+    network="jupyterhub",
+    binds=[Bind("/cvmfs", "/cvmfs"), Bind("/srv/ours", "/data", read_only=False)],
+)
+
+
+def test_a_container_has_no_privilege_and_writes_to_the_home_only() -> None:
+    config = container.host_config(PLAN)
+    assert config["cap_drop"] == ["ALL"] and config["security_opt"] == ["no-new-privileges:true"]
+    assert config["read_only"] and config["pids_limit"] == 100 and config["group_add"] == ["1001"]
+    assert config["mem_limit"] == config["memswap_limit"] == 1 << 30
+    assert config["cpu_quota"] / config["cpu_period"] == 1.5
+    assert not {"privileged", "devices", "device_requests", "runtime", "cap_add"} & set(config)
+    mounts = {mount["Target"]: mount for mount in config["mounts"]}
+    assert {path for path, mount in mounts.items() if not mount["ReadOnly"]} == {"/home/alice", "/data"}
+    assert {mount["BindOptions"]["Propagation"] for mount in mounts.values()} == {"rslave"}
+    assert container.user_of(PLAN) == "1001:5000"
+
+
+@pytest.mark.parametrize("access", list(GpuAccess))
+def test_slices_are_given_in_one_way_only(access: GpuAccess) -> None:
+    plan = Plan(**{**PLAN.__dict__, "slices": ["MIG-1", "MIG-2"], "access": access})
+    config, environment = container.host_config(plan), container.environment_of(plan)
+    assert environment["CUDA_VISIBLE_DEVICES"] == "MIG-1,MIG-2"
+    if access is GpuAccess.CDI:
+        [request] = config["device_requests"]
+        assert request["Driver"] == "cdi"
+        assert request["DeviceIDs"] == ["nvidia.com/gpu=MIG-1", "nvidia.com/gpu=MIG-2"]
+        assert "runtime" not in config and environment["NVIDIA_VISIBLE_DEVICES"] == "void"
+    else:
+        assert config["runtime"] == "nvidia" and "device_requests" not in config
+        assert environment["NVIDIA_VISIBLE_DEVICES"] == "MIG-1,MIG-2"
+
+
+def test_without_slices_the_runtime_is_told_to_give_none() -> None:
+    assert container.environment_of(PLAN)["NVIDIA_VISIBLE_DEVICES"] == "void"
+    assert container.environment_of(PLAN)["CUDA_VISIBLE_DEVICES"] == ""
+
+
+def test_how_an_engine_gives_gpus() -> None:
+    assert container.gpu_access({"CDISpecDirs": ["/run/cdi"], "Runtimes": {"nvidia": {}}}) is GpuAccess.CDI
+    assert container.gpu_access({"CDISpecDirs": None, "Runtimes": {"nvidia": {}}}) is GpuAccess.RUNTIME
+    with pytest.raises(NoGpuAccessError, match=r"Docker 20\.10\.24 knows neither CDI"):
+        container.gpu_access({"ServerVersion": "20.10.24", "Runtimes": {"runc": {}}})
+
+
+@pytest.mark.parametrize(
+    ("owner", "unit"),
+    [
+        ("alice/", "docker:jupyterhub-notebook-alice"),
+        ("alice/second", "docker:jupyterhub-notebook-alice--second"),
+        ("a.b_c-d/", "docker:jupyterhub-notebook-a-2Eb-5Fc-2Dd"),
+        ("alice--second/", "docker:jupyterhub-notebook-alice-2D-2Dsecond"),
+        ("alice/A b", "docker:jupyterhub-notebook-alice---41-20b"),
+    ],
+)
+def test_each_notebook_has_a_container_of_its_own(owner: str, unit: str) -> None:
+    assert containers.name_of(owner) == unit
+    assert engines.of(unit) is engines.called("docker")
+    assert engines.of(units.name_of(owner)) is engines.called("systemd")
+
+
+class FakeDocker:
+    """One container."""
+
+    def __init__(self, state: str = "running", cpu: int = 0, failure: Exception | None = None) -> None:
+        self.state, self.cpu, self.failure, self.calls = state, cpu, failure, list[str]()
+
+    def __call__(self, **options: Any) -> FakeDocker:
+        return self
+
+    def inspect_container(self, name: str) -> dict[str, Any]:
+        self._fail()
+        return {"State": {"Status": self.state}}
+
+    def stats(self, name: str, **options: Any) -> dict[str, Any]:
+        self._fail()
+        return {"cpu_stats": {"cpu_usage": {"total_usage": self.cpu}}}
+
+    def stop(self, name: str, timeout: int) -> None:
+        self._fail()
+        self.calls.append(f"stop {name}")
+
+    def remove_container(self, name: str, **options: Any) -> None:
+        self.calls.append(f"remove {name}")
+
+    def close(self) -> None: ...
+
+    def _fail(self) -> None:
+        if self.failure:
+            raise self.failure
+
+
+def engine(monkeypatch: pytest.MonkeyPatch, **state: Any) -> FakeDocker:
+    fake = FakeDocker(**state)
+    monkeypatch.setattr(docker, "APIClient", fake)
+    return fake
+
+
+@pytest.mark.parametrize(
+    ("state", "over"), [("running", False), ("paused", False), ("removing", False), ("exited", True)]
+)
+def test_which_containers_are_over(monkeypatch: pytest.MonkeyPatch, state: str, over: bool) -> None:
+    engine(monkeypatch, state=state)
+    assert containers.is_over("docker:x") is over
+
+
+def test_a_container_that_is_gone_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine(monkeypatch, failure=docker.errors.NotFound("no such container"))
+    assert containers.is_over("docker:x")
+    assert containers.cpu_seconds("docker:x") is None
+    containers.stop("docker:x")
+
+
+def test_a_docker_that_does_not_answer_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine(monkeypatch, failure=docker.errors.APIError("hung"))
+    for ask in (containers.is_over, containers.cpu_seconds, containers.stop, containers.revoke_devices):
+        with pytest.raises(EngineError, match="docker:x"):
+            ask("docker:x")
+
+
+def test_a_container_is_stopped_and_deleted_also_when_its_slice_is_gone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    fake = engine(monkeypatch)
+    containers.revoke_devices("docker:x")
+    assert fake.calls == ["stop x", "remove x"]
+
+
+@pytest.mark.parametrize(("nanoseconds", "seconds"), [(1_500_000_000, 1.5), (0, None)])
+def test_cpu_time(monkeypatch: pytest.MonkeyPatch, nanoseconds: int, seconds: float | None) -> None:
+    engine(monkeypatch, cpu=nanoseconds)
+    assert containers.cpu_seconds("docker:x") == seconds
+
+
+def pull(*lines: dict[str, Any]) -> Iterator[str]:
+    return iter(list(pulling.progress(lines)))
+
+
+def test_the_pull_is_told_in_words() -> None:
+    def layer(number: str, mebibytes: int) -> dict[str, Any]:
+        detail = {"current": mebibytes << 20, "total": 100 << 20}
+        return {"status": "Downloading", "id": number, "progressDetail": detail}
+
+    assert list(
+        pull(
+            {"status": "Pulling from bench/notebook", "id": "1"},
+            layer("a", 10),
+            layer("a", 10),
+            layer("b", 50),
+            {"status": "Download complete", "id": "a"},
+            {"status": "Status: Downloaded newer image"},
+        )
+    ) == ["10 of 100 MiB", "60 of 200 MiB", "150 of 200 MiB"]
+
+
+def test_a_pull_that_fails_is_told_in_the_words_of_the_registry() -> None:
+    with pytest.raises(PullError, match="could not be pulled: no such manifest"):
+        list(pull({"errorDetail": {}, "error": "no such manifest"}))
+
+
+def test_rules_let_notebooks_reach_the_hub_and_no_other_notebook() -> None:
+    assert network.hub_address("172.30.248.0/22") == "172.30.248.1"
+    rules = network.rules("172.30.248.1", 8081)
+    assert "ip daddr 172.30.248.1 tcp dport 8081 accept" in rules
+    assert 'iifname "jupyterhub0" oifname "jupyterhub0" drop' in rules

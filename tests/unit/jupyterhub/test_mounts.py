@@ -1,0 +1,54 @@
+"""Which folders of the machine notebooks see, in units and in general."""
+
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+import pytest
+from gpufarm_hub import mounts, systemd_spawner
+from gpufarm_hub.mounts import Bind, MountError
+
+OFFERS = mounts.read(
+    [
+        {"source": "/cvmfs"},
+        {"source": "/srv/ours", "target": "/data", "read_only": False, "groups": ["staff"]},
+        {"source": "/srv/asked", "optional": True},
+        {"source": "/srv/rare", "optional": True, "groups": ["staff"]},
+    ]
+)
+
+
+def test_each_sees_what_is_for_their_groups_and_what_they_chose() -> None:
+    assert mounts.choose(OFFERS, [], []) == [Bind("/cvmfs", "/cvmfs")]
+    chosen = mounts.choose(OFFERS, ["staff"], ["/srv/asked"])
+    assert [bind.target for bind in chosen] == ["/cvmfs", "/data", "/srv/asked"]
+    assert mounts.choices(OFFERS, []) == ["/srv/asked"]
+    assert mounts.choices(OFFERS, ["staff"]) == ["/srv/asked", "/srv/rare"]
+
+
+@pytest.mark.parametrize("wanted", [["/srv/rare"], ["/etc"], ["/cvmfs"], [["/srv/asked"]]])
+def test_what_is_not_offered_is_refused(wanted: list[object]) -> None:
+    with pytest.raises(MountError, match="is not offered to you"):
+        mounts.choose(OFFERS, [], wanted)
+
+
+@pytest.mark.parametrize("wanted", ["/srv/asked", None, {"/srv/asked": 1}])
+def test_folders_are_a_list(wanted: object) -> None:
+    with pytest.raises(MountError, match="must be given as a list"):
+        mounts.choose(OFFERS, [], wanted)
+
+
+def test_a_unit_hides_what_is_for_others() -> None:
+    seen = mounts.choose(OFFERS, [], [])
+    assert mounts.hidden(OFFERS, seen) == ["/srv/ours", "/srv/rare"]
+    properties = systemd_spawner.properties_of(seen, mounts.hidden(OFFERS, seen), "1G")
+    assert properties["InaccessiblePaths"][1:] == ["-/srv/ours", "-/srv/rare"]
+    assert properties["BindPaths"] == properties["BindReadOnlyPaths"] == properties["ReadWritePaths"] == []
+
+
+def test_a_unit_binds_what_has_another_path_and_writes_where_it_may() -> None:
+    binds = [Bind("/a b", "/c"), Bind("/d", "/e", read_only=False), Bind("/f", "/f"), Bind("/g", "/g", False)]
+    properties = systemd_spawner.properties_of(binds, [], "1G")
+    assert properties["BindReadOnlyPaths"] == ['"/a b:/c"']
+    assert properties["BindPaths"] == ["/d:/e"]
+    assert properties["ReadWritePaths"] == ["/g"]
