@@ -3,15 +3,17 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 import os
 import signal
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import click
 
+from gpufarm import autoscale as autoscaling
 from gpufarm import deployment as deployments
 from gpufarm import history as histories
 from gpufarm import inputs as values
@@ -23,6 +25,7 @@ from gpufarm.errors import BadInput, BadTemplate, Drift, GpufarmError, Interrupt
 from gpufarm.judge import judge
 from gpufarm.prepare import Request
 from gpufarm.progress import Progress
+from gpufarm.prometheus import Prometheus
 from gpufarm.state import Deployment, Store, default_directory
 from gpufarm.topology import Topology
 
@@ -365,6 +368,69 @@ def scale(store: Store, name: str, target: str, pool: Path | None) -> None:
         raise BadInput(f"{target}: write it as NODE=N, with a number of instances")
     request = replace(Request.again(_existing(store, name), pool), instances={node: int(number)})
     _report(_run(store, request, "scale", everything=False))
+
+
+@main.command()
+@click.argument("name")
+@_pool
+@click.option(
+    "--prometheus",
+    "url",
+    metavar="URL",
+    envvar="GPUFARM_PROMETHEUS_URL",
+    required=True,
+    help="Server that has the metrics.  [also: GPUFARM_PROMETHEUS_URL]",
+)
+@click.option(
+    "--ca-file",
+    type=click.Path(dir_okay=False, exists=True, path_type=Path),
+    envvar="GPUFARM_PROMETHEUS_CA_FILE",
+    help="Certificate (PEM) that signs the server's.  [also: GPUFARM_PROMETHEUS_CA_FILE]",
+)
+@click.option("--apply", "act", is_flag=True, help="Scale, if that is what comes out.")
+@_json
+@click.pass_obj
+def autoscale(
+    store: Store, name: str, pool: Path | None, url: str, ca_file: Path | None, act: bool, as_json: bool
+) -> None:
+    """Tell how many instances the scaling policies of a deployment want now, and why.
+
+    A policy of type tosca.policies.gpufarm.Scaling names the metrics, as queries to Prometheus, and who
+    decides. Touches nothing without --apply; a timer that calls it with --apply makes the deployment follow
+    its load. User and password for the server come from GPUFARM_PROMETHEUS_USER and _PASSWORD.
+
+    \b
+    Example:
+      gpufarm autoscale farm --prometheus https://monitor.example.org:9090 --apply
+    """
+    found = _existing(store, name)
+    user = os.environ.get("GPUFARM_PROMETHEUS_USER")
+    login = (user, os.environ.get("GPUFARM_PROMETHEUS_PASSWORD", "")) if user else None
+    request = Request.again(found, pool)
+    proposals = autoscaling.propose(
+        request,
+        found,
+        Prometheus(url, ca_file, login).ask,
+        histories.read(store, name),
+        datetime.datetime.now(datetime.UTC),
+    )
+    if as_json:
+        show.as_json([asdict(proposal) for proposal in proposals])
+    else:
+        show.table(
+            ("machine", "instances", "wanted", "reason"),
+            (
+                (entry.node, str(entry.instances), str(entry.decision.instances), entry.decision.reason)
+                for entry in proposals
+            ),
+        )
+    wanted = {
+        entry.node: entry.decision.instances
+        for entry in proposals
+        if entry.decision.instances != entry.instances
+    }
+    if act and wanted:
+        _report(_run(store, replace(request, instances=wanted), "autoscale", everything=False))
 
 
 @main.command()

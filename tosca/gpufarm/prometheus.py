@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Asks a Prometheus server for numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import requests
+
+from gpufarm.errors import BadInput, GpufarmError
+
+# Seconds to connect and to answer; a query that takes longer would be of no use for a decision.
+PATIENCE = (5, 15)
+
+
+@dataclass(frozen=True)
+class Prometheus:
+    """A server.
+
+    Attributes:
+        url: such as ``https://monitor.example.org:9090``.
+        ca_file: certificate (PEM) that signs the server's; None for the system's own store.
+        credentials: user and password; None for none.
+    """
+
+    url: str
+    ca_file: Path | None = None
+    credentials: tuple[str, str] | None = None
+
+    def ask(self, query: str) -> float:
+        """Evaluate a query now (Prometheus HTTP API, "Instant queries").
+
+        Args:
+            query: in PromQL; it has to give one number.
+
+        Returns:
+            The number, which may be NaN.
+
+        Raises:
+            BadInput: the query is wrong or gives none or several numbers.
+            GpufarmError: the server does not answer.
+        """
+        with requests.Session() as session:
+            session.trust_env = False  # environment variables would win over the certificate given here
+            session.verify = str(self.ca_file) if self.ca_file else True
+            session.auth = self.credentials
+            try:
+                answer = session.get(
+                    f"{self.url.rstrip('/')}/api/v1/query", params={"query": query}, timeout=PATIENCE
+                )
+                found = answer.json()
+            except (requests.RequestException, OSError) as error:
+                raise GpufarmError(f"{self.url} does not answer as Prometheus does: {error}") from error
+        if not isinstance(found, dict) or found.get("status") != "success":
+            why = found.get("error") if isinstance(found, dict) else f"HTTP status {answer.status_code}"
+            raise BadInput(f"{self.url} refuses the query {query}: {why}")
+        data = found["data"]
+        values = (
+            [data["result"]]
+            if data["resultType"] == "scalar"
+            else [entry["value"] for entry in data["result"] if "value" in entry]
+        )
+        if len(values) != 1:
+            raise BadInput(
+                f"the query {query} gives {len(values)} numbers instead of one; aggregate it, as with sum(...),"
+                " and say what holds where there is no series, as with `or vector(0)`"
+            )
+        return float(values[0][1])
