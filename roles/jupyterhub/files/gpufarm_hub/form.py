@@ -153,6 +153,8 @@ def last_fields(groups: Sequence[str], folders: Sequence[str]) -> str:
 
 FIELDS = ("memory", "gpu", "slices", "image", "own_image", "group")
 
+LONGEST_PROFILE = 64  # characters; the names of GPUs that are not partitioned are the longest
+
 
 def parse(values: Mapping[str, Sequence[str]]) -> dict[str, Any]:
     """Turn what the browser sent (a list per field) into user options."""
@@ -184,6 +186,8 @@ def check(
         raise ChoiceError(f"The memory size {memory!s:.20} is not offered; choose one of {offered}.")
     if not isinstance(gpu, str):
         raise ChoiceError("The GPU slice must be given by the name of its profile.")
+    if len(gpu) > LONGEST_PROFILE:
+        raise ChoiceError(f"There is no GPU slice {gpu:.20}; choose one that the form offers.")
     if gpu and not use_gpu:
         raise ChoiceError("This service offers no GPUs.")
     if gpu and profile and gpu != profile:

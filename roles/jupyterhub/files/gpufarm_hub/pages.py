@@ -27,7 +27,7 @@ PREFIX = r"/api/gpufarm"
 def handlers(desk: Desk) -> list[tuple[str, type[BaseHandler], dict[str, Any]]]:
     """Return the handlers with their paths below the hub's prefix."""
     ours = {"desk": desk}
-    server = r"/users/(?P<user_name>[^/]+)/queue/(?P<server>[^/]*)"
+    server = r"/users/(?P<user_name>[^/]+)/queue/(?P<server_name>[^/]*)"
     return [
         (PREFIX + r"/slices", SlicesHandler, ours),
         (PREFIX + server, QueueHandler, ours),
@@ -125,17 +125,17 @@ class QueueHandler(APIHandler):  # type: ignore[misc]
         self.desk = desk
 
     @needs_scope("servers")  # type: ignore[untyped-decorator]
-    async def get(self, user_name: str, server: str) -> None:
+    async def get(self, user_name: str, server_name: str) -> None:
         """Answer GET /users/{user}/queue/{server}."""
-        place = self.desk.leases.ask(f"{user_name}/{server}", await _slices())
+        place = self.desk.leases.ask(f"{user_name}/{server_name}", await _slices())
         if place is None:
             raise web.HTTPError(404, "This notebook waits for nothing.")
         self.write({**describe_place(place), "options": place.ticket.options})
 
     @needs_scope("servers")  # type: ignore[untyped-decorator]
-    async def delete(self, user_name: str, server: str) -> None:
+    async def delete(self, user_name: str, server_name: str) -> None:
         """Answer DELETE /users/{user}/queue/{server}."""
-        if not self.desk.leave(f"{user_name}/{server}"):
+        if not self.desk.leave(f"{user_name}/{server_name}"):
             raise web.HTTPError(404, "This notebook waits for nothing.")
         self.set_status(204)
 
