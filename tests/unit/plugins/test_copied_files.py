@@ -31,6 +31,7 @@ def imported(path: Path, package: str) -> set[str]:
     ("role", "variable", "package"),
     [
         ("mig", "__mig_restore_files", "partitions"),
+        ("monitoring", "__monitoring_files", "metrics"),
         ("nvidia_container", "__nvidia_container_files", "gpus"),
     ],
 )

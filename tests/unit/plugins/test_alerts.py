@@ -1,0 +1,102 @@
+"""Alert rules: one for each health check, complete, and the settings of the role that raises them."""
+
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from ansible_collections.gpufarm.cluster.plugins.filter import monitoring_alerts, monitoring_problem
+from ansible_collections.gpufarm.cluster.plugins.module_utils._alerts import SERVICE, alerts, rules
+from ansible_collections.gpufarm.cluster.plugins.module_utils._health import Settings
+from ansible_collections.gpufarm.cluster.plugins.module_utils._health_baseline import Baseline
+from ansible_collections.gpufarm.cluster.plugins.module_utils._health_catalogue import WRONG, step
+from ansible_collections.gpufarm.cluster.plugins.module_utils._health_machine import CHECKS, Machine, evaluate
+from ansible_collections.gpufarm.cluster.plugins.module_utils._health_rules import Reading
+
+ROOT = Path(__file__).resolve().parents[3]
+PEM = "-----BEGIN CERTIFICATE-----\nx\n-----END CERTIFICATE-----\n"
+
+
+def settings(**changes: Any) -> dict[str, Any]:
+    """Return the defaults of the role, without its name, and changes of them."""
+    defaults = yaml.safe_load((ROOT / "roles" / "monitoring" / "defaults" / "main.yml").read_text())
+    return {name.removeprefix("monitoring_"): value for name, value in defaults.items()} | changes
+
+
+def test_every_health_check_has_an_alert() -> None:
+    assert set(WRONG) == {*CHECKS, "nvml", "gpu_responds"}
+    found = [re.search(r'gpufarm_health_check\{check="(\w+)"\}', one.expression) for one in alerts()]
+    assert {one[1] for one in found if one} == set(WRONG)
+
+
+def test_alerts_say_what_is_wrong_and_what_to_do() -> None:
+    names = [one.name for one in alerts()]
+    assert len(set(names)) == len(names)
+    for one in alerts():
+        assert re.fullmatch(r"[A-Z][A-Za-z]+", one.name)
+        assert one.summary.endswith(".") and one.next_step.endswith("."), one.name
+        assert "{{ $labels.instance }}" in one.summary, one.name
+
+
+def test_the_readme_of_the_checks_says_what_alerts_say() -> None:
+    readme = (ROOT / "roles" / "gpu_health" / "README.md").read_text()
+    for check in CHECKS:
+        if check != "gpu_responds":
+            assert f"| `{check}` | {WRONG[check]} |" in readme, check
+
+
+def test_the_readme_of_the_role_lists_the_alerts() -> None:
+    readme = (ROOT / "roles" / "monitoring" / "README.md").read_text()
+    for one in SERVICE:
+        assert f"| `{one.name}` | {one.severity} |" in readme, one.name
+
+
+def test_the_steps_are_those_of_the_findings() -> None:
+    one = Reading(0, "GPU-1", "A100", "0000:07:00.0", {"vbios": "1"}, {})
+    two = Reading(1, "GPU-2", "A100", "0000:0f:00.0", {"vbios": "2"}, {"temperature": "GPU_IS_LOST"})
+    broken = Machine((one, two), driver_version="2", module_version="1", pci_gpus=8)
+    findings = evaluate(broken, Settings(), Baseline()) + evaluate(Machine(error="x"), Settings(), Baseline())
+    told = {one.check: one.action for one in findings if one.action}
+    assert {"nvml", "gpu_count", "driver_match", "vbios", "gpu_responds"} <= set(told)
+    assert {check: step(check) for check in told} == told
+
+
+def test_alerts_can_be_muted() -> None:
+    left = monitoring_alerts.FilterModule().filters()["monitoring_alerts"](["GpuPersistence"])
+    assert [one["alert"] for one in rules([]) if one not in left] == ["GpuPersistence"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({}, ""),
+        ({"parts": []}, "monitoring_parts is empty"),
+        ({"port": 9100}, "are both 9100"),
+        ({"interval": 5}, "monitoring_interval is 5; choose 10 or more"),
+        ({"retention_days": 0}, "monitoring_retention_days is 0"),
+        ({"retention_size": "5 gigabytes"}, "with MB, GB or TB"),
+        ({"alertmanager_url": "alerts:9093"}, "monitoring_alertmanager_url is 'alerts:9093'"),
+        ({"alertmanager_url": "http://alerts:9093/am"}, ""),
+        ({"muted_alerts": ["Noise"]}, "'Noise', which is no alert"),
+        ({"muted_alerts": ["HubDown"]}, ""),
+        ({"readers": ["me"]}, "is no certificate"),
+        ({"readers": [PEM]}, ""),
+        ({"targets": [{"name": "a", "address": "a:9100", "certificate": PEM}]}, ""),
+        ({"targets": [{"name": "../a", "address": "a:9100", "certificate": PEM}]}, "other characters"),
+        ({"targets": [{"name": "a", "address": "a:9100", "certificate": PEM}] * 2}, "used twice"),
+        ({"targets": [{"name": "a", "address": "a", "certificate": PEM}]}, "write host and port"),
+        ({"targets": [{"name": "a", "address": "[::1]:9100", "certificate": ""}]}, "entry point identity"),
+        ({"hubs": [{"name": "h", "url": "https://h:8888", "ca_certificate": PEM, "token": "x"}]}, ""),
+        ({"hubs": [{"name": "h", "url": "http://h", "ca_certificate": PEM, "token": "x"}]}, "https://"),
+        ({"hubs": [{"name": "h", "url": "https://h", "ca_certificate": PEM, "token": ""}]}, "lacks"),
+        ({"hubs": [{"name": "/h", "url": "https://h", "ca_certificate": PEM, "token": "x"}]}, "characters"),
+    ],
+)
+def test_settings_that_cannot_work_are_refused(changes: dict[str, Any], said: str) -> None:
+    told = monitoring_problem.FilterModule().filters()["monitoring_problem"](settings(**changes))
+    assert said in told and bool(said) == bool(told)
