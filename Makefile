@@ -80,9 +80,14 @@ bench-mig: setup-test ## How good and how fast plans of partitions are, and what
 bench-tosca: setup ## How fast the deployer reads, matches, plans and runs; no root, no bench
 	@python -m lab.tosca_timing
 
+.PHONY: bench-hub
+bench-hub: setup-test ## 50 people ask the hub for 14 slices at once: nobody twice, nobody lost; how fast it is (root)
+	@python -m lab.hub_load
+
 .PHONY: docs
-docs: setup ## Write the generated parts of the documentation
+docs: setup-test ## Write the generated parts of the documentation
 	scripts/role-docs
+	scripts/template-docs
 
 LOCK := uv pip compile --quiet --upgrade --universal --generate-hashes --no-emit-index-url --no-header
 

@@ -20,6 +20,7 @@ from gpufarm import inputs as values
 from gpufarm import package as packages
 from gpufarm import show
 from gpufarm import template as templates
+from gpufarm.catalogue import Catalogue
 from gpufarm.deployment import Result
 from gpufarm.errors import BadInput, BadTemplate, Drift, GpufarmError, Interrupted
 from gpufarm.judge import judge
@@ -164,7 +165,7 @@ def validate(template: Path, options: tuple[str, ...], file: Path | None, as_jso
     try:
         library, topology = templates.read(template)
         given = _given(topology, options, file)
-        found = values.known(topology, given, library.types["data_types"])
+        found = values.known(topology, given, Catalogue(library).names("data_types"))
         # tosca-parser judges what an input feeds only with its value
         judge(library, {name: value for name, value in found.items() if not topology.inputs[name].secret})
     except BadTemplate as error:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from gpufarm import facts, inputs, instances, match, plan, reasons, template
+from gpufarm.catalogue import Catalogue
 from gpufarm.errors import BadInput
 from gpufarm.functions import Scope
 from gpufarm.instances import multiply, parsed
@@ -125,7 +126,7 @@ def values(request: Request, previous: Deployment | None) -> tuple[dict[str, Any
     topology = request.template
     earlier = previous.inputs | previous.secrets if previous else {}
     given = {name: value for name, value in earlier.items() if name in topology.inputs} | dict(request.given)
-    found = inputs.complete(topology, given, request.library.types["data_types"])
+    found = inputs.complete(topology, given, Catalogue(request.library).names("data_types"))
     public = {name: value for name, value in found.items() if not topology.inputs[name].secret}
     judge(request.library, public)
     return given, found
