@@ -1,6 +1,7 @@
 """How fast the deployer is: templates of a thousand nodes, thousands of machines, operations on many hosts.
 
-`python -m lab.tosca_timing`. It needs neither root nor a bench: operations run on this machine.
+`python -m lab.tosca_timing`. It needs neither root nor a bench: operations run on this machine. The same
+operations are run by xOpera, for comparison.
 """
 
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
@@ -21,6 +22,8 @@ import click
 import yaml
 from rich.console import Console
 from rich.table import Table
+
+from lab import orchestrators
 
 NODES = 1000
 HOSTS = (1, 8, 32)
@@ -170,7 +173,28 @@ def matched() -> dict[str, str]:
     return {"match 1000 nodes with 2000 machines": f"{time.process_time() - start:.2f} s"}
 
 
-def deployed(folder: Path, hosts: int) -> dict[str, str]:
+def spent(
+    command: list[str | Path], environment: dict[str, str], folder: Path | None = None
+) -> tuple[float, float]:
+    """Run a command.
+
+    Args:
+        command: the command.
+        environment: of the command.
+        folder: where it runs; None for here.
+
+    Returns:
+        CPU seconds, those of its children included, and seconds by the clock.
+    """
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    start = time.monotonic()
+    subprocess.run(command, env=environment, cwd=folder, check=True, capture_output=True)
+    clock = time.monotonic() - start
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, clock
+
+
+def deployed(folder: Path, hosts: int) -> dict[str, float]:
     """Deploy one operation on each of many hosts, twice, and update with nothing changed.
 
     Args:
@@ -185,27 +209,45 @@ def deployed(folder: Path, hosts: int) -> dict[str, str]:
     pool = folder / "hosts.yml"
     pool.write_text(yaml.safe_dump({"all": {"hosts": {f"h{number}": here for number in range(hosts)}}}))
     environment = os.environ | {"GPUFARM_STATE_DIR": str(folder / "state")}
-    found = {}
-    for what, command in (
-        ("the first time", ["deploy", str(template), "--pool", str(pool)]),
-        ("again", ["deploy", str(template)]),
-        ("update, nothing changed", ["update", "timing"]),
-    ):
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        start = time.monotonic()
-        subprocess.run(
-            [sys.executable, "-m", "gpufarm", *command], env=environment, check=True, capture_output=True
-        )
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-        clock = time.monotonic() - start
-        found[f"{hosts} host{'s' * (hosts > 1)}, {what}"] = f"{spent:.1f} s ({clock:.1f} s by the clock)"
-    return found
+    gpufarm: list[str | Path] = [sys.executable, "-m", "gpufarm"]
+    return {
+        "gpufarm": spent([*gpufarm, "deploy", template, "--pool", pool], environment)[0],
+        "gpufarm, again": spent([*gpufarm, "deploy", template], environment)[0],
+        "gpufarm update, nothing changed": spent([*gpufarm, "update", "timing"], environment)[0],
+    }
+
+
+def by_opera(folder: Path, hosts: int, programs: Path) -> dict[str, float]:
+    """Have xOpera run the same operations.
+
+    Args:
+        folder: an empty one.
+        hosts: how many.
+        programs: folder with the command `opera`.
+
+    Returns:
+        CPU seconds with one worker and with eight.
+    """
+    template = write_template(folder, hosts)
+    content = yaml.safe_load(template.read_text())
+    for node in content["topology_template"]["node_templates"].values():
+        if node["type"] == "tosca.nodes.Compute":
+            node["attributes"] = {"public_address": "localhost", "private_address": "localhost"}
+    template.write_text(yaml.safe_dump(content, sort_keys=False))
+    environment = os.environ | {"PATH": f"{programs}:{os.environ['PATH']}"}
+    deploy: list[str | Path] = [programs / "opera", "deploy", "--clean-state", "--force", template]
+    return {
+        f"xOpera, {count} worker{'s' * (count > 1)}": spent(
+            [*deploy, "--workers", str(count)], environment, folder
+        )[0]
+        for count in (1, 8)
+    }
 
 
 @click.command()
 def main() -> None:
     """Measure and print CPU seconds."""
+    opera = orchestrators.environment("opera")
     console = Console(stderr=True, highlight=False)
     table = Table(box=None, pad_edge=False)
     table.add_column("what")
@@ -213,13 +255,36 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="gpufarm-timing-") as temporary:
         console.print("reading, matching, planning ...")
         figures = planned(Path(temporary)) | matched()
+    for what, figure in figures.items():
+        table.add_row(what, figure)
+    runs: dict[str, list[float]] = {}
     for hosts in HOSTS:
         console.print(f"an operation on {hosts} hosts ...")
         with tempfile.TemporaryDirectory(prefix="gpufarm-timing-") as temporary:
-            figures |= deployed(Path(temporary), hosts)
-    for what, figure in figures.items():
-        table.add_row(what, figure)
-    Console(highlight=False).print(table)
+            found = deployed(Path(temporary), hosts)
+        with tempfile.TemporaryDirectory(prefix="gpufarm-timing-") as temporary:
+            found |= by_opera(Path(temporary), hosts, opera)
+        for what, seconds in found.items():
+            runs.setdefault(what, []).append(seconds)
+    console = Console(highlight=False)
+    console.print(table)
+    console.print()
+    console.print(_comparison(runs))
+    ours, theirs = runs["gpufarm"][-1], min(runs[name][-1] for name in runs if name.startswith("xOpera"))
+    console.print(
+        f"{HOSTS[-1]} hosts cost {ours / runs['gpufarm'][0]:.1f} times the CPU of one; "
+        f"xOpera takes {theirs / ours:.1f} times as much"
+    )
+
+
+def _comparison(runs: dict[str, list[float]]) -> Table:
+    table = Table(box=None, pad_edge=False)
+    table.add_column("CPU seconds, one operation on each host")
+    for hosts in HOSTS:
+        table.add_column(f"{hosts} host{'s' * (hosts > 1)}", justify="right")
+    for what, seconds in runs.items():
+        table.add_row(what, *(f"{figure:.1f}" for figure in seconds))
+    return table
 
 
 if __name__ == "__main__":

@@ -63,7 +63,7 @@ class Prometheus:
         )
         if len(values) != 1:
             raise BadInput(
-                f"the query {query} gives {len(values)} numbers instead of one; aggregate it, as with sum(...),"
-                " and say what holds where there is no series, as with `or vector(0)`"
+                f"the query {query} gives {len(values)} numbers instead of one; aggregate it, as with sum(), "
+                "and say what holds where there is no series, as with `or vector(0)`"
             )
         return float(values[0][1])

@@ -6,14 +6,15 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-import judges
 import pytest
+
+from lab import orchestrators
 
 
 def had(name: str) -> Path:
     try:
-        return judges.environment(name)
-    except judges.Unavailable as reason:
+        return orchestrators.environment(name)
+    except orchestrators.Unavailable as reason:
         if os.environ.get("CI"):
             raise
         pytest.skip(str(reason))

@@ -17,7 +17,9 @@ from IM.tosca.Tosca import Tosca  # noqa: E402
 
 template = Tosca(Path(sys.argv[1]).read_text(encoding="utf-8"))
 _infrastructure, radl = template.to_radl()
-items = sorted(radl.contextualize.items.values(), key=lambda item: item.num) if radl.contextualize.items else []
+items = (
+    sorted(radl.contextualize.items.values(), key=lambda item: item.num) if radl.contextualize.items else []
+)
 json.dump(
     {
         "systems": {system.name: str(system) for system in radl.systems},

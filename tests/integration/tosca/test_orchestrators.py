@@ -39,7 +39,7 @@ def role(node_type: str) -> str:
 
 @pytest.fixture(scope="session")
 def released(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The TOSCA 1.0 library as a release has it, except that its files are on this disk instead of the web."""
+    """The TOSCA 1.0 library as a release has it, but with its files on this disk instead of the web."""
     folder = tmp_path_factory.mktemp("release")
     shutil.copytree(TOSCA / "indigo", folder / "indigo")
     shutil.copytree(TOSCA / "playbooks", folder / "playbooks")

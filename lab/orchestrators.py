@@ -1,6 +1,8 @@
+"""Orchestrators that judge the TOSCA library: programs that nobody here wrote, each in an environment of its
+own, fetched from the Python package index with the checksums of ``requirements/judges``."""
+
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Orchestrators that judge the library: programs that nobody here wrote, each in an environment of its own,
-fetched from the Python package index with the checksums of ``requirements/judges``."""
 
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[1]
 CACHE = ROOT / ".work" / "tosca-judges"
 LOCKS = ROOT / "requirements" / "judges"
 
@@ -32,10 +34,11 @@ def environment(name: str) -> Path:
         return folder / "bin"
     shutil.rmtree(folder, ignore_errors=True)
     uv = Path(sys.executable).with_name("uv")
-    for words in (
+    commands: tuple[list[str | Path], ...] = (
         [uv, "venv", "--quiet", "--python", sys.executable, folder],
         [uv, "pip", "sync", "--quiet", "--require-hashes", lock],
-    ):
+    )
+    for words in commands:
         done = subprocess.run(
             words, env=os.environ | {"VIRTUAL_ENV": str(folder)}, capture_output=True, text=True, check=False
         )
