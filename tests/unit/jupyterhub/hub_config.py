@@ -7,6 +7,7 @@ The folder GPUFARM_TEST_FOLDER has `settings.json` and, when the hub runs, its s
 # SPDX-License-Identifier: GPL-3.0-or-later
 from __future__ import annotations
 
+import errno
 import json
 import os
 import pwd
@@ -22,6 +23,7 @@ from gpufarm_hub import (  # noqa: E402
     alone,
     configuration,
     devices,
+    files,
     pages,
     recovery,
     spawner,
@@ -36,6 +38,13 @@ from tornado.netutil import bind_sockets  # noqa: E402
 
 folder = Path(os.environ["GPUFARM_TEST_FOLDER"])
 running: dict[str, httpserver.HTTPServer] = {}
+
+
+def replace(path: Path, *arguments: Any, **options: Any) -> None:
+    """The test says whether the disk is full."""
+    if (folder / "disk-full").exists():
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    really_replace(path, *arguments, **options)
 
 
 def slices() -> list[Slice]:
@@ -95,6 +104,7 @@ class Login(DummyAuthenticator):
 
 
 # What the hub asks of the machine.
+really_replace, files.replace = files.replace, replace
 accounts.ensure = lambda name, uid=None: None
 devices.nodes_of = lambda piece: []
 for module in (pages, recovery, spawner):

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import io
 import json
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -108,12 +109,13 @@ class FakeHub:
     """One notebook of alice."""
 
     last_activity: float = 0.0
+    started: float = 0.0
     groups: list[str] = field(default_factory=list)
     stopped: list[str] = field(default_factory=list)
 
     def servers(self) -> Iterator[keeper.Server]:
         if not self.stopped:
-            yield keeper.Server("alice/", self.groups, 0.0, self.last_activity)
+            yield keeper.Server("alice/", self.groups, True, self.started, self.last_activity)
 
     def stop(self, owner: str) -> None:
         self.stopped.append(owner)
@@ -202,6 +204,53 @@ def test_the_lifetime_of_a_limit(desk: Desk, machine: Machine) -> None:
     assert "it may run for 1 minute (limit students)" in desk.notices.of("alice")[""]
 
 
+@pytest.mark.parametrize("jump", [86400.0, -86400.0])
+def test_setting_the_time_ends_nobody(desk: Desk, machine: Machine, jump: float) -> None:
+    start = 1_000_000.0
+    hub = FakeHub(last_activity=start, started=start)
+    for now in (start + 30, start + 90):
+        keeper.look(desk, hub, RULES, True, now)  # type: ignore[arg-type]
+    assert "ends at" in desk.notices.of("alice")[""]
+    keeper.look(desk, hub, RULES, True, start + 95 + jump, jump)  # type: ignore[arg-type]
+    assert not hub.stopped and desk.notices.of("alice") == {}
+    # From now on idle time counts as ever.
+    for later in (160, 190, 230):
+        keeper.look(desk, hub, RULES, True, start + jump + later)  # type: ignore[arg-type]
+    assert hub.stopped == ["alice/"]
+
+
+@pytest.mark.parametrize("jump", [86400.0, -86400.0])
+def test_setting_the_time_changes_no_lifetime(desk: Desk, machine: Machine, jump: float) -> None:
+    start = 1_000_000.0
+    hub = FakeHub(groups=["students"], last_activity=start, started=start)
+    keeper.look(desk, hub, RULES, True, start + 5)  # type: ignore[arg-type]
+    keeper.look(desk, hub, RULES, True, start + 10 + jump, jump)  # type: ignore[arg-type]
+    entry = desk.use.read()["notebooks"]["alice/"]
+    assert not hub.stopped and entry["ends"] == start + 36 + jump
+
+
+def test_what_a_notebook_left_is_taken_back(
+    desk: Desk, machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The hub could not, as its disk was full or systemd did not answer."""
+    over: list[str] = []
+    monkeypatch.setattr(units, "is_over", lambda unit: unit in over)
+    old = Leases(desk.leases._store.path, clock=lambda: time.time() - 60)
+    old.take(Wish("alice/", "1g.10gb", 1, Limit("x"), {}), "unit", [PIECE])
+    hub = FakeHub(stopped=["alice/"])
+    keeper.look(desk, hub, RULES, True, 30)  # type: ignore[arg-type]
+    assert desk.leases.all(), "it still runs, though the hub does not know it"
+    over.append("unit")
+    keeper.look(desk, FakeHub(), RULES, True, 60)  # type: ignore[arg-type]
+    assert desk.leases.all(), "the hub starts or stops it"
+    desk.leases.take(Wish("alice/", "1g.10gb", 1, Limit("x"), {}), "unit", [PIECE])
+    keeper.look(desk, hub, RULES, True, 90)  # type: ignore[arg-type]
+    assert desk.leases.all(), "it has been taken just now"
+    old.take(Wish("alice/", "1g.10gb", 1, Limit("x"), {}), "unit", [PIECE])
+    keeper.look(desk, hub, RULES, True, 120)  # type: ignore[arg-type]
+    assert not desk.leases.all() and events(desk)[-1] == "returned"
+
+
 def test_while_the_gpus_do_not_answer_nothing_is_ended(desk: Desk, machine: Machine) -> None:
     hub = FakeHub()
     machine.failure = GpuQueryError("gone")
@@ -231,7 +280,8 @@ def test_the_hubs_answer_is_read_page_by_page(monkeypatch: pytest.MonkeyPatch) -
 
     monkeypatch.setattr(keeper, "urlopen", answer)
     found = list(keeper.Hub("http://hub/api", "secret").servers())
-    assert [(entry.owner, entry.last_activity - entry.started) for entry in found] == [
+    assert [entry.owner for entry in found if not entry.ready] == ["a/x"]
+    assert [(entry.owner, entry.last_activity - entry.started) for entry in found if entry.ready] == [
         ("a/", 3599.5),
         ("b/second", 0),
     ]

@@ -4,6 +4,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 from __future__ import annotations
 
+import errno
 import json
 import multiprocessing
 import os
@@ -13,6 +14,7 @@ import time
 from pathlib import Path
 
 import pytest
+from gpufarm_hub import clock, store
 from gpufarm_hub.leases import Lease, Leases, NoSliceError, count_by_profile, in_words
 from gpufarm_hub.limits import Limit
 from gpufarm_hub.slices import Slice
@@ -49,6 +51,52 @@ def test_first_free_slice_of_the_profile(tmp_path: Path) -> None:
     assert take(leases, "bob/", "b.service", "1g.10gb", slices).pieces[0] == slices[2]
     assert leases.free(slices) == [slices[0]]
     assert {lease.owner: lease.unit for lease in leases.all()} == {"alice/": "a.service", "bob/": "b.service"}
+
+
+def test_setting_the_time_back_lets_nobody_overtake(tmp_path: Path) -> None:
+    now = [1_000_000.0]
+    leases = Leases(tmp_path / "leases.json", clock=lambda: now[0])
+    take(leases, "alice/", "a", "1g.10gb", [mig(7)])
+    for owner in ("bob/", "carol/"):
+        leases.enter(Wish(owner, "1g.10gb", 1, MANY, {}), [mig(7)])
+        now[0] -= 300
+    assert [place.ticket.owner for place in leases.queue([mig(7)])] == ["bob/", "carol/"]
+
+
+def test_the_clock_of_the_queue_does_not_jump(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = clock.epoch()
+    assert abs(before - time.time()) < 60
+    monkeypatch.setattr(time, "time", lambda: 0.0)
+    assert 0 <= clock.epoch() - before < 60
+
+
+def test_a_full_disk_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    leases = Leases(tmp_path / "leases.json")
+    take(leases, "alice/", "a", "1g.10gb", [mig(7)])
+
+    def full(*arguments: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", full)
+        with pytest.raises(
+            StoreError, match=r"leases\.json cannot be written: No space left on device"
+        ) as no:
+            leases.release("alice/")
+    assert "cannot use its files at the moment" in no.value.jupyterhub_message
+    assert [lease.owner for lease in leases.all()] == ["alice/"]
+    assert leases.release("alice/")
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["leases.json", "leases.json.lock"]
+
+
+def test_a_lock_that_is_never_free_stops_nobody_for_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store, "PATIENCE", 0.1)
+    path = tmp_path / "leases.json"
+    with JsonStore(path).change(), pytest.raises(StoreError, match=r"another process has held .*\.lock for"):
+        take(Leases(path), "alice/", "a", "1g.10gb", [mig(7)])
+    take(Leases(path), "alice/", "a", "1g.10gb", [mig(7)])
 
 
 def test_when_all_are_held_the_user_reads_why(tmp_path: Path) -> None:

@@ -100,7 +100,7 @@ class Desk:
 
     def _record_place(self, place: Place) -> None:
         ticket = place.ticket
-        if not place.called and ticket.since == ticket.seen:  # the first time that it is asked for
+        if not place.called and ticket.seen <= ticket.since:  # the first time that it is asked for
             self.record("waiting", ticket.owner, profile=ticket.profile, count=ticket.count)
 
     def _record_lease(self, event: str, lease: Lease) -> None:

@@ -7,10 +7,10 @@ The form of the file is that of the role mig (its README, "Services that use sli
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable
 from pathlib import Path
 
+from . import files
 from .leases import Lease
 
 SERVICE = "jupyterhub.service"
@@ -29,11 +29,7 @@ def publish(path: Path, leases: Iterable[Lease]) -> None:
     path.parent.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
     path.parent.mkdir(mode=0o700, exist_ok=True)
     holders = [_entry(lease) for lease in leases]
-    new = path.with_name(f"{path.name}.new")
-    descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
-        json.dump({"service": SERVICE, "holders": holders}, stream, indent=1)
-    new.replace(path)
+    files.replace(path, json.dumps({"service": SERVICE, "holders": holders}, indent=1).encode())
 
 
 def _entry(lease: Lease) -> dict[str, object]:

@@ -21,13 +21,14 @@ from typing import Any
 from urllib.parse import quote
 from urllib.request import Request, urlopen
 
-from . import desk, keeping, recovery
+from . import clock, desk, keeping, recovery
 from .desk import Desk
 from .engine import Engine, EngineError
 from .gpu_use import GpuUse, measure
 from .keeping import Notebook, Rules
 from .leases import Lease, count_by_profile
 from .slices import GpuQueryError
+from .store import StoreError
 
 EVERY = 30  # seconds between two measurements
 TIMEOUT = 60  # seconds that the hub may take to answer
@@ -38,10 +39,11 @@ log = logging.getLogger("gpufarm_hub.keeper")
 
 @dataclass(frozen=True)
 class Server:
-    """A notebook server as the hub's API tells it."""
+    """A notebook server as the hub's API tells it; when it is not ready its times mean nothing."""
 
     owner: str
     groups: list[str]
+    ready: bool
     started: float
     last_activity: float
 
@@ -59,19 +61,22 @@ class Hub:
         self._token = token
 
     def servers(self) -> Iterator[Server]:
-        """Return the servers that are ready."""
+        """Return the servers that run, start or stop."""
         offset = 0
         while users := self._ask("GET", f"/users?state=active&limit={PAGE}&offset={offset}"):
             offset += len(users)
             for user in users:
                 for name, server in user["servers"].items():
-                    if server["ready"]:
-                        yield Server(
-                            owner=f"{user['name']}/{name}",
-                            groups=user["groups"],
-                            started=_seconds(server["started"]),
-                            last_activity=_seconds(server["last_activity"] or server["started"]),
-                        )
+                    started = _seconds(server["started"]) if server["ready"] else 0.0
+                    yield Server(
+                        owner=f"{user['name']}/{name}",
+                        groups=user["groups"],
+                        ready=server["ready"],
+                        started=started,
+                        last_activity=_seconds(server["last_activity"])
+                        if server["last_activity"]
+                        else started,
+                    )
 
     def stop(self, owner: str) -> None:
         """Stop a server; its slices are free then."""
@@ -91,24 +96,35 @@ def _seconds(iso: str) -> float:
     return datetime.fromisoformat(iso).timestamp()
 
 
-def look(ours: Desk, hub: Hub, rules: Rules, use_gpu: bool, now: float) -> None:
+def look(ours: Desk, hub: Hub, rules: Rules, use_gpu: bool, now: float, jump: float = 0.0) -> None:
     """Measure once, warn and end.
+
+    Args:
+        ours: the desk.
+        hub: the hub.
+        rules: when notebooks end.
+        use_gpu: whether there are slices.
+        now: seconds since the epoch.
+        jump: seconds by which the machine's time was set forward since the last look.
 
     Raises:
         OSError: the hub does not answer.
         GpuQueryError: the GPUs do not answer.
         EngineError: the engine of the notebooks does not answer.
+        StoreError: the files cannot be used.
     """
     before = ours.use.read()
     slices = recovery.present_slices(ours, log) if use_gpu else []
     leases = {lease.owner: lease for lease in ours.leases.all()}
     used = measure([piece.uuid for lease in leases.values() for piece in lease.pieces]) if leases else {}
     notebooks = {}
-    for server in hub.servers():
+    servers = list(hub.servers())
+    recovery.drop_left(ours, list(leases.values()), {server.owner for server in servers}, log)
+    for server in filter(lambda server: server.ready, servers):
         old = before.get("notebooks", {}).get(server.owner)
-        if old and old["started"] != server.started:
-            old = None
-        entry = _measure(server, ours.engine, leases.get(server.owner), used, old, now)
+        if old and (old["started"] != server.started or "skipped" not in old):
+            old = None  # of an earlier notebook, or of an earlier version of this program
+        entry = _measure(server, ours.engine, leases.get(server.owner), used, old, now, jump)
         if _judge(ours, hub, rules, server, entry, now):
             notebooks[server.owner] = entry
     with ours.use.change() as content:
@@ -123,18 +139,22 @@ def _measure(
     used: dict[str, GpuUse],
     old: dict[str, Any] | None,
     now: float,
+    jump: float,
 ) -> dict[str, Any]:
     """Return what is remembered of a notebook; times are seconds since the epoch."""
     cpu = engine.cpu_seconds(engine.name_of(server.owner))
     cores = None if cpu is None else 0.0
-    if cpu is not None and old and old["cpu_seconds"] is not None and now > old["measured"]:
-        cores = round(max(cpu - old["cpu_seconds"], 0.0) / (now - old["measured"]), 3)
+    elapsed = now - jump - old["measured"] if old else 0.0
+    if cpu is not None and old and old["cpu_seconds"] is not None and elapsed > 0:
+        cores = round(max(cpu - old["cpu_seconds"], 0.0) / elapsed, 3)
     mine = [used[piece.uuid] for piece in lease.pieces if piece.uuid in used] if lease else []
     processes = sum(use.processes for use in mine) if lease else None
     known = [use.utilisation for use in mine if use.utilisation is not None]
     utilisation = max(known) if known else None
     working = keeping.is_working(processes, utilisation, cores)
     last = now if working else old["worked"] if old else server.started
+    times = keeping.Times(old["skipped"], old["counted_from"], old["warned"]) if old else keeping.Times()
+    times = keeping.after_jump(times, jump, now)
     return {
         "started": server.started,
         "measured": now,
@@ -144,8 +164,10 @@ def _measure(
         "utilisation": utilisation,
         "working": working,
         "worked": last,
-        "used": max(last, server.last_activity, server.started),
-        "warned": old["warned"] if old else None,
+        "skipped": times.skipped,
+        "counted_from": times.counted_from,
+        "used": keeping.latest((last, server.last_activity, server.started, times.counted_from), now),
+        "warned": times.warned,
         "ends": None,
     }
 
@@ -155,7 +177,7 @@ def _judge(ours: Desk, hub: Hub, rules: Rules, server: Server, entry: dict[str, 
     limit = ours.limit_of(server.owner.partition("/")[0], server.groups)
     notebook = Notebook(
         owner=server.owner,
-        started=server.started,
+        started=server.started + entry["skipped"],
         used=entry["used"],
         holds_slices=entry["processes"] is not None,
         hours=limit.hours,
@@ -191,10 +213,13 @@ def main() -> None:
     )
     hub = Hub(os.environ["JUPYTERHUB_API_URL"], os.environ["JUPYTERHUB_API_TOKEN"])
     ours = desk.from_settings(settings)
+    before = time.time() - clock.steady()
     while True:
+        after = time.time() - clock.steady()
         try:
-            look(ours, hub, rules, settings["use_gpu"], time.time())
-        except (OSError, GpuQueryError, EngineError) as error:
+            look(ours, hub, rules, settings["use_gpu"], time.time(), after - before)
+            before = after
+        except (OSError, GpuQueryError, EngineError, StoreError) as error:
             # What is not known is no reason to end anything.
             log.warning("No notebook is ended now: %s", error)
         time.sleep(EVERY)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -10,6 +11,9 @@ from datetime import UTC, datetime
 # 0.01; a program that computes on a GPU keeps about one busy, as CUDA's synchronisation spins unless told
 # otherwise (CUDA Runtime API, cudaSetDeviceFlags, cudaDeviceScheduleAuto).
 WORKING_CORES = 0.05
+
+# Seconds; less is the work of a time service that keeps the clock right.
+JUMP = 10.0
 
 
 @dataclass(frozen=True)
@@ -51,6 +55,21 @@ class Notebook:
 
 
 @dataclass(frozen=True)
+class Times:
+    """What setting the machine's time has done to a notebook's times.
+
+    Attributes:
+        skipped: seconds by which the time was set forward since the notebook was started.
+        counted_from: since when idle time counts; what was before is on another time.
+        warned: when its user was warned of its end; None when that is not so.
+    """
+
+    skipped: float = 0.0
+    counted_from: float = 0.0
+    warned: float | None = None
+
+
+@dataclass(frozen=True)
 class Verdict:
     """What becomes of a notebook.
 
@@ -83,6 +102,20 @@ def is_working(processes: int | None, utilisation: int | None, cores: float | No
     if utilisation is not None:
         return utilisation > 0
     return processes > 0 and busy
+
+
+def after_jump(times: Times, jump: float, now: float) -> Times:
+    """Return the times after the machine's time was set forward by ``jump`` seconds."""
+    return Times(
+        skipped=times.skipped + jump,
+        counted_from=now if abs(jump) > JUMP else times.counted_from,
+        warned=None if times.warned is None else times.warned + jump,
+    )
+
+
+def latest(times: Iterable[float], now: float) -> float:
+    """Return the latest of some times; those to come were taken before the machine's time was set back."""
+    return min(max((when for when in times if when < now + JUMP), default=now), now)
 
 
 def judge(notebook: Notebook, rules: Rules, now: float) -> Verdict:

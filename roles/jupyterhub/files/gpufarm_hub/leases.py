@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, field
@@ -11,6 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from . import clock as clocks
 from . import waiting
 from .slices import Slice
 from .store import JsonStore, StoreError
@@ -69,7 +69,7 @@ class Leases:
         self,
         path: Path,
         patience: float = 600,
-        clock: Callable[[], float] = time.time,
+        clock: Callable[[], float] = clocks.epoch,
         publish: Callable[[list[Lease]], None] = lambda leases: None,
     ) -> None:
         self._publish = publish
@@ -153,7 +153,7 @@ class Leases:
         others = [lease for lease in self._leases(content) if lease.owner != wish.owner]
         refusal = _refusal(wish, others, slices)
         if not refusal:
-            tickets[wish.owner] = waiting.join(wish, old, self._clock())
+            tickets[wish.owner] = waiting.join(wish, old, tickets.values(), self._clock())
         self._keep(content, tickets)
         return refusal
 

@@ -6,16 +6,30 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from . import files
+
 Replaced = Callable[[dict[str, Any], dict[str, Any]], None]
 
 
+# Seconds that a change may wait for another one; changes take milliseconds.
+PATIENCE = 10
+PAUSE = 0.005
+
+
 class StoreError(Exception):
-    """The file cannot be read as what this program wrote."""
+    """The file cannot be read or written; the text is for the administrator."""
+
+    # What JupyterHub's pages and API tell users of an exception.
+    jupyterhub_message = (
+        "This service cannot use its files at the moment. Try again in some minutes; if it lasts, tell the "
+        "administrator of this service."
+    )
 
 
 class JsonStore:
@@ -35,12 +49,14 @@ class JsonStore:
         """Return the object; empty when the file does not exist yet.
 
         Raises:
-            StoreError: the file holds something else than a JSON object.
+            StoreError: the file holds something else than a JSON object, or cannot be read.
         """
         try:
             content = json.loads(self.path.read_text(encoding="utf-8"))
         except FileNotFoundError:
             return {}
+        except OSError as error:
+            raise StoreError(f"{self.path} cannot be read: {error.strerror}") from error
         except ValueError as error:
             raise StoreError(f"{self.path} is not valid JSON ({error}); restore or remove it") from error
         if not isinstance(content, dict):
@@ -49,30 +65,52 @@ class JsonStore:
 
     @contextmanager
     def change(self) -> Iterator[dict[str, Any]]:
-        """Lend the object to one caller at a time; what became of it is stored when the block ends well."""
-        descriptor = os.open(self._lock_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        """Lend the object to one caller at a time; what became of it is stored when the block ends well.
+
+        Raises:
+            StoreError: as `read`; or another process keeps the lock, or the file cannot be written, for
+                instance because the disk is full. Then it is as it was.
+        """
+        with self._locked():
             before = self.read()
             content = json.loads(json.dumps(before))
             yield content
-            if content != before:
+            if content == before:
+                return
+            try:
                 self._replace(content)
-                self._replaced(before, content)
+            except OSError as error:
+                raise StoreError(f"{self.path} cannot be written: {error.strerror}") from error
+            self._replaced(before, content)
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        try:
+            descriptor = os.open(self._lock_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise StoreError(f"{self._lock_path} cannot be opened: {error.strerror}") from error
+        try:
+            until = time.monotonic() + PATIENCE
+            while not _is_taken(descriptor):
+                if time.monotonic() >= until:
+                    raise StoreError(f"another process has held {self._lock_path} for {PATIENCE} seconds")
+                time.sleep(PAUSE)
+            yield
         finally:
             os.close(descriptor)
 
     def _replace(self, content: dict[str, Any]) -> None:
-        new = self.path.with_name(f"{self.path.name}.new")
-        descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
-            json.dump(content, stream, indent=1, sort_keys=True)
-            stream.write("\n")
-            stream.flush()
-            os.fsync(descriptor)
-        new.replace(self.path)
+        files.replace(self.path, (json.dumps(content, indent=1, sort_keys=True) + "\n").encode())
         folder = os.open(self.path.parent, os.O_RDONLY | os.O_DIRECTORY)
         try:
             os.fsync(folder)
         finally:
             os.close(folder)
+
+
+def _is_taken(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

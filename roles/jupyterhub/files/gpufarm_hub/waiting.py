@@ -90,8 +90,12 @@ def user_of(owner: str) -> str:
     return owner.partition("/")[0]
 
 
-def join(wish: Wish, old: Ticket | None, now: float) -> Ticket:
-    """Return the wish's ticket: the one it has, or a new one when there is none or the wish is another."""
+def join(wish: Wish, old: Ticket | None, others: Iterable[Ticket], now: float) -> Ticket:
+    """Return the wish's ticket: the one it has, or a new one when there is none or the wish is another.
+
+    A new one is the last, also if the time was set back since the others were made.
+    """
+    last = max((ticket.since for ticket in others), default=now)
     same = old is not None and (old.profile, old.count) == (wish.profile, wish.count)
     return Ticket(
         owner=wish.owner,
@@ -101,7 +105,7 @@ def join(wish: Wish, old: Ticket | None, now: float) -> Ticket:
         share=wish.limit.name,
         slices=wish.limit.slices,
         slices_together=wish.limit.slices_together,
-        since=old.since if old and same else now,
+        since=old.since if old and same else max(now, last + 1e-6),
         seen=now,
     )
 

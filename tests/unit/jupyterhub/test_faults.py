@@ -1,0 +1,78 @@
+"""What users see, and who holds what, while the hub's files and database cannot be used."""
+
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+
+import pytest
+from hub_process import Browser, HubProcess, slices
+
+from lab.pages import parse
+
+FILES = "This service cannot use its files at the moment."
+ANY = "This service has a problem of its own at the moment."
+
+
+@pytest.fixture(scope="module")
+def process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HubProcess]:
+    hub = HubProcess(tmp_path_factory.mktemp("hub"), [])
+    hub.partition(slices(1))
+    hub.start()
+    yield hub
+    hub.kill()
+
+
+@pytest.fixture
+def alice(process: HubProcess) -> Iterator[Browser]:
+    browser = Browser(process, "alice")
+    yield browser
+    if browser.running():
+        browser.stop()
+    browser.http.close()
+
+
+def held(process: HubProcess) -> list[str]:
+    leases = json.loads((process.folder / "leases.json").read_text())["leases"]
+    return list(leases)
+
+
+def test_while_the_disk_is_full_nobody_gets_a_slice_and_users_read_why(
+    process: HubProcess, alice: Browser
+) -> None:
+    alice.spawn(gpu="1g.10gb")
+    alice.stop()
+    (process.folder / "disk-full").touch()
+    try:
+        said = alice.spawn(gpu="1g.10gb").messages
+    finally:
+        (process.folder / "disk-full").unlink()
+    assert FILES in said[0] and "Errno" not in said[0]
+    assert held(process) == []
+    assert alice.spawn(gpu="1g.10gb").messages == []
+    assert held(process) == ["alice/"]
+
+
+def test_while_the_database_is_locked_users_read_a_sentence_and_leases_are_kept(
+    process: HubProcess, alice: Browser
+) -> None:
+    alice.spawn(gpu="1g.10gb")
+    carol = Browser(process, "carol")
+    with closing(sqlite3.connect(process.folder / "jupyterhub.sqlite", isolation_level=None)) as database:
+        database.execute("BEGIN IMMEDIATE")
+        answer = carol.http.post(f"/hub/spawn?_xsrf={carol.xsrf}", data={"memory": "1G"})
+        database.execute("ROLLBACK")
+    assert answer.status_code == 500
+    said = " ".join(parse(answer.text).messages)
+    assert ANY in said, said
+    assert "sqlite" not in answer.text.lower()
+    assert held(process) == ["alice/"]
+    carol.spawn()
+    carol.stop()
+    carol.http.close()
+    alice.stop()
+    assert held(process) == []
