@@ -156,6 +156,16 @@ class Visitor:
         """From now on start, use and stop the notebook server of this user, such as one that users share."""
         self._owner = name
 
+    def page(self, path: str) -> str:
+        """Return the HTML of a page of the hub, such as "/hub/home".
+
+        Raises:
+            Refused: the hub does not show it to this user.
+        """
+        response = self._http.get(f"{self.hub}{path}")
+        _accept(response)
+        return response.text
+
     def form(self) -> SpawnForm:
         """Read the spawn form.
 
