@@ -157,7 +157,7 @@ def main() -> None:
     except (ArchiveError, database.DatabaseError) as error:
         sys.exit(f"{getattr(options, 'archive', ours.database)} is of no use: {error}.")
     except OSError as error:
-        sys.exit(f"{error.filename} cannot be used: {error.strerror}.")
+        sys.exit(f"{error.filename or 'A file of the hub'} cannot be used: {error.strerror}.")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A hub as it was before: JupyterHub 5 with its own spawner, at the places where the role has its hub."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, "/opt/jupyterhub/gpufarm")
+from gpufarm_hub import accounts
+
+settings = json.loads(Path("/etc/jupyterhub/settings.json").read_text())
+iam = settings["iam"]
+client = json.loads(Path(iam["client_file"]).read_text())
+
+c: Any = get_config()  # type: ignore[name-defined]  # noqa: F821
+c.JupyterHub.bind_url = settings["public_url"]
+c.JupyterHub.hub_bind_url = settings["hub_url"]
+c.JupyterHub.db_url = f"sqlite:///{settings['state_folder']}/jupyterhub.sqlite"
+c.JupyterHub.cookie_secret_file = f"{settings['secrets_folder']}/cookie_secret"
+c.JupyterHub.cleanup_proxy = c.JupyterHub.cleanup_servers = False
+c.ConfigurableHTTPProxy.should_start = False
+c.ConfigurableHTTPProxy.api_url = settings["proxy_api_url"]
+c.JupyterHub.authenticator_class = "generic-oauth"
+auth = c.GenericOAuthenticator
+auth.client_id, auth.client_secret = client["client_id"], client["client_secret"]
+auth.oauth_callback_url = f"{settings['public_url']}/hub/oauth_callback"
+auth.authorize_url = iam["authorization_endpoint"]
+auth.token_url = iam["token_endpoint"]
+auth.userdata_url = iam["userinfo_endpoint"]
+auth.http_request_kwargs = {"ca_certs": iam["ca_file"]}
+auth.scope = iam["scopes"]
+auth.username_claim = iam["username_claim"]
+auth.allow_all = True
+c.JupyterHub.spawner_class = "systemd"
+spawner = c.SystemdSpawner
+spawner.unit_name_template = "jupyterhub-notebook-{USERNAME}"
+spawner.slice = "jupyterhub.slice"
+spawner.cmd = [f"{settings['venv']}/bin/jupyterhub-singleuser"]
+spawner.pre_spawn_hook = lambda it: accounts.ensure(it.user.name)
+# The visitor knows a form by its name.
+spawner.options_form = '<select name="memory"><option value="1G">1G</option></select>'
