@@ -16,7 +16,7 @@ from gpufarm_hub.accounts import AccountError, Persons
 from hub_process import Browser, HubProcess, slices
 from traitlets.config import Config
 
-SETTINGS = {"venv": "/opt/shared", "groups": ["students"], "use_gpu": True, "profile": "1g.10gb"}
+SETTINGS = {"venv": "/opt/shared", "groups": ["students"], "use_gpu": True, "profile": "1g.10gb", "image": ""}
 SERVER = "/users/collaborative/server"
 
 
@@ -109,6 +109,14 @@ def test_other_users_servers_stay_as_they_are() -> None:
     collaborative.adapt(spawner, SETTINGS)  # type: ignore[arg-type]
     assert vars(spawner).keys() == {"user", "cmd"}
     assert spawner.cmd == ["jupyterhub-singleuser"]
+
+
+def test_with_docker_only_its_own_image_is_offered() -> None:
+    spawner = SimpleNamespace(user=SimpleNamespace(name="collaborative"))
+    collaborative.adapt(spawner, {**SETTINGS, "image": "registry.example/lab:1"})  # type: ignore[arg-type]
+    assert str(spawner.policy.choose("", "", [])) == "registry.example/lab:1"
+    assert spawner.policy.own_from([]) == ()
+    assert (spawner.use_gpu, spawner.profile) == (True, "1g.10gb")
 
 
 def test_a_fixed_profile_or_none() -> None:

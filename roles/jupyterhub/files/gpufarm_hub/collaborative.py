@@ -19,6 +19,7 @@ from tornado import web
 
 from .accounts import Persons
 from .desk import Desk
+from .images import Offer, Policy, parse
 
 # The account; no person can log in under its name.
 NAME = "collaborative"
@@ -69,13 +70,17 @@ def adapt(spawner: Spawner, shared: Mapping[str, Any]) -> None:
 
     Args:
         spawner: of any user.
-        shared: the settings' entry ``collaborative``; empty when there is none.
+        shared: the settings' entry ``collaborative``; empty when there is none. With an ``image`` it is started
+            from that, else from the environment ``venv``.
     """
     if not shared or spawner.user.name != NAME:
         return
-    venv, own = shared["venv"], spawner.environment
-    spawner.cmd = [f"{venv}/bin/jupyterhub-singleuser"]
-    spawner.environment = {**own, "PATH": f"{venv}/bin:{own['PATH'].partition(':')[2]}"}
+    if shared["image"]:
+        spawner.policy = Policy((Offer("JupyterLab", parse(shared["image"])),))
+    else:
+        venv, own = shared["venv"], spawner.environment
+        spawner.cmd = [f"{venv}/bin/jupyterhub-singleuser"]
+        spawner.environment = {**own, "PATH": f"{venv}/bin:{own['PATH'].partition(':')[2]}"}
     spawner.use_gpu = shared["use_gpu"]
     spawner.profile = shared["profile"]
 
