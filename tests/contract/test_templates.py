@@ -50,6 +50,7 @@ INFN = {
     "iam_groups": "string",
     "iam_admin_groups": "string",
     "enable_monitoring": "boolean",
+    "jupyter_images": "string",
     "jupyter_use_gpu": "boolean",
     "jupyterlab_collaborative": "boolean",
     "jupyterlab_collaborative_use_gpu": "boolean",

@@ -29,7 +29,7 @@ def test_ml_infn_is_valid(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     answer = site.gpufarm("validate", ML_INFN)
     assert answer.status == 0
     assert (
-        "valid, 7 nodes: server, driver, accounts, repositories, partitions, hub, monitoring" in answer.output
+        "valid, 8 nodes: server, driver, accounts, repositories, partitions, containers, hub, monitoring" in answer.output
     )
     ToscaTemplate(str(ML_INFN))  # also for those who use tosca-parser itself
 
@@ -48,6 +48,7 @@ def test_what_nobody_chose_is_left_to_the_role_and_the_inventory() -> None:
         ("accounts.configure", {}),
         ("repositories.configure", {}),
         ("partitions.configure", {"mig_partition_flavor": "7x 1g.10gb"}),
+        ("containers.configure", {"nvidia_container_enabled": False}),
         ("hub.configure", {"jupyterhub_iam_url": "https://iam.example.org/", "jupyterhub_port": 8888}),
         ("monitoring.configure", {"monitoring_enabled": False}),
     ]
