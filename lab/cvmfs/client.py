@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The programs of the CernVM-FS client as stand-ins: called as mount.cvmfs, cvmfs2, cvmfs_config or cvmfs_talk.
+"""Stand-ins for programs of the CernVM-FS client: called as mount.cvmfs, cvmfs2, cvmfs_config or cvmfs_talk.
 
 README.md beside this file says what of the real programs each of them follows, and from which source.
 """
@@ -39,7 +39,7 @@ SWITCHES = (
     " CVMFS_CONFIG_REPO_REQUIRED"
 )
 MOUNT_OPTIONS = frozenset(
-    "rw ro nodev dev nosuid suid noexec exec noatime relatime noauto auto defaults _netdev".split()
+    ("rw", "ro", "nodev", "dev", "nosuid", "suid", "noexec", "exec", "noatime", "relatime", "_netdev")
 )
 # One shell reads all files, as `readonly` in the first of them must hold for the others.
 READ = """
@@ -213,21 +213,25 @@ def mount(words: list[str]) -> None:
         fail(32, f"Moint point {point} does not exist")
     image, published, proxy = load(fqrn, parameters)
     os.chown(point, account.pw_uid, account.pw_gid)
-    client = subprocess.Popen(  # it serves the repository until that is unmounted
-        ["squashfuse", "-f", "-o", "fsname=cvmfs2,allow_other,ro,nosuid,nodev", image, point],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
-    for _attempt in range(100):
-        if mounts().get(point) == "cvmfs2":
-            break
-        if client.poll() is not None:
-            fail(32, "CernVM-FS: failed to mount (4)")
-        time.sleep(0.05)
-    remember(fqrn, client.pid, point, published["revision"], proxy, 0)
+    # It goes into the background once it has mounted; until then it has to be in the process group of autofs,
+    # which would otherwise make it wait for the mount that it is about to make.
+    words = ["squashfuse", "-o", "fsname=cvmfs2,allow_other,ro,nosuid,nodev", str(image), point]
+    if subprocess.run(words, stdin=subprocess.DEVNULL, check=False).returncode != 0:
+        fail(32, "CernVM-FS: failed to mount (4)")
+    remember(fqrn, client_of(words), point, published["revision"], proxy, 0)
     print(f"CernVM-FS: mounted cvmfs on {point}")
+
+
+def client_of(words: list[str]) -> int:
+    """Return the process that serves a mount."""
+    wanted = "\0".join(words).encode()
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            if (process / "cmdline").read_bytes().rstrip(b"\0") == wanted:
+                return int(process.name)
+        except OSError:  # ended meanwhile
+            continue
+    fail(32, "CernVM-FS: failed to mount (4)")
 
 
 def remember(fqrn: str, pid: int, point: str, revision: int, proxy: str, reloads: int) -> None:
@@ -318,7 +322,9 @@ def check_setup() -> int:
     for fqrn in values().get("CVMFS_REPOSITORIES", "").split(","):
         if fqrn:
             check_repository(fqrn, errors, warnings)
-    print("\n".join([*(f"Error: {one}" for one in errors), *(f"Warning: {one}" for one in warnings)] or ["OK"]))
+    print(
+        "\n".join([*(f"Error: {one}" for one in errors), *(f"Warning: {one}" for one in warnings)] or ["OK"])
+    )
     return min(len(errors), 255)
 
 
@@ -378,9 +384,7 @@ def reload(words: list[str]) -> int:
             status = 1
             continue
         _image, published, proxy = load(fqrn, values(fqrn))
-        remember(
-            fqrn, state["pid"], state["mountpoint"], published["revision"], proxy, state["reloads"] + 1
-        )
+        remember(fqrn, state["pid"], state["mountpoint"], published["revision"], proxy, state["reloads"] + 1)
     return status
 
 

@@ -5,7 +5,7 @@
 
 usage: packages.py FOLDER CLIENT    (where everything goes, and client.py)
 
-In FOLDER: `www/apt` the package source with its `key.asc`, `www/cvmfs/REPOSITORY` what a server of CernVM-FS has,
+In FOLDER: `www/apt` the package source with its `key.asc`, `www/cvmfs/REPOSITORY` what a server has,
 `fingerprint` of the key of the packages, `example.org.pub` the key of the repositories of a site.
 """
 
@@ -106,7 +106,17 @@ def packages(work: Path, out: Path, client: Path, key: Path) -> None:
 def sign(folder: Path, out: Path) -> None:
     home = folder / "gnupg"
     home.mkdir(mode=0o700)
-    gpg = ["gpg", "--homedir", str(home), "--batch", "--yes", "--pinentry-mode", "loopback", "--passphrase", ""]
+    gpg = [
+        "gpg",
+        "--homedir",
+        str(home),
+        "--batch",
+        "--yes",
+        "--pinentry-mode",
+        "loopback",
+        "--passphrase",
+        "",
+    ]
     run(*gpg, "--quick-generate-key", "Stand-in <none@example.org>", "rsa3072", "sign", "never")
     listing = run(*gpg, "--with-colons", "--fingerprint")
     fingerprint = next(line.split(":")[9] for line in listing.splitlines() if line[:3] == "fpr")

@@ -30,10 +30,9 @@ EXAMPLES = r"""
 RETURN = r"""
 _value:
   description:
-    - C(repositories), names; C(mounted), those and the configuration repository where units mount; C(files), texts by
-      path below C(/etc/cvmfs); C(units), texts of units by name; C(started), the units to start; C(places) and
-      C(mounts), what M(gpufarm.cluster.mount_validate) takes; C(servers), ways to repositories; C(key_paths), keys
-      that must be on the machine.
+    - C(repositories), names; C(files), texts by path below C(/etc/cvmfs); C(units), texts of units by name;
+      C(started), the units to start; C(places) and C(mounts), what M(gpufarm.cluster.mount_validate) takes;
+      C(servers), ways to repositories; C(key_paths), keys that must be on the machine.
   type: dict
 """
 

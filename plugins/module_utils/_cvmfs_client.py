@@ -92,7 +92,7 @@ def problem(settings: Mapping[str, Any]) -> str:
     try:
         _check(settings)
     except SettingsError as error:
-        return str(error)
+        return " ".join(str(error).split())  # a value may have lines of its own
     return ""
 
 
@@ -103,11 +103,10 @@ def plan(settings: Mapping[str, Any]) -> Dict[str, Any]:
         settings: the role's variables without ``cvmfs_client_``.
 
     Returns:
-        ``repositories``: names; ``mounted``: those and the configuration repository where units mount;
-        ``files``: texts by path below ``/etc/cvmfs``; ``units``: texts of units by name; ``started``: the units to
-        start; ``places``: where mounts will be, and ``mounts``: the mounts that there must be then, both as the
-        module mount_validate takes them; ``servers``: the ways to repositories whose servers the settings name;
-        ``key_paths``: paths of keys that must be on the machine.
+        ``repositories``: names; ``files``: texts by path below ``/etc/cvmfs``; ``units``: texts of units by
+        name; ``started``: the units to start; ``places``: where mounts will be, and ``mounts``: the mounts
+        there must be then, both as the module mount_validate takes them; ``servers``: the ways to those
+        whose servers the settings name; ``key_paths``: paths of keys that must be on the machine.
 
     Raises:
         SettingsError: the settings cannot work.
@@ -126,7 +125,6 @@ def plan(settings: Mapping[str, Any]) -> Dict[str, Any]:
     places = [{"path": one["path"], "types": taken, "state": "possible"} for one in each]
     return {
         "repositories": repositories,
-        "mounted": mounted,
         "files": dict(_files(settings, repositories)),
         "units": units,
         "started": started,
@@ -183,8 +181,8 @@ def _check_network(settings: Mapping[str, Any]) -> None:
     proxies = settings["proxies"]
     if not proxies and settings["profile"] != "single":
         raise _say(
-            "cvmfs_client_proxies is empty, and the client mounts nothing then: name your proxies, or DIRECT for"
-            " none."
+            "cvmfs_client_proxies is empty, and the client mounts nothing then: name your proxies, or DIRECT"
+            " for none."
         )
     wrong = proxies_problem(proxies) if proxies else ""
     if wrong:
@@ -192,7 +190,7 @@ def _check_network(settings: Mapping[str, Any]) -> None:
     for variable, least in (("idle_timeout", 0), ("probe_timeout", 1)):
         if int(settings[variable]) < least:
             raise _say(
-                "cvmfs_client_%s is %s; give a number of seconds from %d.",
+                "cvmfs_client_%s is %s; give %d seconds or more.",
                 variable,
                 settings[variable],
                 least,
@@ -215,12 +213,12 @@ def _check_cache(settings: Mapping[str, Any]) -> None:
     # "Alien Cache": it requires CVMFS_QUOTA_LIMIT=-1.
     if alien and quota != -1:
         raise _say(
-            "cvmfs_client_quota is %d, and nobody cleans cvmfs_client_alien_cache: set the quota to -1.",
+            "cvmfs_client_quota is %d, and nobody cleans cvmfs_client_alien_cache; set it to -1.",
             quota,
         )
     if alien and (alien + "/").startswith(settings["cache_base"] + "/"):
         raise _say(
-            "cvmfs_client_alien_cache '%s' lies in cvmfs_client_cache_base; give it a folder of its own.",
+            "cvmfs_client_alien_cache '%s' lies in cvmfs_client_cache_base; choose another folder.",
             alien,
         )
     # Less than 1000 is what chksetup warns of (cvmfs/cvmfs_config, "Check quota limit").
@@ -233,7 +231,7 @@ def _check_keys(settings: Mapping[str, Any]) -> None:
         domain, _slash, file = str(name).partition("/")
         if not is_repository(domain) or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*\.pub", file):
             raise _say(
-                "cvmfs_client_keys has '%s'; write DOMAIN/NAME.pub, such as example.org/example.org.pub.",
+                "cvmfs_client_keys has '%s'; write DOMAIN/NAME.pub, such as example.org/our.pub.",
                 name,
             )
         found = re.fullmatch(
@@ -261,14 +259,14 @@ def _check_parameters(settings: Mapping[str, Any]) -> None:
         for name, parameters in settings[variable].items():
             if not is_repository(str(name)):
                 raise _say(
-                    "cvmfs_client_%s has '%s', which is no name; write one such as example.org.",
+                    "cvmfs_client_%s has '%s', which is no name; write it in full.",
                     variable,
                     name,
                 )
             if variable == "repository_parameters" and name not in mounted:
                 raise _say(
-                    "cvmfs_client_repository_parameters has '%s', which is not among cvmfs_client_repositories;"
-                    " add it there, or correct the name.",
+                    "cvmfs_client_repository_parameters has '%s', which is not among"
+                    " cvmfs_client_repositories; add it there, or correct the name.",
                     name,
                 )
             if not isinstance(parameters, Mapping):
@@ -305,8 +303,8 @@ def _check_known(settings: Mapping[str, Any]) -> None:
             )
         if url and not _key(settings, repository):
             raise _say(
-                "The key of %s is missing: add it to cvmfs_client_keys as %s/NAME.pub, or name its folder with"
-                " CVMFS_KEYS_DIR.",
+                "The key of %s is missing: add it to cvmfs_client_keys as %s/NAME.pub, or name its folder"
+                " with CVMFS_KEYS_DIR.",
                 repository,
                 domain_of(repository),
             )
@@ -338,7 +336,7 @@ def _check_packages(settings: Mapping[str, Any]) -> None:
 
 
 def _setting(settings: Mapping[str, Any], repository: str, name: str) -> str:
-    """Return a parameter of a repository as the settings give it for it or its domain; empty when they do not."""
+    """Return a parameter of a repository as the settings give it; empty when they do not."""
     own = settings["repository_parameters"].get(repository, {})
     of_domain = settings["domains"].get(domain_of(repository), {})
     return str(own.get(name, of_domain.get(name, settings["parameters"].get(name, ""))))
@@ -378,7 +376,7 @@ def _lines(parameters: Mapping[str, Any]) -> str:
 
 
 def _files(settings: Mapping[str, Any], repositories: List[str]) -> Iterator[Tuple[str, str]]:
-    default: Dict[str, Any] = {"CVMFS_REPOSITORIES": ",".join(repositories)}
+    default: Dict[str, Any] = {"CVMFS_REPOSITORIES": ",".join(repositories)} if repositories else {}
     for name, variable in (
         ("CVMFS_HTTP_PROXY", "proxies"),
         ("CVMFS_CLIENT_PROFILE", "profile"),
@@ -433,8 +431,9 @@ def _units(settings: Mapping[str, Any], mounted: List[str]) -> Iterator[Tuple[st
         if automatic:
             yield (
                 unit_name(path, "automount"),
-                "%s\n[Unit]\nDescription=CernVM-FS repository %s when it is asked for\n\n[Automount]\nWhere=%s\n"
-                "TimeoutIdleSec=%d\n\n%s" % (MARK, repository, path, int(settings["idle_timeout"]), wanted),
+                "%s\n[Unit]\nDescription=CernVM-FS repository %s, mounted on demand\n\n"
+                "[Automount]\nWhere=%s\nTimeoutIdleSec=%d\n\n%s"
+                % (MARK, repository, path, int(settings["idle_timeout"]), wanted),
             )
 
 

@@ -15,9 +15,12 @@ from typing import Any, Callable, Dict, Mapping, NamedTuple, Optional
 # Parameters that mount.cvmfs and the loader read when they mount and never again (mount/mount.cvmfs.cc;
 # cvmfs/loader.cc, FuseMain): a reload does not bring them into force.
 AT_MOUNT = frozenset(
-    "CVMFS_ALIEN_CACHE CVMFS_CACHE_BASE CVMFS_CACHE_REFCOUNT CVMFS_CHECK_PERMISSIONS CVMFS_CPU_AFFINITY"
-    " CVMFS_FUSE3_IDLE_THREADS CVMFS_FUSE3_MAX_THREADS CVMFS_MOUNT_RW CVMFS_NFILES CVMFS_NFS_SOURCE"
-    " CVMFS_OOM_SCORE_ADJ CVMFS_SHARED_CACHE CVMFS_SUID CVMFS_SYSTEMD_NOKILL CVMFS_WORKSPACE".split()
+    "CVMFS_" + name
+    for name in (
+        *("ALIEN_CACHE", "CACHE_BASE", "CACHE_REFCOUNT", "CHECK_PERMISSIONS", "CPU_AFFINITY"),
+        *("FUSE3_IDLE_THREADS", "FUSE3_MAX_THREADS", "MOUNT_RW", "NFILES", "NFS_SOURCE", "OOM_SCORE_ADJ"),
+        *("SHARED_CACHE", "SUID", "SYSTEMD_NOKILL", "WORKSPACE"),
+    )
 )
 
 # What nobody may set, and why.

@@ -7,6 +7,7 @@ Sources: source of CernVM-FS 2.12, cvmfs/options.cc (OptionsManager::Dump) and c
 
 from __future__ import annotations
 
+import contextlib
 import re
 import shlex
 from typing import Dict, List, Mapping, Optional, Tuple
@@ -18,8 +19,8 @@ def parse_parameters(text: str) -> Dict[str, str]:
     """Return parameters with their values.
 
     Args:
-        text: what ``cvmfs_talk parameters`` or ``cvmfs_config showconfig`` prints: ``NAME=VALUE    # from FILE``,
-            with the value quoted for a shell.
+        text: what ``cvmfs_talk parameters`` or ``cvmfs_config showconfig`` prints, with values quoted for a
+            shell: ``NAME=VALUE    # from FILE``.
     """
     found = {}
     for line in text.splitlines():
@@ -27,10 +28,8 @@ def parse_parameters(text: str) -> Dict[str, str]:
         if not separator or not re.fullmatch("CVMFS_[A-Za-z0-9_]+", name):
             continue
         value = re.sub(r"\s+# from .*$", "", rest)
-        try:
+        with contextlib.suppress(ValueError):  # a quotation mark of the value's own
             value = " ".join(shlex.split(value))
-        except ValueError:  # a quotation mark of the value's own
-            pass
         if value:
             found[name] = value
     return found

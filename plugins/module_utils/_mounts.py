@@ -129,7 +129,7 @@ def compare(one: Declared, mount: Optional[Mount], look: Optional[Look], seconds
             one.path,
             "propagation",
             fits,
-            "propagation %s, %s declared" % (mount.propagation, one.propagation),
+            "%s mount, %s declared" % (mount.propagation, one.propagation),
         )
     if one.state == "mounted":
         yield _answers(one.path, look, seconds)

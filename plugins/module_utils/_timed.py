@@ -9,7 +9,7 @@ import signal
 import subprocess
 from typing import NamedTuple, Sequence
 
-# A process that hangs in the kernel does not end when it is killed; it is left behind after this many seconds.
+# A process that hangs in the kernel does not end when it is killed; after so many seconds it is left behind.
 GRACE = 2.0
 
 

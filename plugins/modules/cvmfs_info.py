@@ -10,8 +10,8 @@ module: cvmfs_info
 short_description: Tell the state of CernVM-FS repositories
 version_added: 0.1.0
 description:
-  - Tells of each repository whether it is mounted, at which revision, through which proxy, and whether it runs with
-    what the files in F(/etc/cvmfs) say now.
+  - Tells of each repository whether it is mounted, at which revision, through which proxy, and whether it
+    runs with what the files in F(/etc/cvmfs) say now.
   - Everything is asked through the programs of the client, each of which is given up after a while, so that a
     repository that hangs does not hang the module.
 attributes:
@@ -36,7 +36,8 @@ options:
     default: false
   caches:
     description:
-      - Folders of caches to look into. V(managed) is one that the client cleans, V(alien) one that it does not.
+      - Folders of caches to look into. V(managed) is one that the client cleans, V(alien) one that it does
+        not.
     type: dict
     default: {}
   timeout:
@@ -112,8 +113,8 @@ caches:
   contains:
     managed:
       description: >-
-        C(path); C(exists); C(foreign), names of what belongs to no cache; C(total_mb) and C(free_mb) of the file
-        system; C(answers), whether it answered in time.
+        C(path); C(exists); C(foreign), names of what belongs to no cache; C(total_mb) and C(free_mb) of the
+        file system; C(answers), whether it answered in time.
       type: dict
 """
 
@@ -129,7 +130,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.gpufarm.cluster.plugins.module_utils import _cvmfs_read, _mounts, _timed
 from ansible_collections.gpufarm.cluster.plugins.module_utils._cvmfs_client import FUSE, ROOT, SOURCE
 
-# Run by a process of its own: what a folder holds, and how large the file system is that it is or would be on.
+# Run by a process of its own: what a folder holds, and how large its file system is, or that it would be on.
 _LOOK = """\
 import json, os, sys
 path = sys.argv[1]
@@ -226,25 +227,19 @@ def main() -> None:
         with ThreadPoolExecutor(max_workers=4) as pool:
             probes: Dict[str, str] = {}
             if module.params["probe"] and installed:
-                probes = dict(zip(asked, pool.map(client.probe, asked)))
+                asking = {name: pool.submit(client.probe, name) for name in asked}
+                probes = {name: answer.result() for name, answer in asking.items()}
             mounts = mounts_now()
             there = mounted_repositories(mounts)
-            tellable = there if installed else []
-            details = dict(zip(tellable, pool.map(client.mounted, tellable)))
+            telling = {name: pool.submit(client.mounted, name) for name in there if installed}
+            details = {name: answer.result() for name, answer in telling.items()}
         caches = {
             name: read_cache(str(path), name == "alien", client.seconds)
             for name, path in module.params["caches"].items()
         }
     except OSError as error:
         module.fail_json(msg="The client cannot be asked: %s." % error)
-    unknown = {
-        "responds": False,
-        "revision": None,
-        "proxy": "",
-        "cache_bytes": None,
-        "stale": [],
-        "remount": [],
-    }
+    unknown: Dict[str, Any] = {"responds": False, "revision": None, "proxy": "", "cache_bytes": None}
     module.exit_json(
         changed=False,
         installed=installed,
@@ -255,6 +250,8 @@ def main() -> None:
                 "path": "%s/%s" % (ROOT, name),
                 "mounted": name in there,
                 **unknown,
+                "stale": [],
+                "remount": [],
                 **details.get(name, {}),
                 "probe": probes.get(name, "skipped"),
             }

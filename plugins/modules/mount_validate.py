@@ -11,8 +11,8 @@ short_description: Check that mounts are as declared and answer
 version_added: 0.1.0
 description:
   - Compares the mounts of a machine with what is declared about them, and fails with all violations at once.
-  - Each path is looked into by a process of its own that is given up after a while, so that a mount that hangs
-    is a finding and does not hang the module.
+  - Each path is looked into by a process of its own that is given up after a while, so that a mount that
+    hangs is a finding and does not hang the module.
 attributes:
   check_mode:
     support: full
@@ -157,7 +157,8 @@ def main() -> None:
         declared = [_mounts.Declared(**entry) for entry in module.params["mounts"]]
         paths = _mounts.to_look_at(declared, _mounts.parse(table.read_text(errors="replace")))
         with ThreadPoolExecutor(max_workers=8) as pool:
-            looks = dict(zip(paths, pool.map(lambda path: look(path, seconds), paths)))
+            looking = {path: pool.submit(look, path, seconds) for path in paths}
+            looks = {path: seen.result() for path, seen in looking.items()}
         # After the look, which may have made an automounter mount it.
         mounts = _mounts.parse(table.read_text(errors="replace"))
     except OSError as error:
