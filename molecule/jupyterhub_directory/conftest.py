@@ -22,6 +22,7 @@ class FormVisitor(Visitor):
     def login(self, username: str, password: str = "") -> Account:
         return self.login_here(username, password or f"password of {username}")
 
+
 @pytest.fixture
 def visitor(host: Host) -> Iterator[Callable[[], FormVisitor]]:
     """Make visitors; at the end their notebooks are stopped."""

@@ -4,6 +4,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from lab.visitor import Refused
@@ -98,8 +100,45 @@ def test_who_leaves_the_group_is_out(host, visitor):
         change_group(host, "add")
 
 
+@pytest.mark.parametrize(
+    ("setting", "value", "sentence"),
+    [
+        ("user_base", "ou=nowhere,dc=example,dc=org", "shows nothing at ou=nowhere,dc=example,dc=org."),
+        ("user_filter", "(objectClass=device)", "shows no users (&(uid=*)(objectClass=device)) below"),
+        ("user_filter", "(uid=", "is no filter of a directory"),
+        ("groups", ["GPU users", "2"], "shows no group (cn=2) below ou=groups,dc=example,dc=org."),
+        ("bind_dn", "", "refuses questions without a bind account"),
+        ("ca_file", "", "CERTIFICATE_VERIFY_FAILED"),
+        (
+            "urls",
+            ["ldap://localhost"],
+            "refuses cn=hub,dc=example,dc=org",
+        ),  # which must not send passwords openly
+        ("urls", ["ldaps://[::1]:6636"], "No directory answers (ldaps://[::1]:6636: "),
+    ],
+)
+def test_settings_that_the_directory_does_not_fit(host, setting, value, sentence):
+    login = json.loads(host.file("/etc/jupyterhub/settings.json").content_string)["login"]
+    login |= {"bind_password": "password of the hub", setting: value}
+    asked = host.run(
+        "printf %s | env PYTHONPATH=/opt/jupyterhub/gpufarm /opt/jupyterhub/bin/python -m gpufarm_hub.directory",
+        json.dumps(login),
+    )
+    assert asked.rc == 1
+    assert sentence in asked.stderr and len(asked.stderr.splitlines()) == 1
+
+
+def test_cookies_travel_encrypted_only(visitor):
+    bob = visitor()
+    bob.login("bob")
+    cookies = list(bob._http.cookies.jar)
+    assert cookies and all(cookie.secure for cookie in cookies)
+
+
 def test_passwords_are_kept_from_others_and_from_the_journal(host):
     file = host.file("/etc/jupyterhub/secrets/ldap_password")
     assert (file.user, file.mode) == ("root", 0o600)
     assert "password of the hub" not in host.file("/etc/jupyterhub/settings.json").content_string
-    assert "password of" not in host.check_output("journalctl --unit=jupyterhub --unit=jupyterhub-proxy --no-pager")
+    assert "password of" not in host.check_output(
+        "journalctl --unit=jupyterhub --unit=jupyterhub-proxy --no-pager"
+    )
