@@ -12,7 +12,7 @@ sys.path.insert(0, "/opt/jupyterhub/gpufarm")
 from gpufarm_hub import accounts
 
 settings = json.loads(Path("/etc/jupyterhub/settings.json").read_text())
-iam = settings["iam"]
+iam = settings["login"]
 client = json.loads(Path(iam["client_file"]).read_text())
 
 c: Any = get_config()  # type: ignore[name-defined]  # noqa: F821
