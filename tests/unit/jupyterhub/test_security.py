@@ -185,7 +185,7 @@ def test_a_token_for_one_server_does_not_reach_another(user: Callable[[str], Bro
 
 NAMES = (
     "%2e%2e", "..%2f..%2fetc%2fpasswd", "%2f", "%00", "%0a", "%ff", "%c3%bc", "🙂", "a" * 5000, "*",
-    "carol%2f", "carol%2f..%2fcarol", "%2fcarol", "carol%00", "carol%20", "CAROL%e2%80%ae", "' or 1=1 --", "{{7*7}}",
+    "carol%2f", "carol%2f..%2fcarol", "%2fcarol", "carol%00", "carol%20", "CAROL%e2%80%ae", "' or 1=1 --",
 )  # fmt: skip
 
 

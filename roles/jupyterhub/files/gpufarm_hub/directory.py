@@ -331,6 +331,8 @@ def _identifier(dn: str, values: Mapping[str, list[bytes]]) -> str:
 
 
 def _reason(error: Exception) -> str:
+    if isinstance(error, exceptions.LDAPOperationResult):
+        return str(error.description)
     return " ".join(str(error).split()).rstrip(".") or type(error).__name__
 
 

@@ -13,12 +13,7 @@ from .login import PasswordLogin, Person, apply_groups
 
 SERVICE = "jupyterhub"  # /etc/pam.d/jupyterhub, which the role writes
 
-# What the account says when the password is right (pam_acct_mgmt(3), values of Linux-PAM's _pam_types.h).
-NEW_PASSWORD_REQUIRED, ACCOUNT_EXPIRED = 12, 13
-EXPIRED = {
-    NEW_PASSWORD_REQUIRED: "Your password has expired. Change it on the machine, then log in here again.",
-    ACCOUNT_EXPIRED: "Your account has expired. Ask the administrator of this service.",
-}
+NEW_PASSWORD_REQUIRED = 12  # PAM_NEW_AUTHTOK_REQD in Linux-PAM's _pam_types.h
 
 
 def configure(c: Any, login: dict[str, Any]) -> None:
@@ -42,12 +37,22 @@ class PamLogin(PasswordLogin):
     def identify(self, name: str, password: str) -> Person | None:
         """Ask PAM, which itself delays the answer to a wrong password."""
         try:
-            pamela.authenticate(name, password, service=SERVICE)
+            pamela.authenticate(name, password, service=SERVICE, check=False)
         except pamela.PAMError as error:
-            if error.errno in EXPIRED:
-                raise AccountError(EXPIRED[error.errno]) from error
             self.log.warning("PAM refuses %s: %s", name, error.message)
             return None
+        try:
+            pamela.check_account(name, service=SERVICE)
+        except pamela.PAMError as error:
+            self.log.warning("PAM refuses the account of %s: %s", name, error.message)
+            if error.errno == NEW_PASSWORD_REQUIRED:
+                raise AccountError(
+                    "Your password has expired. Change it on the machine, then log in here again."
+                ) from error
+            raise AccountError(
+                "Your account may not log in at the moment: it has expired, or logins are closed. "
+                "Ask the administrator of this service."
+            ) from error
         return self._person(name)
 
     def look_up(self, name: str) -> Person | None:
