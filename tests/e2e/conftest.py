@@ -1,0 +1,83 @@
+"""A real browser, and who uses it. The demo must be up."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from walk import Service, enter, stop_notebook
+
+from lab.demo import Demo
+
+
+@pytest.fixture(scope="session")
+def service() -> Service:
+    demo = Demo()
+    iam = demo.bench(print).status()["iam"]
+    if not iam:
+        pytest.fail(f"demo {demo.name} is not up: start it with python -m lab.demo up")
+    logins = json.loads(Path(iam["users_file"]).read_text())
+    passwords = {name: login["password"] for name, login in logins.items()}
+    return Service(demo.outputs()["jupyter_endpoint"], iam["url"], passwords)
+
+
+@pytest.fixture(scope="session")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    home = str(tmp_path_factory.mktemp("chromium"))
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path="/usr/bin/chromium",
+            args=[
+                "--no-sandbox",
+                "--disable-gpu",
+                "--disable-dev-shm-usage",
+                "--disable-background-networking",
+                "--disable-component-update",
+                "--disable-sync",
+                "--no-first-run",
+                # The bench only: whatever a page would load from elsewhere fails.
+                "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 10.77.*",
+            ],
+            env={"HOME": home, "XDG_CONFIG_HOME": home, "XDG_CACHE_HOME": home, "PATH": "/usr/bin:/bin"},
+        )
+        yield browser
+        browser.close()
+
+
+def new_context(browser: Browser) -> BrowserContext:
+    # A newcomer accepts the two certificates; that they verify is for the scripted visitor to check.
+    context = browser.new_context(ignore_https_errors=True, viewport={"width": 1280, "height": 800})
+    context.set_default_timeout(60_000)
+    return context
+
+
+@pytest.fixture
+def page(browser: Browser) -> Iterator[Page]:
+    """Somebody who has not signed in."""
+    context = new_context(browser)
+    yield context.new_page()
+    context.close()
+
+
+def signed_in(browser: Browser, service: Service, user: str) -> Iterator[Page]:
+    context = new_context(browser)
+    page = enter(context.new_page(), service, user)
+    stop_notebook(page, service)
+    yield page
+    stop_notebook(page, service)
+    context.close()
+
+
+@pytest.fixture(scope="session")
+def alice(browser: Browser, service: Service) -> Iterator[Page]:
+    """A user, without a notebook before and after."""
+    yield from signed_in(browser, service, "alice")
+
+
+@pytest.fixture(scope="session")
+def bob(browser: Browser, service: Service) -> Iterator[Page]:
+    """An administrator, without a notebook before and after."""
+    yield from signed_in(browser, service, "bob")

@@ -1,0 +1,60 @@
+"""Two people in one JupyterLab: what one types appears at the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Page, expect
+from walk import PROFILE, Service, list_slices, on_a_phone, picture, start
+
+SENTENCE = "hello from alice"
+
+
+def stop(page: Page, service: Service) -> None:
+    page.goto(f"{service.hub}/hub/home")
+    button = page.locator("#collaborative-stop")
+    if button.is_visible():
+        page.once("dialog", lambda dialog: dialog.accept())
+        button.click()
+        expect(button).to_be_hidden(timeout=60_000)
+
+
+@pytest.fixture
+def stopped(bob: Page, service: Service) -> Iterator[None]:
+    stop(bob, service)
+    yield
+    stop(bob, service)
+
+
+@pytest.mark.usefixtures("stopped")
+def test_two_people_type_into_one_document(alice: Page, bob: Page, service: Service) -> None:
+    alice.goto(f"{service.hub}/hub/home")
+    expect(alice.locator("#collaborative")).to_contain_text("It is stopped.")
+    alice.locator("#collaborative-open").click()
+    start(alice, service, "collaborative", PROFILE)
+    alice.locator(".jp-LauncherCard", has_text="Text File").click()
+    editor = alice.locator(".jp-FileEditor .cm-content")
+    expect(editor).to_be_editable()
+    name = alice.locator("#jp-main-dock-panel .lm-TabBar-tab.jp-mod-current .lm-TabBar-tabLabel").inner_text()
+
+    bob.goto(f"{service.hub}/hub/home")
+    expect(bob.locator("#collaborative")).to_contain_text(f"It runs and holds {PROFILE}.")
+    picture(bob, "10-home")
+    on_a_phone(bob, "10-home")
+    bob.locator("#collaborative-open").click()
+    bob.wait_for_url("**/user/collaborative/lab**")
+    bob.goto(f"{service.hub}/user/collaborative/lab/tree/{name}?reset")
+    others = bob.locator(".jp-FileEditor .cm-content")
+    expect(others).to_be_editable()
+    editor.click()
+    alice.keyboard.type(SENTENCE)
+    expect(others).to_contain_text(SENTENCE)
+    picture(bob, "11-collaboration")
+
+    bob.goto(f"{service.hub}/hub/slices")
+    holder = bob.locator("#slices tr", has_text="collaborative")
+    expect(holder.get_by_role("button", name="Release")).to_be_visible()
+    bob.goto(f"{service.hub}/user/collaborative/lab?reset")
+    visible, given = list_slices(bob)
+    assert visible == [given]

@@ -1,0 +1,98 @@
+"""What the walks through the service have in common: the service, its pages, and a notebook in them."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from playwright.sync_api import Page, expect
+
+from lab.demo import ROOT
+from lab.visitor import LIST_SLICES
+
+ARTIFACTS = ROOT / ".work" / "artifacts"
+PROFILE = "1g.10gb"
+PHONE = {"width": 390, "height": 844}  # pixels of CSS, as many phones have them
+
+expect.set_options(timeout=60_000)  # milliseconds; a kernel starts slowly on a machine with other work
+
+
+@dataclass
+class Service:
+    """What a user is told: the address, and their name and password."""
+
+    hub: str
+    iam: str
+    passwords: dict[str, str]
+
+
+def picture(page: Page, name: str) -> None:
+    """Keep what the page looks like."""
+    ARTIFACTS.mkdir(parents=True, exist_ok=True)
+    page.screenshot(path=ARTIFACTS / f"{name}.png")
+
+
+def on_a_phone(page: Page, name: str) -> None:
+    """Keep what the page looks like on a phone, where nobody should have to scroll sideways."""
+    before = page.viewport_size
+    page.set_viewport_size(PHONE)
+    ARTIFACTS.mkdir(parents=True, exist_ok=True)
+    page.screenshot(path=ARTIFACTS / f"{name}-phone.png", full_page=True)
+    width = page.evaluate("document.documentElement.scrollWidth")
+    page.set_viewport_size(before or PHONE)
+    assert width <= PHONE["width"], f"{page.url} is {width} pixels wide"
+
+
+def open_login(page: Page, service: Service) -> None:
+    page.goto(service.hub)
+    page.get_by_role("button", name=re.compile("Sign in")).click()
+    page.wait_for_url(f"{service.iam}/**")
+
+
+def sign_in(page: Page, service: Service, user: str) -> None:
+    page.fill("input[name=username]", user)
+    page.fill("input[name=password]", service.passwords[user])
+    page.get_by_role("button", name="Sign in").click()
+
+
+def enter(page: Page, service: Service, user: str) -> Page:
+    """Sign in, and approve what the hub asks the provider for."""
+    open_login(page, service)
+    sign_in(page, service, user)
+    page.get_by_role("button", name="Authorize").click()
+    page.wait_for_url(f"{service.hub}/**")
+    return page
+
+
+def stop_notebook(page: Page, service: Service) -> None:
+    """Stop the user's own notebook server, if it runs."""
+    page.goto(f"{service.hub}/hub/home")
+    stop = page.locator("#stop")
+    if stop.is_visible():
+        stop.click()
+        expect(stop).to_be_hidden(timeout=60_000)
+
+
+def start(page: Page, service: Service, user: str, profile: str = "") -> None:
+    """Fill in the form that is shown, and wait for JupyterLab of this user's server."""
+    page.select_option("select[name=gpu]", profile)
+    page.locator("#spawn_form [type=submit]").click()
+    page.wait_for_url(f"**/user/{user}/lab**", timeout=120_000)
+    page.goto(f"{service.hub}/user/{user}/lab?reset")  # else what an earlier run had open comes back
+
+
+def list_slices(page: Page) -> Any:
+    """Run Python in a new notebook: the slices that NVML lists there, and those that CUDA would use."""
+    page.locator(".jp-LauncherCard[data-category=Notebook]").first.click()
+    expect(page.get_by_text("Python 3 (ipykernel) | Idle")).to_be_visible()
+    cell = page.locator(".jp-Notebook .jp-CodeCell .cm-content").first
+    cell.click()
+    expect(page.locator(".jp-Notebook.jp-mod-editMode")).to_be_visible()
+    page.keyboard.insert_text(LIST_SLICES.strip())
+    expect(cell).to_contain_text("nvmlInit")
+    page.keyboard.press("Shift+Enter")
+    output = page.locator(".jp-OutputArea-output pre").first
+    expect(output).to_contain_text("MIG-")
+    return json.loads(output.inner_text())
