@@ -69,12 +69,23 @@ def _check(topology: Topology, addresses: Mapping[str, str]) -> None:
 
 
 def _needed(library: Library, topology: Topology) -> list[Path]:
-    """The imported files and the playbooks that the template's nodes use."""
+    """The imported files and the playbooks of all nodes and types: xOpera wants those of unused types too."""
     files = {document.path.resolve() for document in library.origin.values()} - {topology.path}
-    files |= {
-        operation.playbook for node in topology.nodes.values() for operation in node.operations.values()
-    }
+    for node in topology.nodes.values():
+        files |= {operation.playbook for operation in node.operations.values()}
+    for (section, name), document in library.origin.items():
+        named = _playbooks(library.types[section][name].get("interfaces"))
+        files |= {path for path in map(document.beside, named) if path}
     return sorted(files)
+
+
+def _playbooks(value: Any) -> Iterator[str]:
+    """The paths of playbooks anywhere in interfaces."""
+    if isinstance(value, dict):
+        for item in value.values():
+            yield from _playbooks(item)
+    elif isinstance(value, str) and value.endswith((".yml", ".yaml")):
+        yield value
 
 
 def _root(library: Library, topology: Topology) -> Path:
