@@ -15,7 +15,7 @@ from tornado.httputil import url_concat
 from tornado.web import HTTPError
 from traitlets import Unicode
 
-from .accounts import Persons, check_name
+from .accounts import Persons, check_name, check_spelling
 from .login import apply_groups, forbidden, refusal
 
 
@@ -113,6 +113,8 @@ class OidcLogin(GenericOAuthenticator):  # type: ignore[misc]
                 "Your identity provider does not answer. Try again in some minutes; if it lasts, tell the "
                 "administrator of this service.",
             ) from error
+        with forbidden():
+            check_spelling(model["name"])  # names with a slash the hub would refuse without a word
         return model
 
     def user_info_to_username(self, user_info: dict[str, Any]) -> str:

@@ -1,0 +1,259 @@
+"""Logins at an OpenID provider through a real hub: PKCE, groups, the owner, refusals, failures, logout."""
+
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+import base64
+import hashlib
+import http.server
+import json
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import httpx
+import pytest
+from hub_process import HubProcess, slices
+
+from lab.pages import parse
+
+OWNER = "1b4e28ba-2fa1-11d2-883f-0016d3cca427"
+
+
+class Provider(http.server.ThreadingHTTPServer):
+    """An OpenID provider that lets everybody in as whom the test says.
+
+    Attributes:
+        claims: what it tells of who logs in next.
+        failure: HTTP status that it answers every question of the hub with; 0 for none.
+        asked: parameters of the last authorization request.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server_port}"
+        self.claims: dict[str, Any] = {}
+        self.failure = 0
+        self.asked: dict[str, str] = {}
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    server: Provider
+
+    def log_message(self, *args: Any) -> None:
+        pass
+
+    def do_GET(self) -> None:  # /userinfo
+        self._answer(self.server.claims)
+
+    def do_POST(self) -> None:  # /token
+        sent = parse_qs(self.rfile.read(int(self.headers["Content-Length"])).decode())
+        digest = hashlib.sha256(sent["code_verifier"][0].encode()).digest()
+        challenge = base64.urlsafe_b64encode(digest).decode().rstrip("=")
+        if challenge != self.server.asked["code_challenge"]:  # RFC 7636, section 4.6
+            self._answer({"error": "invalid_grant"}, 400)
+        else:
+            self._answer({"access_token": "t", "token_type": "Bearer", "refresh_token": "r"})
+
+    def _answer(self, content: dict[str, Any], status: int = 200) -> None:
+        body = json.dumps({"error": "server_error"} if self.server.failure else content).encode()
+        self.send_response(self.server.failure or status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+
+@pytest.fixture(scope="module")
+def provider() -> Iterator[Provider]:
+    server = Provider()
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield server
+    server.shutdown()
+
+
+@pytest.fixture(scope="module")
+def hub(provider: Provider, tmp_path_factory: pytest.TempPathFactory) -> Iterator[HubProcess]:
+    folder = tmp_path_factory.mktemp("hub")
+    client = folder / "client.json"
+    client.write_text(json.dumps({"client_id": "hub", "client_secret": "secret"}))
+    login = {
+        "kind": "oidc",
+        "issuer": provider.url,
+        "authorization_endpoint": f"{provider.url}/authorize",
+        "token_endpoint": f"{provider.url}/token",
+        "userinfo_endpoint": f"{provider.url}/userinfo",
+        "end_session_endpoint": f"{provider.url}/logout?ui=web",
+        "scopes": ["openid", "profile"],
+        "client_file": str(client),
+        "ca_file": "",
+        "owner": OWNER,
+        "groups": ["physics/gpu"],
+        "admin_groups": ["operators"],
+        "username_claim": "preferred_username",
+        "groups_claim": "realm_access.roles",
+    }
+    process = HubProcess(folder, [], login=login)
+    process.partition(slices(0))
+    process.start()
+    yield process
+    process.kill()
+
+
+@pytest.fixture
+def browser(hub: HubProcess, provider: Provider) -> Iterator[httpx.Client]:
+    provider.failure = 0
+    with httpx.Client(base_url=hub.url, trust_env=False, timeout=60) as client:
+        yield client
+
+
+def come_back(browser: httpx.Client, provider: Provider, state: str = "") -> httpx.Response:
+    """Go to the provider and come back as it would send the user back."""
+    away = browser.get("/hub/oauth_login", params={"next": "/hub/home"})
+    asked = parse_qs(urlsplit(away.headers["location"]).query)
+    provider.asked = {name: values[0] for name, values in asked.items()}
+    return browser.get("/hub/oauth_callback", params={"code": "c", "state": state or provider.asked["state"]})
+
+
+def claims(name: str, *groups: str, subject: str = "") -> dict[str, Any]:
+    return {
+        "sub": subject or f"subject of {name}",
+        "preferred_username": name,
+        "realm_access": {"roles": list(groups)},
+    }
+
+
+def messages(answer: httpx.Response) -> str:
+    assert "Traceback" not in answer.text
+    return " ".join(parse(answer.text).messages)
+
+
+def account(browser: httpx.Client) -> dict[str, Any]:
+    return browser.get("/hub/api/user").json()
+
+
+def test_a_member_of_a_nested_group_comes_in_with_a_proof_of_possession(
+    browser: httpx.Client, provider: Provider
+) -> None:
+    provider.claims = claims("alice", "/physics/gpu", "/other")
+    answer = come_back(browser, provider)
+    assert (answer.status_code, answer.headers["location"]) == (302, "/hub/home")
+    assert provider.asked["code_challenge_method"] == "S256"
+    assert (account(browser)["admin"], sorted(account(browser)["groups"])) == (
+        False,
+        ["other", "physics/gpu"],
+    )
+
+
+def test_administrators_come_from_their_group(browser: httpx.Client, provider: Provider) -> None:
+    provider.claims = claims("olga", "operators")
+    come_back(browser, provider)
+    assert account(browser)["admin"]
+
+
+def test_the_owner_needs_no_group(browser: httpx.Client, provider: Provider) -> None:
+    provider.claims = claims("boss", subject=OWNER)
+    assert come_back(browser, provider).status_code == 302
+    assert account(browser)["admin"]
+
+
+def test_an_administrator_who_is_none_any_more(browser: httpx.Client, provider: Provider) -> None:
+    provider.claims = claims("gone", "operators")
+    come_back(browser, provider)
+    assert account(browser)["admin"]
+    provider.claims = claims("gone", "physics/gpu")
+    come_back(browser, provider)
+    assert not account(browser)["admin"]
+
+
+@pytest.mark.parametrize(
+    ("told", "sentence"),
+    [
+        (claims("mallory", "other"), "none of the groups that may use this service (physics/gpu, operators)"),
+        (claims("mallory", "physics"), "none of the groups"),
+        (claims("root", "physics/gpu"), "root belongs to an account of this machine itself"),
+        (claims("Alice B", "physics/gpu"), "cannot be used on this machine"),
+        (claims("../etc", "physics/gpu"), "cannot be used on this machine"),
+        (claims("frank", "physics/gpu") | {"preferred_username": None}, "tells no user name"),
+        ({"sub": "x", "realm_access": {"roles": ["physics/gpu"]}}, "tells no user name"),
+        (claims("frank") | {"realm_access": "physics/gpu"}, "none of the groups"),
+        (claims("frank") | {"realm_access": {"roles": "physics/gpu"}}, "none of the groups"),
+    ],
+)
+def test_who_cannot_come_in_is_told_why(
+    browser: httpx.Client, provider: Provider, told: dict[str, Any], sentence: str
+) -> None:
+    provider.claims = told
+    answer = come_back(browser, provider)
+    assert answer.status_code == 403
+    assert sentence in messages(answer)
+    assert browser.get("/hub/home").status_code == 302
+
+
+def test_a_name_that_now_is_another_persons(browser: httpx.Client, provider: Provider) -> None:
+    provider.claims = claims("nora", "physics/gpu")
+    come_back(browser, provider)
+    provider.claims = claims("nora", "physics/gpu", subject="somebody else")
+    assert "nora belongs to another person" in messages(come_back(browser, provider))
+
+
+@pytest.mark.parametrize(
+    ("failure", "status", "sentence"),
+    [(500, 503, "does not answer"), (503, 503, "does not answer"), (400, 403, "took this login back")],
+)
+def test_a_provider_that_is_out_of_order(
+    browser: httpx.Client, provider: Provider, failure: int, status: int, sentence: str
+) -> None:
+    provider.claims = claims("alice", "physics/gpu")
+    provider.failure = failure
+    answer = come_back(browser, provider)
+    assert answer.status_code == status
+    assert sentence in messages(answer)
+
+
+def test_a_login_that_somebody_else_began_is_refused(browser: httpx.Client, provider: Provider) -> None:
+    """What the provider answered an attacker would log the victim in as the attacker (RFC 6749, 10.12)."""
+    provider.claims = claims("mallory", "physics/gpu")
+    with httpx.Client(base_url=browser.base_url, trust_env=False) as attacker:
+        come_back(attacker, provider)
+        stolen = provider.asked["state"]
+    assert come_back(browser, provider, state=stolen).status_code == 400
+    assert browser.get("/hub/oauth_callback", params={"code": "c"}).status_code == 400
+
+
+@pytest.mark.parametrize(
+    "target", ["https://evil.example/", "//evil.example/", r"/\evil.example", r"\\evil.example"]
+)
+def test_a_login_leads_to_no_other_site(browser: httpx.Client, provider: Provider, target: str) -> None:
+    provider.claims = claims("alice", "physics/gpu")
+    away = browser.get("/hub/oauth_login", params={"next": target})
+    provider.asked = {k: v[0] for k, v in parse_qs(urlsplit(away.headers["location"]).query).items()}
+    answer = browser.get("/hub/oauth_callback", params={"code": "c", "state": provider.asked["state"]})
+    reached = httpx.URL(f"{browser.base_url}/hub/").join(answer.headers["location"])
+    assert reached.host == browser.base_url.host
+    assert not answer.headers["location"].startswith(("//", "/\\"))
+
+
+def test_a_logout_ends_the_session_here_and_leads_to_the_providers(
+    browser: httpx.Client, provider: Provider
+) -> None:
+    provider.claims = claims("alice", "physics/gpu")
+    come_back(browser, provider)
+    assert browser.get("/hub/home").status_code == 200
+    answer = browser.get("/hub/logout")
+    assert (answer.status_code, answer.headers["location"]) == (
+        302,
+        f"{provider.url}/logout?ui=web&client_id=hub",
+    )
+    assert browser.get("/hub/home").status_code == 302
+    assert browser.get("/hub/api/user").status_code == 403
+
+
+def test_no_token_is_written_down(hub: HubProcess, browser: httpx.Client, provider: Provider) -> None:
+    provider.claims = claims("alice", "physics/gpu")
+    come_back(browser, provider)
+    log = Path(hub.folder / "hub.log").read_text()
+    assert "access_token" not in log and "client_secret" not in log
