@@ -32,6 +32,9 @@ def test_two_people_type_into_one_document(alice: Page, bob: Page, service: Serv
     alice.goto(f"{service.hub}/hub/home")
     expect(alice.locator("#collaborative")).to_contain_text("It is stopped.")
     alice.locator("#collaborative-open").click()
+    expect(alice.locator("select[name=gpu]")).to_be_visible()
+    picture(alice, "10-form")
+    on_a_phone(alice, "10-form")
     start(alice, service, "collaborative", PROFILE)
     alice.locator(".jp-LauncherCard", has_text="Text File").click()
     editor = alice.locator(".jp-FileEditor .cm-content")
@@ -55,6 +58,7 @@ def test_two_people_type_into_one_document(alice: Page, bob: Page, service: Serv
     bob.goto(f"{service.hub}/hub/slices")
     holder = bob.locator("#slices tr", has_text="collaborative")
     expect(holder.get_by_role("button", name="Release")).to_be_visible()
+    on_a_phone(bob, "12-slices")
     bob.goto(f"{service.hub}/user/collaborative/lab?reset")
     visible, given = list_slices(bob)
     assert visible == [given]
