@@ -228,11 +228,11 @@ class Directory:
         """
         with self._asking() as connection:
             wanted = f"(&({self.user_attribute}=*){self.user_filter})"
-            if not _search(connection, self.user_base, wanted, [], most=1):
+            if not _is_any(connection, self.user_base, wanted):
                 raise DirectoryError(f"The directory shows no users {wanted} below {self.user_base}.")
             for group in groups:
                 wanted = f"({self.group_attribute}={escape_filter_chars(group)})"
-                if not _search(connection, self.group_base, wanted, [], most=1):
+                if not _is_any(connection, self.group_base, wanted):
                     raise DirectoryError(f"The directory shows no group {wanted} below {self.group_base}.")
 
     def _groups(self, connection: Any, dn: str, name: str) -> frozenset[str]:
@@ -297,21 +297,26 @@ def _holders(groups: list[str]) -> Iterator[str]:
 def _search(
     connection: Any, base: str, question: str, attributes: list[str], most: int = 0
 ) -> list[tuple[str, Mapping[str, list[bytes]]]]:
-    """Return distinguished names and attributes (as bytes) of what matches; at most `most` unless 0."""
+    """Return distinguished names and attributes (as bytes) of what matches; `most` is a bound unless 0."""
     try:
         connection.search(base, question, ldap3.SUBTREE, attributes=attributes or ["1.1"], size_limit=most)
     except exceptions.LDAPNoSuchObjectResult as error:
         raise DirectoryError(f"The directory shows nothing at {base}.") from error
     except exceptions.LDAPInvalidFilterError as error:
         raise DirectoryError(f"{question} is no filter of a directory: {error}.") from error
-    except exceptions.LDAPSizeLimitExceededResult:
-        if not most:
-            raise
     return [
         (answer["dn"], answer["raw_attributes"])
         for answer in connection.response or ()
         if answer["type"] == "searchResEntry"
     ]
+
+
+def _is_any(connection: Any, base: str, question: str) -> bool:
+    """Tell whether anything matches."""
+    try:
+        return bool(_search(connection, base, question, [], most=1))
+    except exceptions.LDAPSizeLimitExceededResult:
+        return True
 
 
 def _text(value: bytes) -> str:
