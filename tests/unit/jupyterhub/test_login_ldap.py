@@ -186,6 +186,36 @@ def test_an_empty_password_is_none(tmp_path: Path) -> None:
     assert entry and not directory(entries()).accepts(entry, "")
 
 
+@pytest.mark.parametrize(
+    ("question", "result", "sentence"),
+    [
+        ("bind", "referral", "lets nobody log in: referral"),
+        ("search", "sizeLimitExceeded", r"does not tell all that matches \(&\(uid=alice\)"),
+        ("search", "timeLimitExceeded", "does not tell all"),
+        ("search", "referral", "does not tell all"),
+    ],
+)
+def test_an_answer_that_is_none(question: str, result: str, sentence: str) -> None:
+    entry = directory(entries()).find("alice")
+    assert entry
+
+    def connect(address: Address, ca_file: str) -> Any:
+        connection = directory(entries()).connect(address, ca_file)
+
+        def answer(*arguments: Any, **options: Any) -> bool:
+            connection.result = {"result": 10, "description": result}
+            return False
+
+        setattr(connection, question, answer)
+        return connection
+
+    with pytest.raises(DirectoryError, match=sentence):
+        directory(entries(), connect=connect).find("alice")
+    if question == "bind":
+        with pytest.raises(DirectoryError, match=sentence):
+            directory(entries(), connect=connect).accepts(entry, "alice's")
+
+
 def test_a_second_person_of_the_same_name(tmp_path: Path) -> None:
     content = entries()
     come_in(login(content, tmp_path), "alice")

@@ -20,6 +20,7 @@ from urllib.parse import urlsplit
 
 import ldap3
 from ldap3.core import exceptions
+from ldap3.core.results import RESULT_SIZE_LIMIT_EXCEEDED, RESULT_SUCCESS
 from ldap3.utils.conv import escape_filter_chars
 
 TIMEOUT = 5  # seconds for a connection, and for each answer
@@ -212,10 +213,8 @@ class Directory:
         if not password:
             return False
         with self._connected() as connection:
-            connection.user, connection.password = entry.dn, password
-            connection.authentication = ldap3.SIMPLE
             try:
-                connection.bind()
+                _log_in(connection, entry.dn, password)
             except REFUSALS:
                 return False
         return True
@@ -254,11 +253,8 @@ class Directory:
     @contextlib.contextmanager
     def _asking(self) -> Iterator[Any]:
         with self._connected() as connection:
-            if self.bind_dn:
-                connection.user, connection.password = self.bind_dn, self.bind_password
-                connection.authentication = ldap3.SIMPLE
             try:
-                connection.bind()
+                _log_in(connection, self.bind_dn, self.bind_password)
             except REFUSALS as error:
                 asker = self.bind_dn or "questions without a bind account"
                 raise DirectoryError(f"The directory refuses {asker}: {error.description}.") from error
@@ -294,16 +290,33 @@ def _holders(groups: list[str]) -> Iterator[str]:
         yield "(|" + "".join(f"(member={dn})(uniqueMember={dn})" for dn in dns) + ")"
 
 
-def _search(
-    connection: Any, base: str, question: str, attributes: list[str], most: int = 0
-) -> list[tuple[str, Mapping[str, list[bytes]]]]:
-    """Return distinguished names and attributes (as bytes) of what matches; `most` is a bound unless 0."""
+def _log_in(connection: Any, dn: str, password: str) -> None:
+    """Log in to the directory, or with an empty name ask as nobody."""
+    if dn:
+        connection.user, connection.password, connection.authentication = dn, password, ldap3.SIMPLE
+    if not connection.bind():  # ldap3 raises for refusals, but not for a referral to another server
+        raise DirectoryError(f"The directory lets nobody log in: {connection.result['description']}.")
+
+
+def _ask(connection: Any, base: str, question: str, attributes: list[str], most: int = 0) -> int:
+    """Search, and return the result's code (RFC 4511, section 4.1.9); `most` bounds the answer unless 0."""
     try:
-        connection.search(base, question, ldap3.SUBTREE, attributes=attributes or ["1.1"], size_limit=most)
+        connection.search(base, question, ldap3.SUBTREE, attributes=attributes, size_limit=most)
     except exceptions.LDAPNoSuchObjectResult as error:
         raise DirectoryError(f"The directory shows nothing at {base}.") from error
     except exceptions.LDAPInvalidFilterError as error:
         raise DirectoryError(f"{question} is no filter of a directory: {error}.") from error
+    return int(connection.result["result"])
+
+
+def _search(
+    connection: Any, base: str, question: str, attributes: list[str]
+) -> list[tuple[str, Mapping[str, list[bytes]]]]:
+    """Return distinguished names and attributes (as bytes) of what matches."""
+    # ldap3 raises nothing for an answer that was cut short, or for a referral.
+    if _ask(connection, base, question, attributes) != RESULT_SUCCESS:
+        description = connection.result["description"]
+        raise DirectoryError(f"The directory does not tell all that matches {question}: {description}.")
     return [
         (answer["dn"], answer["raw_attributes"])
         for answer in connection.response or ()
@@ -313,10 +326,8 @@ def _search(
 
 def _is_any(connection: Any, base: str, question: str) -> bool:
     """Tell whether anything matches."""
-    try:
-        return bool(_search(connection, base, question, [], most=1))
-    except exceptions.LDAPSizeLimitExceededResult:
-        return True
+    result = _ask(connection, base, question, ["1.1"], most=1)  # RFC 4511, section 4.5.1.8: no attributes
+    return result == RESULT_SIZE_LIMIT_EXCEEDED or bool(connection.response)
 
 
 def _text(value: bytes) -> str:
