@@ -52,7 +52,7 @@ class Line:
     Attributes:
         name: shown in the legend.
         path: of SVG.
-        last: its last value, in words.
+        last: its last value, in words; empty when it ended before the plot does.
     """
 
     name: str
@@ -113,7 +113,7 @@ def draw(plot: Plot, series: Iterable[Series], start: float, end: float, step: f
         Line(
             _name(plot.label, one.labels, several),
             _path(one.points, start, end, step, top),
-            in_words(one.points[-1][1], plot.unit, top),
+            in_words(one.points[-1][1], plot.unit, top) if one.points[-1][0] > end - 1.5 * step else "",
         )
         for one in shown
     ]
