@@ -96,7 +96,7 @@ def render(
     elif not any(offer.free for offer in offers):
         summary = "All GPU slices are in use; choose one to wait for it."
     else:
-        summary = "A slice is yours alone until the notebook stops."
+        summary = "A slice belongs to this notebook alone until it stops."
     hint = f'<div class="form-text" id="gpu-summary">{escape(summary)}</div>'
     fields = memory + _select("gpu", "GPU slice", _options(pairs, chosen), hint)
     most = min(most, max((offer.total for offer in offers), default=0))
