@@ -65,6 +65,38 @@ def test_an_account_is_made_once_and_locked(monkeypatch: pytest.MonkeyPatch) -> 
     assert "/usr/sbin/nologin" in commands[0] and "HOME_MODE=0700" in commands[0]
 
 
+def test_an_account_that_cannot_be_made_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    answer = SimpleNamespace(returncode=12, stderr="useradd: cannot create directory /home/zoe\n")
+    monkeypatch.setattr(subprocess, "run", lambda command, **options: answer)
+    with pytest.raises(accounts.AccountError, match="The account zoe could not be made on this machine"):
+        accounts.ensure("zoe")
+
+
+@pytest.mark.parametrize("name", ["root", "daemon", "nobody", "no-such-account"])
+def test_who_is_no_person(name: str) -> None:
+    with pytest.raises(accounts.AccountError, match=f"{name} is no account of a person"):
+        accounts.uid_of_person(name)
+
+
+def test_where_persons_begin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(accounts, "LOGIN_DEFS", tmp_path / "login.defs")
+    assert [accounts.is_person(uid) for uid in (0, 999, 1000, 65534, 70000)] == [
+        False,
+        False,
+        True,
+        False,
+        True,
+    ]
+    (tmp_path / "login.defs").write_text("# UID_MIN 1\nUID_MIN\t\t 5000\n")
+    assert [accounts.is_person(uid) for uid in (1000, 4999, 5000)] == [False, False, True]
+
+
+def test_groups_of_an_account() -> None:
+    assert "root" in accounts.groups_of("root")
+    with pytest.raises(accounts.AccountError, match="no-such-account is gone"):
+        accounts.groups_of("no-such-account")
+
+
 def test_a_name_that_was_given_to_somebody_else_does_not_inherit_the_files(tmp_path: Path) -> None:
     persons = accounts.Persons(tmp_path / "persons.json")
     persons.bind("alice", "https://iam.example.org/", "subject-1")

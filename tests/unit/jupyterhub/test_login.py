@@ -42,11 +42,26 @@ def allowed(authenticator: OidcLogin, login: dict[str, Any]) -> bool:
         ({"groups": ["/ml-infn", "/cms/it"]}, ["ml-infn", "cms/it"]),
         ({"groups": "ml-infn"}, []),
         ({"groups": [1, "a"]}, ["a"]),
+        ({"groups": None}, []),
         ({}, []),
     ],
 )
 def test_groups_of_both_profiles_of_indigo_iam(claims: dict[str, Any], groups: list[str]) -> None:
     assert groups_in(claims, "groups") == groups
+
+
+@pytest.mark.parametrize(
+    ("claims", "name", "groups"),
+    [
+        ({"realm_access": {"roles": ["a", "/b/c"]}}, "realm_access.roles", ["a", "b/c"]),
+        ({"wlcg.groups": ["/a"], "wlcg": {"groups": ["x"]}}, "wlcg.groups", ["a"]),
+        ({"a": {"b": {"c": ["d"]}}}, "a.b.c", ["d"]),
+        ({"a": ["b"]}, "a.b", []),
+        ({"a": {"b": "c"}}, "a.b", []),
+    ],
+)
+def test_groups_in_nested_claims(claims: dict[str, Any], name: str, groups: list[str]) -> None:
+    assert groups_in(claims, name) == groups
 
 
 def test_members_come_in_and_others_do_not(authenticator: OidcLogin) -> None:
@@ -95,6 +110,14 @@ def test_nobody_is_thrown_out_while_the_provider_is_down(
     authenticator: OidcLogin, monkeypatch: pytest.MonkeyPatch, failure: Exception
 ) -> None:
     assert refresh(authenticator, monkeypatch, failure) is True
+
+
+def test_who_logged_in_another_way_logs_in_again(authenticator: OidcLogin) -> None:
+    async def state() -> dict[str, Any]:
+        return {"uid": 1001, "identifier": "x"}
+
+    user = SimpleNamespace(name="alice", get_auth_state=state)
+    assert asyncio.run(authenticator.refresh_user(user)) is False
 
 
 def test_who_has_left_the_group_is_out(authenticator: OidcLogin, monkeypatch: pytest.MonkeyPatch) -> None:
