@@ -21,6 +21,10 @@ options:
     description: Whether options may stand before keys.
     type: bool
     default: false
+  name_suffix:
+    description: What the names of all accounts end with.
+    type: str
+    default: ""
 author:
   - gpufarm maintainers (@gpufarm)
 """
@@ -44,11 +48,11 @@ from typing import Any
 from ansible_collections.gpufarm.cluster.plugins.module_utils._user_accounts import users_problem
 
 
-def user_accounts_problem(users: Any, allow_key_options: bool = False) -> str:
+def user_accounts_problem(users: Any, allow_key_options: bool = False, name_suffix: str = "") -> str:
     """Return what is wrong with a list of users, an empty text when nothing is."""
     if not isinstance(users, list) or not all(isinstance(user, dict) for user in users):
         return "The users are no list of maps; give one map for each, with os_user_name and more."
-    return users_problem(users, allow_key_options)
+    return users_problem(users, allow_key_options, name_suffix)
 
 
 class FilterModule:

@@ -60,17 +60,18 @@ class User(NamedTuple):
     shell: str = SHELL
 
 
-def read_users(wish: List[Dict[str, Any]], allow_options: bool = False) -> List[User]:
+def read_users(wish: List[Dict[str, Any]], allow_options: bool = False, name_suffix: str = "") -> List[User]:
     """Return the users of a list, in the words of INDIGO's data type ``tosca.datatypes.indigo.User``.
 
     Args:
         wish: a map for each user, with names of `KEYS`; a value of None is as if it were not there.
         allow_options: whether options may stand before keys.
+        name_suffix: what the names of all accounts end with, besides what is asked for.
 
     Raises:
         UserProblem: the first thing that is wrong.
     """
-    users = [_read(entry, number, allow_options) for number, entry in enumerate(wish, 1)]
+    users = [_read(entry, number, allow_options, name_suffix) for number, entry in enumerate(wish, 1)]
     names = [user.name for user in users]
     for name in names:
         if names.count(name) > 1:
@@ -84,20 +85,21 @@ def read_users(wish: List[Dict[str, Any]], allow_options: bool = False) -> List[
     return users
 
 
-def users_problem(wish: List[Dict[str, Any]], allow_options: bool = False) -> str:
+def users_problem(wish: List[Dict[str, Any]], allow_options: bool = False, name_suffix: str = "") -> str:
     """Return what is wrong with a list of users, empty when nothing is; arguments as for `read_users`."""
     try:
-        read_users(wish, allow_options)
+        read_users(wish, allow_options, name_suffix)
     except UserProblem as problem:
         return str(problem)
     return ""
 
 
-def _read(entry: Dict[str, Any], number: int, allow_options: bool) -> User:
+def _read(entry: Dict[str, Any], number: int, allow_options: bool, name_suffix: str) -> User:
     given = {key: value for key, value in entry.items() if value is not None}
     name = str(given.get("os_user_name", ""))
     if not name:
         raise UserProblem("User number %d of the list has no os_user_name." % number)
+    name += name_suffix
     unknown = sorted(set(given) - set(KEYS))
     if unknown:
         raise UserProblem(

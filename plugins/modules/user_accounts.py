@@ -46,6 +46,10 @@ options:
     description: Whether options such as C(from="192.0.2.0/24") may stand before keys.
     type: bool
     default: false
+  name_suffix:
+    description: What the names of all accounts end with, besides what C(os_user_name) says.
+    type: str
+    default: ""
   end_sessions:
     description: Whether the processes of accounts that are locked are ended.
     type: bool
@@ -272,6 +276,7 @@ def main() -> None:
             "keys_folder": {"type": "path", "required": True, "no_log": False},
             "sudoers_file": {"type": "path", "required": True},
             "allow_key_options": {"type": "bool", "default": False, "no_log": False},
+            "name_suffix": {"type": "str", "default": ""},
             "end_sessions": {"type": "bool", "default": False},
         },
         supports_check_mode=True,
@@ -279,7 +284,9 @@ def main() -> None:
     os.umask(0o022)
     folder, sudoers = Path(module.params["keys_folder"]), Path(module.params["sudoers_file"])
     try:
-        users = read_users(module.params["users"], module.params["allow_key_options"])
+        users = read_users(
+            module.params["users"], module.params["allow_key_options"], module.params["name_suffix"]
+        )
         machine = read_machine(users, folder, sudoers)
         wanted = plan(users, machine)
     except UserProblem as problem:

@@ -50,6 +50,11 @@ def test_users_in_the_words_of_indigo() -> None:
     assert users == [User("ada", (KEY,), sudo=True), User("ben", (KEY,))]
 
 
+def test_a_suffix_keeps_names_apart() -> None:
+    assert [user.name for user in read_users([wish("ada")], name_suffix="-ssh")] == ["ada-ssh"]
+    assert "'ada/x' cannot be an account" in users_problem([wish("ada")], name_suffix="/x")
+
+
 @pytest.mark.parametrize(
     ("users", "words"),
     [
