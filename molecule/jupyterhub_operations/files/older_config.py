@@ -42,3 +42,4 @@ spawner.cmd = [f"{settings['venv']}/bin/jupyterhub-singleuser"]
 spawner.pre_spawn_hook = lambda it: accounts.ensure(it.user.name)
 # The visitor knows a form by its name.
 spawner.options_form = '<select name="memory"><option value="1G">1G</option></select>'
+spawner.start_timeout = spawner.http_timeout = 120  # seconds

@@ -15,4 +15,4 @@ def test_nothing_is_left(host):
 
 def test_backups_and_users_files_are_kept(host):
     assert host.check_output("ls /var/backups/jupyterhub")
-    assert host.file("/home/alice/thesis.txt").exists
+    assert host.file("/home/former/thesis.txt").exists

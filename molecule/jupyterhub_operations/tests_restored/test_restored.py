@@ -28,4 +28,4 @@ def test_the_fetched_archive_is_nobody_elses():
 
 
 def test_users_files_are_as_they_were(host):
-    assert host.file("/home/alice/thesis.txt").content_string == "mine\n"
+    assert host.file("/home/former/thesis.txt").content_string == "mine\n"
