@@ -41,7 +41,7 @@ def on_a_phone(page: Page, name: str) -> None:
     ARTIFACTS.mkdir(parents=True, exist_ok=True)
     page.screenshot(path=ARTIFACTS / f"{name}-phone.png", full_page=True)
     ends = page.evaluate(
-        "Math.max(...[...document.body.querySelectorAll('*')].map((one) => one.getBoundingClientRect().right))"
+        "Math.max(...[...document.body.querySelectorAll('*')].map((e) => e.getBoundingClientRect().right))"
     )
     page.set_viewport_size(before or PHONE)
     assert round(ends) <= PHONE["width"], f"{page.url} is {ends} pixels wide"
