@@ -31,7 +31,7 @@ PLAN = Plan(
 
 def test_a_container_has_no_privilege_and_writes_to_the_home_only() -> None:
     config = container.host_config(PLAN)
-    assert config["cap_drop"] == ["ALL"] and config["security_opt"] == ["no-new-privileges:true"]
+    assert config["cap_drop"] == ["ALL"] and config["security_opt"] == ["no-new-privileges"]
     assert config["read_only"] and config["pids_limit"] == 100 and config["group_add"] == ["1001"]
     assert config["mem_limit"] == config["memswap_limit"] == 1 << 30
     assert config["cpu_quota"] / config["cpu_period"] == 1.5

@@ -112,7 +112,7 @@ def host_config(plan: Plan) -> dict[str, Any]:
         "cpu_quota": int(plan.cores * CPU_PERIOD),
         "pids_limit": plan.processes,
         "cap_drop": ["ALL"],
-        "security_opt": ["no-new-privileges:true"],
+        "security_opt": ["no-new-privileges"],
         "read_only": True,
         "tmpfs": {"/tmp": temporary, "/var/tmp": temporary},  # noqa: S108 - the container's own
         "init": True,
