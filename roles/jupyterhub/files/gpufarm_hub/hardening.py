@@ -9,8 +9,8 @@ from typing import Any
 def configure(c: Any, public_url: str) -> None:
     """Configure cookies and headers, after everything else.
 
-    Names with ``__Host-`` are not used: such cookies have the path ``/``, so that the hub's would be sent to the
-    notebooks of other users too, as administrators and users of a shared one open them.
+    Names with ``__Host-`` are not used: such cookies have the path ``/``, so the hub's would be sent to the
+    notebooks of other users too, which administrators and users of a shared one open.
 
     Args:
         c: the hub's configuration object.
