@@ -12,7 +12,9 @@ REPOSITORIES = ("sft.cern.ch", "tools.example.org")
 @pytest.mark.parametrize("name", REPOSITORIES)
 def test_a_user_reads_the_repository(host, name):
     assert host.check_output("su -s /bin/sh nobody -c 'cat /cvmfs/%s/hello'", name) == f"Hello from {name}"
-    mount = host.check_output("findmnt --noheadings --output FSTYPE,SOURCE,OPTIONS --mountpoint /cvmfs/%s", name)
+    mount = host.check_output(
+        "findmnt --noheadings --output FSTYPE,SOURCE,OPTIONS --mountpoint /cvmfs/%s", name
+    )
     assert mount.split()[:2] == ["fuse", "cvmfs2"] and " ro," in mount
 
 
@@ -40,11 +42,12 @@ def test_the_clients_outlive_a_restart_of_autofs(host):
 
 
 def test_a_notebook_sees_what_is_mounted_after_its_start(host):
-    """A unit with a name space of its own, as a notebook's, and one with slave propagation, as a container's."""
+    """Units with name spaces of their own: as a notebook's, and with slave propagation as a container's."""
     start = "systemd-run --quiet --unit"
     seen = host.check_output(
         f"{start} notebook --property ProtectSystem=strict --property PrivateTmp=yes sleep 300;"
-        f"{start} container unshare --mount --propagation slave sleep 300; sleep 1; ls /cvmfs/data.example.org;"
+        f"{start} container unshare --mount --propagation slave sleep 300;"
+        "sleep 1; ls /cvmfs/data.example.org;"
         "for unit in notebook container; do"
         "  nsenter --mount --target $(systemctl show --property MainPID --value $unit)"
         "  grep --count ' /cvmfs/data.example.org .* cvmfs2 ' /proc/self/mountinfo;"

@@ -13,7 +13,9 @@ def test_nothing_is_mounted(host):
 
 def test_nothing_of_the_role_is_left(host):
     assert not host.package("cvmfs").is_installed
-    left = host.run("grep --recursive --files-with-matches gpufarm /etc/cvmfs /etc/systemd /etc/apt /etc/auto.master.d")
+    left = host.run(
+        "grep --recursive --files-with-matches gpufarm /etc/cvmfs /etc/systemd /etc/apt /etc/auto.master.d"
+    )
     assert left.stdout == ""
     assert host.check_output("systemctl list-units --all --plain --no-legend 'cvmfs-*'") == ""
 
