@@ -9,6 +9,7 @@ def test_nothing_is_mounted(host):
     mounts = host.file("/proc/self/mounts").content_string
     assert " /cvmfs" not in mounts
     assert host.run("pidof squashfuse").rc == 1
+    assert host.run("ls -A /cvmfs").stdout == ""
 
 
 def test_nothing_of_the_role_is_left(host):
