@@ -149,7 +149,7 @@ def reach(address, port):
 print({reached})
 """
     wanted = [
-        ("172.30.248.1", 8081),
+        ("172.30.248.1", 8082),
         (other, 8888),
         ("172.30.248.1", 22),
         (facts["address"], 22),

@@ -20,5 +20,5 @@ def test_dockers_configuration_is_the_sites(host):
 
 
 def test_the_hub_is_not_reached_from_outside(host):
-    listening = [entry for entry in host.socket.get_listening_sockets() if entry.endswith(":8081")]
-    assert sorted(listening) == ["tcp://127.0.0.1:8081", "tcp://172.30.248.1:8081"]
+    listening = [entry for entry in host.socket.get_listening_sockets() if entry.endswith((":8081", ":8082"))]
+    assert sorted(listening) == ["tcp://127.0.0.1:8081", "tcp://172.30.248.1:8082"]
