@@ -70,8 +70,8 @@ def adapt(spawner: Spawner, shared: Mapping[str, Any]) -> None:
 
     Args:
         spawner: of any user.
-        shared: the settings' entry ``collaborative``; empty when there is none. With an ``image`` it is started
-            from that, else from the environment ``venv``.
+        shared: the settings' entry ``collaborative``; empty when there is none. With an ``image`` it is
+            started from that, else from the environment ``venv``.
     """
     if not shared or spawner.user.name != NAME:
         return
