@@ -44,6 +44,7 @@ lint: setup-test ## ansible-lint (production), yamllint, ruff, mypy, documentati
 	ansible-lint --strict --offline
 	antsibull-changelog lint
 	scripts/role-docs --check
+	scripts/tosca-types --check
 
 .PHONY: unit
 unit: setup-test ## Unit and contract tests: no root, no bench
@@ -85,8 +86,9 @@ bench-hub: setup-test ## 50 people ask the hub for 14 slices at once: nobody twi
 	@python -m lab.hub_load
 
 .PHONY: docs
-docs: setup-test ## Write the generated parts of the documentation
+docs: setup-test ## Write the generated parts of documentation and TOSCA library
 	scripts/role-docs
+	scripts/tosca-types
 	scripts/template-docs
 
 LOCK := uv pip compile --quiet --upgrade --universal --generate-hashes --no-emit-index-url --no-header
@@ -98,3 +100,10 @@ lock: setup ## Resolve the Python packages of controller, GPU modules and hub an
 	$(LOCK) --python-version 3.11 --no-annotate --output-file roles/jupyterhub/files/hub.lock roles/jupyterhub/files/hub.in
 	$(LOCK) --python-version 3.11 --no-annotate --output-file roles/jupyterhub/files/collaborative.lock \
 		roles/jupyterhub/files/collaborative.in
+	for judge in im puccini; do \
+		$(LOCK) --no-annotate --python-version 3.11 --output-file requirements/judges/$$judge.lock requirements/judges/$$judge.in; \
+	done
+	# of Infrastructure Manager only what reads TOSCA is needed, not what its own package asks for
+	echo im==2.0.0 | $(LOCK) --no-annotate --no-deps --python-version 3.11 - >> requirements/judges/im.lock
+	$(LOCK) --no-annotate --python-version 3.11 --override requirements/judges/opera.override \
+		--output-file requirements/judges/opera.lock requirements/judges/opera.in

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -96,3 +97,20 @@ def test_operations_exist_and_everything_is_described(name: str) -> None:
         assert definition.get("description")
     for variable, definition in properties(name).items():
         assert definition.get("description"), variable
+
+
+def groups_by_role() -> dict[str, set[str]]:
+    """The groups of machines on which the playbooks set up each role."""
+    found: dict[str, set[str]] = {}
+    for path in sorted((ROOT / "playbooks").glob("*.yml")):
+        for play in yaml.safe_load(path.read_text()):
+            for entry in play.get("roles", []):
+                found.setdefault(entry["role"], set()).update(re.split("[:!&]+", play["hosts"]))
+    return found
+
+
+@pytest.mark.parametrize("name", WRAPPERS)
+def test_a_template_as_inventory_reaches_the_playbook_of_each_role(name: str) -> None:
+    named = {body["metadata"].get("inventory_group") for body in ancestry(name) if "metadata" in body}
+    groups = groups_by_role().get(str(role_of(name)))
+    assert named <= groups if groups else named == {None}

@@ -79,7 +79,7 @@ class Wish:
             memory=_bytes(host.get("mem_size")),
             disk=_bytes(host.get("disk_size")),
             distribution=str(system.get("distribution") or "").lower(),
-            version=str(system.get("version") or ""),
+            version=str(system.get("version") or system.get("release") or ""),
             gpus=int(gpu.get("count") or 0),
             gpu_model=str(gpu.get("model") or ""),
             gpu_memory=_bytes(gpu.get("memory")),

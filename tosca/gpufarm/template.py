@@ -23,7 +23,7 @@ from gpufarm.topology import Input, Node, Operation, Policy, Topology, is_secret
 # Properties of the capabilities of a Compute node by which machines are chosen.
 _HEEDED = {
     "host": ("num_cpus", "mem_size", "disk_size"),
-    "os": ("distribution", "version"),
+    "os": ("distribution", "version", "release"),
     "gpu": ("count", "model", "memory", "mig_capable"),
     "scalable": ("min_instances", "max_instances", "default_instances"),
 }
