@@ -61,7 +61,8 @@ def contextualized(
     """A template and what Infrastructure Manager makes of it."""
     template = released / "indigo" / "templates" / request.param
     program = [infrastructure_manager / "python", HERE / "im_contextualize.py", template]
-    done = subprocess.run(program, capture_output=True, text=True, check=False)
+    # it keeps a cache of what it fetches where it is started
+    done = subprocess.run(program, cwd=released, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return request.param, json.loads(done.stdout)
 
