@@ -59,8 +59,8 @@ def _hub(c: Any, settings: dict[str, Any], ours: Desk) -> None:
     c.JupyterHub.hub_bind_url = settings["hub_url"]
     c.JupyterHub.db_url = f"sqlite:///{state / 'jupyterhub.sqlite'}"
     c.JupyterHub.upgrade_db = True
-    # JupyterHub 6.1.1 reads it without having set it when the user of a server that somebody else starts has no
-    # valid login (BaseHandler.refresh_auth).
+    # JupyterHub 6.1.1 reads it without having set it when the user of a server that somebody else starts has
+    # no valid login (BaseHandler.refresh_auth).
     BaseHandler._token_authenticated = False
     c.JupyterHub.template_paths = [str(Path(__file__).parent / "templates")]
     # The hub calls it for each page, with the user who looks at it or None.
