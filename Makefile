@@ -33,7 +33,7 @@ distclean: clean ## Remove .venv, .work and the bench's images too; no bench may
 	rm -rf .venv .work $${LAB_CACHE_DIR:-/var/cache/gpufarm-lab}
 
 .PHONY: test
-test: setup-test lint unit sanity integration molecule e2e ## Run every test
+test: setup-test lint unit sanity hosts ## Run every test
 
 .PHONY: lint
 lint: setup-test ## ansible-lint (production), yamllint, ruff, mypy, documentation and changelog checks
@@ -57,6 +57,10 @@ sanity: setup-test ## ansible-test sanity on the collection as it is shipped
 .PHONY: integration
 integration: setup-test ## Tests of the bench itself (root)
 	pytest -q tests/integration
+
+.PHONY: hosts
+hosts: setup-test ## What needs hosts of the bench, side by side: integration, e2e, molecule (root)
+	scripts/scenarios --beside integration --beside e2e
 
 .PHONY: molecule
 molecule: setup-test ## Every role on bench hosts (root)
