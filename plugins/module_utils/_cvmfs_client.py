@@ -11,7 +11,7 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Tuple, Union
+from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, NoReturn, Optional, Tuple, Union
 
 from ._cvmfs_parameters import ParameterError, is_repository, proxies_problem, read_value
 
@@ -146,8 +146,8 @@ def _mount(repository: str) -> Dict[str, Any]:
     }
 
 
-def _say(text: str, *values: Any) -> SettingsError:
-    return SettingsError(text % values)
+def _refuse(text: str, *values: Any) -> NoReturn:
+    raise SettingsError(text % values)
 
 
 def _check(settings: Mapping[str, Any]) -> None:
@@ -163,14 +163,14 @@ def _check(settings: Mapping[str, Any]) -> None:
 def _check_repositories(settings: Mapping[str, Any]) -> None:
     for name in read_repositories(settings["repositories"]):
         if not is_repository(name):
-            raise _say(
+            _refuse(
                 "cvmfs_client_repositories names '%s', which is no repository: write it in full, such as"
                 " sft.cern.ch.",
                 name,
             )
     name = settings["config_repository"]
     if name and not is_repository(name):
-        raise _say(
+        _refuse(
             "cvmfs_client_config_repository is '%s', which is no repository: write it in full, such as"
             " cvmfs-config.cern.ch.",
             name,
@@ -180,16 +180,16 @@ def _check_repositories(settings: Mapping[str, Any]) -> None:
 def _check_network(settings: Mapping[str, Any]) -> None:
     proxies = settings["proxies"]
     if not proxies and settings["profile"] != "single":
-        raise _say(
+        _refuse(
             "cvmfs_client_proxies is empty, and the client mounts nothing then: name your proxies, or DIRECT"
             " for none."
         )
     wrong = proxies_problem(proxies) if proxies else ""
     if wrong:
-        raise _say("cvmfs_client_proxies %s.", wrong)
+        _refuse("cvmfs_client_proxies %s.", wrong)
     for variable, least in (("idle_timeout", 0), ("probe_timeout", 1)):
         if int(settings[variable]) < least:
-            raise _say(
+            _refuse(
                 "cvmfs_client_%s is %s; give %d seconds or more.",
                 variable,
                 settings[variable],
@@ -203,7 +203,7 @@ def _check_cache(settings: Mapping[str, Any]) -> None:
         if variable == "alien_cache" and not path:
             continue
         if not re.fullmatch(r"(/[A-Za-z0-9_@%+=,.-]+)+", path) or re.search(r"/\.\.?(/|$)", path):
-            raise _say(
+            _refuse(
                 "cvmfs_client_%s is '%s'; give an absolute path below / of plain characters, such as"
                 " /var/lib/cvmfs.",
                 variable,
@@ -212,25 +212,25 @@ def _check_cache(settings: Mapping[str, Any]) -> None:
     quota, alien = int(settings["quota"]), settings["alien_cache"]
     # "Alien Cache": it requires CVMFS_QUOTA_LIMIT=-1.
     if alien and quota != -1:
-        raise _say(
+        _refuse(
             "cvmfs_client_quota is %d, and nobody cleans cvmfs_client_alien_cache; set it to -1.",
             quota,
         )
     if alien and (alien + "/").startswith(settings["cache_base"] + "/"):
-        raise _say(
+        _refuse(
             "cvmfs_client_alien_cache '%s' lies in cvmfs_client_cache_base; choose another folder.",
             alien,
         )
     # Less than 1000 is what chksetup warns of (cvmfs/cvmfs_config, "Check quota limit").
     if not alien and quota < 1000:
-        raise _say("cvmfs_client_quota is %d; give 1000 MB or more.", quota)
+        _refuse("cvmfs_client_quota is %d; give 1000 MB or more.", quota)
 
 
 def _check_keys(settings: Mapping[str, Any]) -> None:
     for name, text in settings["keys"].items():
         domain, _slash, file = str(name).partition("/")
         if not is_repository(domain) or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*\.pub", file):
-            raise _say(
+            _refuse(
                 "cvmfs_client_keys has '%s'; write DOMAIN/NAME.pub, such as example.org/our.pub.",
                 name,
             )
@@ -242,7 +242,7 @@ def _check_keys(settings: Mapping[str, Any]) -> None:
         except binascii.Error:
             key = b""
         if not key.startswith(b"\x30"):  # an ASN.1 SEQUENCE, as every key of this form is (RFC 5280, 4.1)
-            raise _say(
+            _refuse(
                 "cvmfs_client_keys has '%s', whose text is no public key in PEM; it begins with"
                 " '-----BEGIN PUBLIC KEY-----'.",
                 name,
@@ -252,28 +252,28 @@ def _check_keys(settings: Mapping[str, Any]) -> None:
 def _check_parameters(settings: Mapping[str, Any]) -> None:
     for name, value in settings["parameters"].items():
         if name in OWN:
-            raise _say("cvmfs_client_parameters has %s; set cvmfs_client_%s in its place.", name, OWN[name])
+            _refuse("cvmfs_client_parameters has %s; set cvmfs_client_%s in its place.", name, OWN[name])
         _read("cvmfs_client_parameters", name, value)
     mounted = [*read_repositories(settings["repositories"]), settings["config_repository"]]
     for variable in ("domains", "repository_parameters"):
         for name, parameters in settings[variable].items():
             if not is_repository(str(name)):
-                raise _say(
+                _refuse(
                     "cvmfs_client_%s has '%s', which is no name; write it in full.",
                     variable,
                     name,
                 )
             if variable == "repository_parameters" and name not in mounted:
-                raise _say(
+                _refuse(
                     "cvmfs_client_repository_parameters has '%s', which is not among"
                     " cvmfs_client_repositories; add it there, or correct the name.",
                     name,
                 )
             if not isinstance(parameters, Mapping):
-                raise _say("cvmfs_client_%s has '%s' without parameters; give them by name.", variable, name)
+                _refuse("cvmfs_client_%s has '%s' without parameters; give them by name.", variable, name)
             for parameter, value in parameters.items():
                 if parameter in GLOBAL:
-                    raise _say(
+                    _refuse(
                         "cvmfs_client_%s sets %s for %s, which holds for all or for none; leave it out.",
                         variable,
                         parameter,
@@ -286,7 +286,7 @@ def _read(where: str, name: str, value: Any) -> str:
     try:
         return read_value(name, value)
     except ParameterError as error:
-        raise _say("%s: %s.", where, error) from error
+        _refuse("%s: %s.", where, error) from error
 
 
 def _check_known(settings: Mapping[str, Any]) -> None:
@@ -295,14 +295,14 @@ def _check_known(settings: Mapping[str, Any]) -> None:
     for repository in read_repositories(settings["repositories"]):
         url = _setting(settings, repository, "CVMFS_SERVER_URL")
         if not url and not others:
-            raise _say(
+            _refuse(
                 "cvmfs_client_repositories names %s, whose servers are unknown: set CVMFS_SERVER_URL of %s in"
                 " cvmfs_client_domains, or add a package that configures it.",
                 repository,
                 domain_of(repository),
             )
         if url and not _key(settings, repository):
-            raise _say(
+            _refuse(
                 "The key of %s is missing: add it to cvmfs_client_keys as %s/NAME.pub, or name its folder"
                 " with CVMFS_KEYS_DIR.",
                 repository,
@@ -321,7 +321,7 @@ def _check_packages(settings: Mapping[str, Any]) -> None:
         return
     packages = settings["packages"]
     if "cvmfs" not in packages:
-        raise _say("cvmfs_client_packages lacks cvmfs; add it, or set cvmfs_client_source to preinstalled.")
+        _refuse("cvmfs_client_packages lacks cvmfs; add it, or set cvmfs_client_source to preinstalled.")
     for variable, pattern, example in (
         ("version", r"([0-9][0-9A-Za-z.+~-]*)?", "2.13"),
         ("apt_url", r"(https?|file)://\S+|file:/\S+", "http://cvmrepo.s3.cern.ch/cvmrepo/apt"),
@@ -329,10 +329,10 @@ def _check_packages(settings: Mapping[str, Any]) -> None:
         ("apt_key_fingerprint", "[0-9A-Fa-f]{40}", "40 hexadecimal digits without spaces"),
     ):
         if not re.fullmatch(pattern, settings[variable]):
-            raise _say("cvmfs_client_%s is '%s'; write it like %s.", variable, settings[variable], example)
+            _refuse("cvmfs_client_%s is '%s'; write it like %s.", variable, settings[variable], example)
     for name in packages:
         if not re.fullmatch(r"[a-z0-9][a-z0-9+.-]+", name):
-            raise _say("cvmfs_client_packages has '%s', which is no name of a package.", name)
+            _refuse("cvmfs_client_packages has '%s', which is no name of a package.", name)
 
 
 def _setting(settings: Mapping[str, Any], repository: str, name: str) -> str:

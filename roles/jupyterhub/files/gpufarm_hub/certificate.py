@@ -138,7 +138,8 @@ def show() -> None:
     Raises:
         subprocess.CalledProcessError: systemd said no.
     """
-    if subprocess.run(["/usr/bin/systemctl", "is-active", "--quiet", PROXY]).returncode == 0:
+    asked = subprocess.run(["/usr/bin/systemctl", "is-active", "--quiet", PROXY], check=False)
+    if asked.returncode == 0:
         subprocess.run(["/usr/bin/systemctl", "reload", PROXY], check=True)
 
 
