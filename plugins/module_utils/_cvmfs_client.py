@@ -286,7 +286,7 @@ def _read(where: str, name: str, value: Any) -> str:
     try:
         return read_value(name, value)
     except ParameterError as error:
-        _refuse("%s: %s.", where, error) from error
+        raise SettingsError("%s: %s." % (where, error)) from error
 
 
 def _check_known(settings: Mapping[str, Any]) -> None:
