@@ -50,6 +50,7 @@ class SliceSpawner(Spawner):  # type: ignore[misc]
     temporary = Unicode("1G", help="Size of a notebook's /tmp.").tag(config=True)
 
     _lease: Lease | None = None
+    _started = False
     _choice: form.Choice
     _more: dict[str, Any]
     _binds: list[mounts.Bind]
@@ -133,13 +134,20 @@ class SliceSpawner(Spawner):  # type: ignore[misc]
         return found
 
     def get_state(self) -> dict[str, Any]:
-        """Return what the hub remembers of a running notebook."""
-        return {**super().get_state(), "unit_name": self.unit_name}
+        """Return what the hub remembers of a notebook."""
+        return {**super().get_state(), "unit_name": self.unit_name, "started": self._started}
 
     def load_state(self, state: dict[str, Any]) -> None:
         """Take up again what the hub remembers."""
         super().load_state(state)
         self.unit_name = state.get("unit_name", self.unit_name)
+        # An earlier version remembered nothing before a notebook was started.
+        self._started = state.get("started", "unit_name" in state)
+
+    def clear_state(self) -> None:
+        """Forget what is over when the notebook ends."""
+        super().clear_state()
+        self._started = False
 
     @property
     def owner(self) -> str:
@@ -219,7 +227,9 @@ class SliceSpawner(Spawner):  # type: ignore[misc]
             raise RefusedSpawnError(
                 "The GPU slice cannot be reached on this machine; tell its administrator.", "device", 503
             ) from error
-        return await self.launch()
+        answer = await self.launch()
+        self._started = True
+        return answer
 
     async def stop(self, now: bool = False) -> None:
         """End the notebook."""
@@ -278,7 +288,13 @@ class SliceSpawner(Spawner):  # type: ignore[misc]
 
         Engines' own classes take "is stopping" and "does not answer" for the end; the slice of a notebook
         that still computes could then be given to somebody else.
+
+        When the hub died while it started a notebook, it does not know where that answers: it would wait for
+        it until the time is up, and turn its user away so long. Such a notebook counts as over, so that the
+        hub ends it.
         """
+        if self._check_pending and not self._started:
+            return 0
         try:
             over = await asyncio.to_thread(engines.of(self.unit_name).is_over, self.unit_name)
         except EngineError as error:
