@@ -111,6 +111,10 @@ def link(name: str) -> tarfile.TarInfo:
         (tar((tarfile.TarInfo("state/../x"), b"")), "which leads elsewhere"),
         (tar((link("state/leases.json"), b"")), "which is no plain file"),
     ],
+    ids=[
+        *("nothing", "text", "no manifest", "manifest is a list", "manifest of others"),
+        *("leads to the root", "leads up", "link"),
+    ],
 )
 def test_what_was_not_made_here_is_refused(packed: bytes, sentence: str) -> None:
     with pytest.raises(ArchiveError, match=sentence):
