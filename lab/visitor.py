@@ -205,6 +205,10 @@ class Visitor:
         """Whether the notebook server runs and is ready."""
         return bool(self._server().get("ready"))
 
+    def settled(self) -> bool:
+        """Whether the server is neither starting nor ending, nor looked for by a hub that was started anew."""
+        return not self._server().get("pending")
+
     def stop(self, timeout: float = 60) -> None:
         """Stop the notebook server and wait until it is gone.
 

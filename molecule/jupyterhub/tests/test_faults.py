@@ -87,6 +87,7 @@ def test_a_hub_that_dies_while_it_starts_a_notebook_leaves_no_lease_behind(
     start.join()
     eventually(hub_answers)
     eventually(lambda: host.run(CONSISTENT).rc == 0)
+    eventually(alice.settled)
     # Whichever way it went, the next start works, and the slice comes back.
     if not alice.running():
         alice.spawn(gpu="1g.10gb")
