@@ -206,7 +206,7 @@ class Visitor:
         return bool(self._server().get("ready"))
 
     def settled(self) -> bool:
-        """Whether the server is neither starting nor ending, nor looked for by a hub that was started anew."""
+        """Whether the server neither starts nor ends, and no hub that was started anew looks for it."""
         return not self._server().get("pending")
 
     def stop(self, timeout: float = 60) -> None:
