@@ -8,6 +8,8 @@ import sys
 import types
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parent.parent
 NAME = "ansible_collections.gpufarm.cluster"
 
@@ -39,3 +41,11 @@ def _register() -> None:
 
 
 _register()
+
+
+@pytest.fixture(autouse=True)
+def on_a_target(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Modules run in the tests' own process. A filter's import tells Ansible that this is the controller, where it
+    would print a module's warnings instead of returning them.
+    """
+    monkeypatch.setattr("ansible.module_utils._internal.is_controller", False)
