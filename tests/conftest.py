@@ -45,7 +45,7 @@ _register()
 
 @pytest.fixture(autouse=True)
 def on_a_target(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Modules run in the tests' own process. The import of a filter tells Ansible that this is the controller,
+    """Modules run in the tests' own process. Importing a filter tells Ansible that this is the controller,
     where it would print a module's warnings instead of returning them.
     """
     monkeypatch.setattr("ansible.module_utils._internal.is_controller", False)
