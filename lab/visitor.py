@@ -18,6 +18,7 @@ from types import TracebackType
 from typing import Any, Self
 
 import httpx
+from websockets.exceptions import InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 
 from lab.pages import Form, Page, parse
@@ -302,14 +303,25 @@ class Visitor:
     def _channels(self, base: str, kernel: str) -> ClientConnection:
         cookies = self._cookies(base)
         query = httpx.QueryParams(session_id=uuid.uuid4().hex, _xsrf=cookies.get("_xsrf", ""))
-        return connect(
-            f"{self.hub.replace('https', 'wss', 1)}{base}api/kernels/{kernel}/channels?{query}",
-            ssl=self._context,
-            proxy=None,
-            max_size=None,
-            open_timeout=120,  # seconds; the server answers when its new kernel does, after 60 at the latest
-            additional_headers={"Cookie": "; ".join(f"{name}={value}" for name, value in cookies.items())},
-        )
+        cookie = "; ".join(f"{name}={value}" for name, value in cookies.items())
+
+        def once() -> ClientConnection:
+            return connect(
+                f"{self.hub.replace('https', 'wss', 1)}{base}api/kernels/{kernel}/channels?{query}",
+                ssl=self._context,
+                proxy=None,
+                max_size=None,
+                open_timeout=120,  # seconds; the server answers with its new kernel, after 60 at the latest
+                additional_headers={"Cookie": cookie},
+            )
+
+        try:
+            return once()
+        except InvalidStatus as no:
+            # A kernel that is slow to answer costs the proxy its patience; JupyterLab asks again, too.
+            if no.response.status_code != httpx.codes.REQUEST_TIMEOUT:
+                raise
+            return once()
 
 
 def free_slices(form: Form) -> dict[str, int]:
