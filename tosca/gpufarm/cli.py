@@ -388,30 +388,42 @@ def scale(store: Store, name: str, target: str, pool: Path | None) -> None:
     envvar="GPUFARM_PROMETHEUS_CA_FILE",
     help="Certificate (PEM) that signs the server's.  [also: GPUFARM_PROMETHEUS_CA_FILE]",
 )
+@click.option(
+    "--certificate",
+    nargs=2,
+    type=click.Path(dir_okay=False, exists=True, path_type=Path),
+    metavar="FILE KEY",
+    help="Certificate (PEM) that the server knows, and its key; the role monitoring wants one.",
+)
 @click.option("--apply", "act", is_flag=True, help="Scale, if that is what comes out.")
 @_json
 @click.pass_obj
 def autoscale(
-    store: Store, name: str, pool: Path | None, url: str, ca_file: Path | None, act: bool, as_json: bool
+    store: Store,
+    name: str,
+    pool: Path | None,
+    url: str,
+    ca_file: Path | None,
+    certificate: tuple[Path, Path] | None,
+    act: bool,
+    as_json: bool,
 ) -> None:
     """Tell how many instances the scaling policies of a deployment want now, and why.
 
     A policy of type tosca.policies.gpufarm.Scaling names the metrics, as queries to Prometheus, and who
     decides. Touches nothing without --apply; a timer that calls it with --apply makes the deployment follow
-    its load. User and password for the server come from GPUFARM_PROMETHEUS_USER and _PASSWORD.
+    its load.
 
     \b
     Example:
       gpufarm autoscale farm --prometheus https://monitor.example.org:9090 --apply
     """
     found = _existing(store, name)
-    user = os.environ.get("GPUFARM_PROMETHEUS_USER")
-    login = (user, os.environ.get("GPUFARM_PROMETHEUS_PASSWORD", "")) if user else None
     request = Request.again(found, pool)
     proposals = autoscaling.propose(
         request,
         found,
-        Prometheus(url, ca_file, login).ask,
+        Prometheus(url, ca_file, certificate).ask,
         histories.read(store, name),
         datetime.datetime.now(datetime.UTC),
     )

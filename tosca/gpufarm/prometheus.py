@@ -21,12 +21,13 @@ class Prometheus:
     Attributes:
         url: such as ``https://monitor.example.org:9090``.
         ca_file: certificate (PEM) that signs the server's; None for the system's own store.
-        credentials: user and password; None for none.
+        certificate: files with a certificate (PEM) that the server knows and with its key; None for none. The
+            servers of the role monitoring answer nobody without one.
     """
 
     url: str
     ca_file: Path | None = None
-    credentials: tuple[str, str] | None = None
+    certificate: tuple[Path, Path] | None = None
 
     def ask(self, query: str) -> float:
         """Evaluate a query now (Prometheus HTTP API, "Instant queries").
@@ -44,7 +45,7 @@ class Prometheus:
         with requests.Session() as session:
             session.trust_env = False  # environment variables would win over the certificate given here
             session.verify = str(self.ca_file) if self.ca_file else True
-            session.auth = self.credentials
+            session.cert = (str(self.certificate[0]), str(self.certificate[1])) if self.certificate else None
             try:
                 answer = session.get(
                     f"{self.url.rstrip('/')}/api/v1/query", params={"query": query}, timeout=PATIENCE
