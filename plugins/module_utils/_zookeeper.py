@@ -1,0 +1,330 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A ZooKeeper ensemble: who belongs to it, its configuration, what its servers say of themselves. No I/O.
+
+Sources: ZooKeeper 3.8 Administrator's Guide, sections "Configuration Parameters", "The Four Letter Words",
+"Quorum Peer to Peer Authentication" and "Clustered (Multi-Server) Setup".
+"""
+
+from __future__ import annotations
+
+import re
+from difflib import get_close_matches
+from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Sequence
+
+LARGEST_ID = 255  # Administrator's Guide, "myid"
+# The four-letter words of 3.8; those that change or stop a server are not among what may be allowed.
+COMMANDS = (
+    "conf",
+    "cons",
+    "dirs",
+    "dump",
+    "envi",
+    "gtmk",
+    "hash",
+    "isro",
+    "mntr",
+    "ruok",
+    "srvr",
+    "stat",
+    "wchs",
+)
+NEEDED_COMMANDS = ("mntr", "srvr")
+FEWEST_SNAPSHOTS = 3  # Administrator's Guide, "autopurge.snapRetainCount"
+SMALLEST_HEAP = 64  # MiB; less does not hold a server
+
+# Settings of zoo.cfg that have a variable of the role, which is therefore the one way to set them.
+OWN = {
+    "clientPort": "zookeeper_client_port",
+    "clientPortAddress": "zookeeper_listen_address",
+    "dataDir": "zookeeper_data_directory",
+    "dataLogDir": "zookeeper_log_directory",
+    "autopurge.snapRetainCount": "zookeeper_snapshots_kept",
+    "autopurge.purgeInterval": "zookeeper_purge_interval",
+    "4lw.commands.whitelist": "zookeeper_commands",
+}
+# What the role decides, as it is what keeps strangers out.
+FIXED = (
+    "admin.enableServer",
+    "admin.serverPort",
+    "DigestAuthenticationProvider.superDigest",
+    "dynamicConfigFile",
+    "reconfigEnabled",
+    "secureClientPort",
+    "skipACL",
+)
+# Other settings of 3.8 (Administrator's Guide, "Configuration Parameters"), by name.
+SETTINGS = frozenset(
+    (
+        *("tickTime", "initLimit", "syncLimit", "maxClientCnxns", "minSessionTimeout", "maxSessionTimeout"),
+        *("globalOutstandingLimit", "preAllocSize", "snapCount", "commitLogCount", "snapSizeLimitInKb"),
+        *("txnLogSizeLimitInKb", "maxCnxns", "jute.maxbuffer", "fsync.warningthresholdms", "syncEnabled"),
+        *("connectToLearnerMasterLimit", "leaderServes", "cnxTimeout", "forceSync", "snapshot.trust.empty"),
+        *(
+            "electionPortBindRetry",
+            "observer.reconnectDelayMs",
+            "quorumListenOnAllIPs",
+            "clientPortListenBacklog",
+        ),
+        *("tcpKeepAlive", "watchManagerName", "localSessionsEnabled", "localSessionsUpgradingEnabled"),
+        *("metricsProvider.className", "metricsProvider.httpHost", "metricsProvider.httpPort"),
+        *("metricsProvider.exportJvmInfo", "audit.enable", "extendedTypesEnabled", "ttlNodes"),
+        *("enforce.quota", "digest.enabled", "serializeLastProcessedZxid.enabled"),
+    )
+)
+
+
+class Server(NamedTuple):
+    """One server of an ensemble: its number, its name in the inventory, and the address for the others."""
+
+    id: int
+    name: str
+    address: str
+
+
+class SettingsError(ValueError):
+    """The settings cannot work; the text is one sentence for a user for each problem."""
+
+
+def quorum(servers: int) -> int:
+    """Return how many servers of an ensemble have to run."""
+    return servers // 2 + 1
+
+
+def ensemble(settings: Mapping[str, Any]) -> List[Server]:
+    """Return the servers of an ensemble in the order of their numbers.
+
+    Without a list they are the hosts of the play: those that have a number keep it, the others get the next
+    ones.
+
+    Args:
+        settings: `servers`, each with `id`, `name` and possibly `address`; `hosts`, the addresses of the
+            hosts of the play by their names; `ids`, the numbers that these machines have, 0 for none;
+            `current`, the zoo.cfg of one of them, which knows the numbers of those that cannot be asked.
+    """
+    hosts = {name: address or name for name, address in settings["hosts"].items()}
+    if settings["servers"]:
+        found = [
+            Server(int(one["id"]), one["name"], one.get("address") or hosts.get(one["name"]) or one["name"])
+            for one in settings["servers"]
+        ]
+        return sorted(found)
+    known = {address: number for number, address in configured_servers(settings["current"]).items()}
+    ids = {name: int(settings["ids"].get(name) or known.get(address, 0)) for name, address in hosts.items()}
+    free = (number for number in range(1, LARGEST_ID + 1) if number not in ids.values())
+    return sorted(Server(ids[name] or next(free), name, address) for name, address in hosts.items())
+
+
+def problems(settings: Mapping[str, Any]) -> List[str]:
+    """Return what is wrong with the settings of the role, each a sentence."""
+    return list(_problems(settings))
+
+
+def warning(count: int) -> str:
+    """Return what should be said about the number of servers; empty when it is fine."""
+    if count % 2:
+        return ""
+    return (
+        "The ensemble has %d servers, and an even number bears no more losses than one server less: %d of %d "
+        "have to run, so "
+        "%d may be lost, as with %d servers. Take an odd number."
+    ) % (count, quorum(count), count, count - quorum(count), count - 1)
+
+
+def configuration(settings: Mapping[str, Any]) -> str:
+    """Return the text of zoo.cfg."""
+    servers = ensemble(settings)
+    lines = {
+        "tickTime": 2000,
+        "initLimit": 10,
+        "syncLimit": 5,
+        **settings["settings"],
+        "dataDir": settings["data_directory"],
+        "clientPort": settings["client_port"],
+        "autopurge.snapRetainCount": settings["snapshots_kept"],
+        "autopurge.purgeInterval": settings["purge_interval"],
+        "4lw.commands.whitelist": ", ".join(sorted(settings["commands"])),
+        # Its default port, 8080, is that of Marathon and Chronos, and it asks nobody who they are.
+        "admin.enableServer": "false",
+    }
+    if settings["log_directory"]:
+        lines["dataLogDir"] = settings["log_directory"]
+    if settings["listen_address"]:
+        lines["clientPortAddress"] = settings["listen_address"]
+    if len(servers) > 1:
+        lines.update(
+            {
+                "quorum.auth.enableSasl": "true",
+                "quorum.auth.learnerRequireSasl": "true",
+                "quorum.auth.serverRequireSasl": "true",
+                "quorum.auth.learner.saslLoginContext": "QuorumLearner",
+                "quorum.auth.server.saslLoginContext": "QuorumServer",
+                "quorum.cnxn.threads.size": 20,
+            }
+        )
+    ports = "%s:%s" % (settings["follower_port"], settings["election_port"])
+    for server in servers:
+        lines["server.%d" % server.id] = "%s:%s" % (_bracketed(server.address), ports)
+    return "# Written by gpufarm.cluster.zookeeper; changes are lost.\n" + "".join(
+        "%s=%s\n" % (name, _text(value)) for name, value in lines.items()
+    )
+
+
+def configured_servers(text: str) -> Dict[int, str]:
+    """Return the servers that a zoo.cfg names: their addresses by their numbers."""
+    found = re.findall(r"^server\.(\d+)\s*=\s*(\[[^]]+\]|[^:\s]+)", text, re.MULTILINE)
+    return {int(number): address.strip("[]") for number, address in found}
+
+
+def read_status(text: str) -> Dict[str, Any]:
+    """Return what a server says to `srvr`: `mode`, `version`, `connections`, `zxid`, `nodes`.
+
+    The mode is `leader`, `follower`, `observer` or `standalone`; it is `electing` when the server runs and
+    does not serve, and `unknown` when it does not tell.
+    """
+    if "not currently serving requests" in text:
+        return {"mode": "electing", "version": "", "connections": 0, "zxid": "", "nodes": 0}
+    lines = dict(re.findall(r"^([A-Z][A-Za-z ]+): (.*)$", text, re.MULTILINE))
+    return {
+        "mode": lines.get("Mode", "unknown").strip(),
+        "version": lines.get("Zookeeper version", "").partition("-")[0].strip(),
+        "connections": int(lines.get("Connections", "0")),
+        "zxid": lines.get("Zxid", "").strip(),
+        "nodes": int(lines.get("Node count", "0")),
+    }
+
+
+def serving(modes: Sequence[str]) -> bool:
+    """Whether an ensemble with these modes serves: somebody leads a quorum, or is alone."""
+    if list(modes) == ["standalone"]:
+        return True
+    followers = [mode for mode in modes if mode in ("leader", "follower")]
+    return modes.count("leader") == 1 and len(followers) >= quorum(len(modes))
+
+
+def _problems(settings: Mapping[str, Any]) -> Iterator[str]:
+    yield from _server_problems(settings)
+    for name in ("client_port", "follower_port", "election_port"):
+        if not 1 <= int(settings[name]) <= 65535:
+            yield "zookeeper_%s is %s, and a port is a number from 1 to 65535." % (name, settings[name])
+    ports = [int(settings[name]) for name in ("client_port", "follower_port", "election_port")]
+    if len(set(ports)) < len(ports):
+        yield "The ports %s are not three different ones; each of the three has to have its own." % (
+            ", ".join(map(str, ports))
+        )
+    for name in ("data_directory", "log_directory"):
+        path = settings[name]
+        if (path or name == "data_directory") and not re.fullmatch(r"(/[\w.+@-]+)+", path):
+            yield (
+                "zookeeper_%s is '%s', which is no plain absolute path; write one like /var/lib/zookeeper."
+                % (
+                    name,
+                    path,
+                )
+            )
+        if re.match(r"/(tmp|var/tmp|run|dev/shm)(/|$)", path):
+            yield "zookeeper_%s is %s, which the system empties; choose a folder that stays." % (name, path)
+    if int(settings["snapshots_kept"]) < FEWEST_SNAPSHOTS:
+        yield "zookeeper_snapshots_kept is %s, and ZooKeeper keeps %d at least; choose that or more." % (
+            settings["snapshots_kept"],
+            FEWEST_SNAPSHOTS,
+        )
+    if int(settings["purge_interval"]) < 1:
+        yield (
+            "zookeeper_purge_interval is %s, which never removes old snapshots, so that the disk fills; "
+            "choose a number of "
+            "hours."
+        ) % settings["purge_interval"]
+    if int(settings["heap_mb"]) < SMALLEST_HEAP:
+        yield "zookeeper_heap_mb is %s, and a server needs %d at least." % (
+            settings["heap_mb"],
+            SMALLEST_HEAP,
+        )
+    for name in settings["commands"]:
+        if name not in COMMANDS:
+            yield "zookeeper_commands has '%s', which may not be allowed; choose from %s." % (
+                name,
+                ", ".join(COMMANDS),
+            )
+    for name in NEEDED_COMMANDS:
+        if name not in settings["commands"]:
+            yield "zookeeper_commands lacks %s, by which this role sees how a server is; add it." % name
+    yield from _setting_problems(settings["settings"])
+
+
+def _server_problems(settings: Mapping[str, Any]) -> Iterator[str]:
+    listed = settings["servers"]
+    for one in listed:
+        if not isinstance(one, Mapping) or not {"id", "name"} <= set(one) <= {"id", "name", "address"}:
+            yield (
+                "zookeeper_servers has %r; each entry needs id and name, such as "
+                "{id: 1, name: zk1.example.org}, and may have address."
+            ) % (one,)
+            return
+        if not re.fullmatch("[0-9]+", str(one["id"])) or not 1 <= int(one["id"]) <= LARGEST_ID:
+            yield "The id of %s in zookeeper_servers is '%s'; choose a number from 1 to %d." % (
+                one["name"],
+                one["id"],
+                LARGEST_ID,
+            )
+            return
+    servers = ensemble(settings)
+    for what in ("id", "name", "address"):
+        holders: Dict[Any, List[str]] = {}
+        for server in servers:
+            holders.setdefault(getattr(server, what), []).append(server.name)
+        for value, names in holders.items():
+            if len(names) > 1:
+                yield "The %s %s belongs to %d servers of the ensemble (%s); give each its own." % (
+                    what,
+                    value,
+                    len(names),
+                    ", ".join(names),
+                )
+    for server in servers:
+        if not re.fullmatch(r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?|[0-9A-Fa-f:]+", server.address):
+            yield "The address of %s is '%s', which is neither a host name nor an IP address." % (
+                server.name,
+                server.address,
+            )
+    by_name = {server.name: server for server in servers}
+    for name in settings["hosts"]:
+        has = int(settings["ids"].get(name, 0))
+        if name not in by_name:
+            yield "%s is not in zookeeper_servers; add it, or run the role on other machines." % name
+        elif has not in (0, by_name[name].id):
+            yield (
+                "%s has the id %d and should get %d; a server never changes its id, so give it that one, or "
+                "take its data away first."
+            ) % (name, has, by_name[name].id)
+
+
+def _setting_problems(settings: Mapping[str, Any]) -> Iterator[str]:
+    for name, value in settings.items():
+        if name in OWN:
+            yield "zookeeper_settings has %s; set %s in its place." % (name, OWN[name])
+        elif name in FIXED or re.match(r"server\.|quorum\.auth\.|group\.|weight\.", name):
+            yield "zookeeper_settings has %s, which this role decides; leave it out." % name
+        elif name not in SETTINGS:
+            near = get_close_matches(name, [*SETTINGS, *OWN], 1)
+            hint = "did you mean %s?" % near[0] if near else "see the Administrator's Guide of ZooKeeper."
+            yield "zookeeper_settings has %s, which ZooKeeper does not know; %s" % (name, hint)
+        elif isinstance(value, (dict, list)) or re.search(r"[\x00-\x1f\x7f]", _text(value)):
+            yield "zookeeper_settings.%s is no plain value." % name
+
+
+def _bracketed(address: str) -> str:
+    return "[%s]" % address if ":" in address else address
+
+
+def _text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def left_out(settings: Mapping[str, Any]) -> List[str]:
+    """Return addresses of servers that a machine knows and that a list made of the play would drop."""
+    if settings["servers"]:
+        return []
+    wanted = {server.id for server in ensemble(settings)}
+    known = configured_servers(settings["current"])
+    return [address for number, address in known.items() if number not in wanted]
