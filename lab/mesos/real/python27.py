@@ -1,0 +1,46 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Python 2.7, which the extension was made for, from the packages of Debian 11.
+
+They are unpacked, not installed, and run with the C library of this machine; of their other libraries only
+those are used that newer systems have in other versions.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+from lab import rootfs
+from lab.recipe import KEYRING
+
+SUITE = "bullseye"
+PACKAGES = ("python2.7", "python-setuptools")
+LIBRARIES = ("libcrypto.so.1.1", "libffi.so.7", "libssl.so.1.1")
+
+
+def make(folder: Path) -> None:
+    """Unpack it.
+
+    :raises LabError: this machine's apt knows no mirror of Debian
+    :raises OSError: mmdebstrap is missing
+    :raises subprocess.CalledProcessError: the mirror lacks the packages
+    """
+    source = f"deb [signed-by={KEYRING}] {rootfs.recipe_for(SUITE, False).mirror} {SUITE} main"
+    words: list[str | Path] = ["mmdebstrap", "--variant=extract", f"--include={','.join(PACKAGES)}"]
+    # a snapshot mirror has old Release dates
+    words += ['--aptopt=Acquire::Check-Valid-Until "false"', '--aptopt=Apt::Install-Recommends "false"']
+    subprocess.run([*words, SUITE, folder, source], check=True, capture_output=True, text=True)
+    (folder / "own").mkdir()
+    for name in LIBRARIES:
+        (folder / "own" / name).symlink_to(next((folder / "usr/lib").glob(f"*/{name}")))
+
+
+def program(folder: Path) -> Path:
+    """Path of the interpreter."""
+    return folder / "usr/bin/python2.7"
+
+
+def libraries(folder: Path) -> Path:
+    """What ``LD_LIBRARY_PATH`` has to be for all of the standard library."""
+    return folder / "own"

@@ -1,0 +1,211 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Quotas and weights of the roles of Mesos: compare what is there with what is declared. No I/O.
+
+Sources: Mesos documentation, "Quota" and "Weights"; src/master/quota_handler.cpp, validation of UPDATE_QUOTA.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Sequence
+
+Amounts = Dict[str, float]
+
+
+class Quota(NamedTuple):
+    """What a role is guaranteed and what it may have at most, by resource; what is not named has no limit."""
+
+    guarantees: Amounts
+    limits: Amounts
+
+
+NO_QUOTA = Quota({}, {})
+
+
+class WishError(ValueError):
+    """What is declared cannot be; the text is a sentence for a user for each problem."""
+
+
+def read_quotas(answer: Mapping[str, Any]) -> Dict[str, Quota]:
+    """Return the quotas that GET_QUOTA tells, by role; an entry without amounts is no quota."""
+    found = {}
+    for entry in answer.get("status", {}).get("configs") or []:
+        quota = Quota(_values(entry.get("guarantees")), _values(entry.get("limits")))
+        if quota != NO_QUOTA:
+            found[entry["role"]] = quota
+    return found
+
+
+def read_wish(entries: Sequence[Mapping[str, Any]]) -> Dict[str, Quota]:
+    """Return the quotas that are declared, by role; one that shall be absent has no amounts.
+
+    Args:
+        entries: each with `role`, and possibly `guarantees`, `limits` and `state`.
+
+    Raises:
+        WishError: entries cannot be; a sentence for each problem.
+    """
+    wish: Dict[str, Quota] = {}
+    problems: List[str] = []
+    for entry in entries:
+        role = entry["role"]
+        wrong = list(_entry_problems(entry)) or (
+            ["The role %s is declared twice; Mesos would heed the last only." % role] if role in wish else []
+        )
+        problems += wrong
+        if not wrong:
+            wish[role] = NO_QUOTA if entry.get("state") == "absent" else _quota(entry)
+    if problems:
+        raise WishError(" ".join(problems))
+    return wish
+
+
+def _entry_problems(entry: Mapping[str, Any]) -> Iterator[str]:
+    role = entry["role"]
+    problem = role_problem(role)
+    if problem:
+        yield problem
+    elif "/" in role:
+        yield "The role %s is nested, and Mesos 1.11 knows no quota of nested roles." % role
+    wrong = [one for what in Quota._fields for one in _amount_problems(role, what, entry.get(what) or {})]
+    yield from wrong
+    if wrong or entry.get("state") == "absent":
+        return
+    quota = _quota(entry)
+    if quota == NO_QUOTA:
+        yield "The quota of the role %s names no amount; give limits, or state absent." % role
+    for name, least in quota.guarantees.items():
+        if least > quota.limits.get(name, math.inf):
+            yield (
+                "The role %s is guaranteed %g %s, and its limit is %g; raise the limit or lower the "
+                "guarantee." % (role, least, name, quota.limits[name])
+            )
+
+
+def plan_quotas(current: Mapping[str, Quota], wish: Mapping[str, Quota]) -> Dict[str, Quota]:
+    """Return the quotas that have to be set, by role."""
+    return {role: quota for role, quota in wish.items() if current.get(role, NO_QUOTA) != quota}
+
+
+def quota_request(quotas: Mapping[str, Quota], force: bool) -> Dict[str, Any]:
+    """Return the arguments of UPDATE_QUOTA, which sets all of them or none.
+
+    Args:
+        quotas: by role.
+        force: whether guarantees may exceed the cluster, and limits be below what a role has.
+    """
+    return {
+        "force": force,
+        "quota_configs": [
+            {
+                "role": role,
+                **{
+                    what: {name: {"value": value} for name, value in amounts.items()}
+                    for what, amounts in quota._asdict().items()
+                    if amounts
+                },
+            }
+            for role, quota in sorted(quotas.items())
+        ],
+    }
+
+
+def read_weights(answer: Mapping[str, Any]) -> Dict[str, float]:
+    """Return the weights that GET_WEIGHTS tells, by role."""
+    return {entry["role"]: float(entry["weight"]) for entry in answer.get("weight_infos") or []}
+
+
+def plan_weights(current: Mapping[str, float], wish: Mapping[str, Any]) -> Dict[str, float]:
+    """Return the weights that have to be set; a role without a weight has 1 (documentation, "Weights").
+
+    Raises:
+        WishError: weights cannot be; a sentence for each problem.
+    """
+    problems = [role_problem(role) for role in wish] + [
+        "The weight of the role %s is %s; give a number above 0." % (role, value)
+        for role, value in wish.items()
+        if not 0 < _number(value) < math.inf
+    ]
+    if any(problems):
+        raise WishError(" ".join(filter(None, problems)))
+    return {role: float(value) for role, value in wish.items() if current.get(role, 1.0) != float(value)}
+
+
+def role_problem(role: str) -> str:
+    """Return why a name is none of a role, an empty text when it is one (src/common/roles.cpp)."""
+    if role == "*":
+        return ""
+    for part in role.split("/"):
+        if part in ("", ".", "..", "*") or part.startswith("-") or re.search(r"[\x00-\x20\x7f]", part):
+            return (
+                "'%s' is no role: no part may be empty, '.', '..' or '*', begin with '-', or have blanks."
+            ) % role
+    return ""
+
+
+def lines(quotas: Mapping[str, Quota], roles: Sequence[str]) -> str:
+    """Return quotas as text for a diff, a line for each role."""
+    words = {role: ", ".join(_words(quotas.get(role, NO_QUOTA))) or "none" for role in roles}
+    return "".join("%s: %s\n" % pair for pair in words.items())
+
+
+def _words(quota: Quota) -> Iterator[str]:
+    for what, amounts in quota._asdict().items():
+        for name, value in sorted(amounts.items()):
+            yield "%s %s %g" % (what[:-1], name, value)
+
+
+def _values(amounts: Any) -> Amounts:
+    return {name: float(scalar["value"]) for name, scalar in (amounts or {}).items()}
+
+
+def _quota(entry: Mapping[str, Any]) -> Quota:
+    return Quota(
+        *({name: float(value) for name, value in (entry.get(what) or {}).items()} for what in Quota._fields)
+    )
+
+
+def _amount_problems(role: str, what: str, amounts: Mapping[str, Any]) -> Iterator[str]:
+    for name, value in amounts.items():
+        if not re.fullmatch("[A-Za-z][A-Za-z0-9_.-]*", str(name)):
+            yield "The role %s has %s of '%s', which is no resource." % (role, what, name)
+        elif not 0 <= _number(value) < math.inf:
+            yield "The role %s has %s of %s %s; give a number, 0 for none." % (role, what, value, name)
+
+
+def _number(value: Any) -> float:
+    """Return a value as a number, one that is none of them when it is none."""
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return math.nan
+
+
+def amounts_of(resources: Any) -> Amounts:
+    """Return how much of each resource a list of resources is, scalars only."""
+    found: Amounts = {}
+    for resource in resources or []:
+        if "scalar" in resource:
+            found[resource["name"]] = found.get(resource["name"], 0.0) + float(resource["scalar"]["value"])
+    return found
+
+
+def sum_of(several: Sequence[Mapping[str, float]]) -> Amounts:
+    """Return the sums of amounts by resource."""
+    found: Amounts = {}
+    for amounts in several:
+        for name, value in amounts.items():
+            found[name] = found.get(name, 0.0) + value
+    return found
+
+
+def left_of(total: Mapping[str, float], taken: Mapping[str, float]) -> Amounts:
+    """Return what is left of amounts, never less than nothing."""
+    return {name: max(0.0, round(value - taken.get(name, 0.0), 6)) for name, value in total.items()}
+
+
+def names_of(quotas: Mapping[str, Quota]) -> List[Dict[str, Any]]:
+    """Return quotas as plain data, sorted by role."""
+    return [{"role": role, **quota._asdict()} for role, quota in sorted(quotas.items())]

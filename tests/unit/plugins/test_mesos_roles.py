@@ -1,0 +1,228 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the settings of Mesos masters and agents come to, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import mesos_settings as given
+import pytest
+from ansible_collections.gpufarm.cluster.plugins.filter.mesos_plan import mesos_plan
+from ansible_collections.gpufarm.cluster.plugins.module_utils import _mesos_options as options
+
+
+def mesos_master_plan(settings: dict[str, Any]) -> dict[str, Any]:
+    return mesos_plan(settings, "master")
+
+
+def mesos_agent_plan(settings: dict[str, Any], machine: dict[str, Any] | None = None) -> dict[str, Any]:
+    return mesos_plan(settings, "agent", machine)
+
+
+def master_problems(**changes: Any) -> str:
+    return " ".join(mesos_master_plan(given.master(**changes))["problems"])
+
+
+def agent_problems(machine: dict[str, Any] | None = None, **changes: Any) -> str:
+    return " ".join(mesos_agent_plan(given.agent(**changes), machine)["problems"])
+
+
+def test_the_vars_hand_on_what_the_filters_read() -> None:
+    only = {name: given.master()[name] for name in given.handed("mesos_master")}
+    assert mesos_master_plan(only) == mesos_master_plan(given.master())
+    only = {name: given.agent()[name] for name in given.handed("mesos_agent")}
+    assert mesos_agent_plan(only) == mesos_agent_plan(given.agent())
+
+
+@pytest.mark.parametrize(("masters", "quorum"), [(1, 1), (2, 2), (3, 2), (4, 3), (5, 3)])
+def test_the_quorum_follows_from_the_number_of_masters(masters: int, quorum: int) -> None:
+    plan = mesos_master_plan(given.master(masters=["m1", *(f"x{number}" for number in range(masters - 1))]))
+    assert plan["options"]["quorum"] == str(quorum)
+    assert bool(plan["warning"]) == (masters % 2 == 0)
+
+
+def test_nobody_gets_in_without_a_password_by_default() -> None:
+    master, agent = mesos_master_plan(given.master())["options"], mesos_agent_plan(given.agent())["options"]
+    for name in ("agents", "frameworks", "http_frameworks", "http_readonly", "http_readwrite"):
+        assert master[f"authenticate_{name}"] == "true"
+    assert agent["authenticate_http_readonly"] == agent["authenticate_http_readwrite"] == "true"
+    assert master["credentials"].startswith("/etc/mesos-master/secrets/")
+    assert agent["credential"].startswith("/etc/mesos-agent/secrets/")
+
+
+def test_the_environment_has_no_secret_and_needs_no_quotes() -> None:
+    text = mesos_master_plan(given.master())["environment"]
+    assert "MESOS_ZK=file:///etc/mesos-master/secrets/zk\n" in text
+    for line in text.splitlines()[1:]:
+        assert not set(line) & set("\"'\\`$"), line
+
+
+def test_rules_go_to_a_file() -> None:
+    rules = {
+        "permissive": False,
+        "register_frameworks": [{"principals": {"values": ["a"]}, "roles": {"type": "ANY"}}],
+    }
+    plan = mesos_master_plan(given.master(acls=rules))
+    assert plan["options"]["acls"] == "/etc/mesos-master/acls.json"
+    assert json.loads(plan["files"]["acls.json"]) == rules
+
+
+def test_tls_is_verified_and_has_no_way_back() -> None:
+    paths = {"tls_certificate": "/a.pem", "tls_key": "/a.key", "tls_ca": "/ca.pem"}
+    text = mesos_agent_plan(given.agent(tls="provided", **paths))["environment"]
+    for line in ("ENABLED=true", "VERIFY_SERVER_CERT=true", "SUPPORT_DOWNGRADE=false"):
+        assert f"LIBPROCESS_SSL_{line}\n" in text
+    assert "RC4" not in text
+    assert "mesos_agent_tls_key is ''" in agent_problems(tls="provided")
+
+
+def test_gpus_come_with_their_number_and_isolators() -> None:
+    with_gpus = mesos_agent_plan(given.agent(gpu_devices=[0, 2]))["options"]
+    assert with_gpus["nvidia_gpu_devices"] == "0,2" and with_gpus["resources"].endswith(";gpus:2")
+    isolators = set(with_gpus["isolation"].split(","))
+    assert {"filesystem/linux", "cgroups/devices", "gpu/nvidia", "cgroups/cpu", "cgroups/mem"} <= isolators
+    without = mesos_agent_plan(given.agent())["options"]
+    assert "nvidia_gpu_devices" not in without and without["resources"].endswith(";gpus:0")
+    assert "gpu/nvidia" not in without["isolation"]
+
+
+def test_resources_are_the_same_text_whatever_their_order() -> None:
+    turned = dict(reversed(given.agent()["resources"].items()))
+    assert mesos_agent_plan(given.agent(resources=turned)) == mesos_agent_plan(given.agent())
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        (
+            {"flags": {"quorm": 1}},
+            "quorm, which the master of Mesos 1.11 does not know; did you mean quorum?",
+        ),
+        ({"flags": {"quorum": 1}}, "set mesos_master_masters"),
+        ({"flags": {"authenticate_slaves": True}}, "whose name is authenticate_agents now"),
+        ({"flags": {"allocation_interval": "5x"}}, "has to be a duration"),
+        ({"flags": {"cluster_name": 'a"b'}}, "does not know"),
+        ({"flags": {"registry_strict": "maybe"}}, "has to be true or false"),
+        ({"flags": {"rate_limits": "limits.json"}}, "is neither a map or list nor an absolute path"),
+        ({"flags": {"authenticate_agents": False}}, "lets anybody in"),
+        ({"flags": {"cleanup_log_files": 3}, "build": "apache"}, "cleanup_log_files, which the master"),
+        ({"flags": {"log_dir": "/var/log\nMESOS_QUORUM=1"}}, "has quotes, backslashes or blanks"),
+        ({"masters": ["m1", "m1"]}, "has m1 twice"),
+        ({"masters": ["m2"]}, "m1 is not in mesos_master_masters"),
+        ({"principals": ["operator"]}, "lacks agent, which agents register as"),
+        ({"principals": ["agent", "operator", "../x"]}, "which is no plain name"),
+        ({"zookeeper": []}, "mesos_master_zookeeper is empty"),
+        ({"zookeeper": ["zk1"]}, "give each server as HOST:PORT"),
+        ({"checksum": ""}, "mesos_master_checksum is no checksum"),
+        ({"url": ""}, "give the URL of the package at your mirror"),
+        ({"work_directory": "/tmp/mesos"}, "which the system empties"),
+        ({"acls": {"run_task": []}}, "run_task, which Mesos would ignore; did you mean run_tasks?"),
+        ({"acls": {"run_tasks": [{"principals": {"type": "ANY"}}]}}, "needs principals and users"),
+        (
+            {"acls": {"run_tasks": [{"principals": "ANY", "users": {"type": "ANY"}}]}},
+            "has something other than",
+        ),
+        ({"weights": {"a": 0}}, "give a number above 0"),
+        ({"quotas": [{"role": "a/b", "limits": {"cpus": 1}}]}, "is nested"),
+        ({"quotas": [{"limits": {"cpus": 1}}]}, "no map with role"),
+    ],
+)
+def test_a_master_that_cannot_work_is_refused(changes: dict[str, Any], words: str) -> None:
+    assert words in master_problems(**changes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"resources": {"cpus": 1, "mem": 1}}, "lacks disk"),
+        (
+            {"resources": {**given.agent()["resources"], "gpus": 1}},
+            "list the GPUs in mesos_agent_gpu_devices",
+        ),
+        ({"resources": {**given.agent()["resources"], "ports": "31000"}}, "give ranges"),
+        ({"resources": {**given.agent()["resources"], "mem": "8GB"}}, "has to be a number"),
+        ({"gpu_devices": [0, 0]}, "has a GPU twice"),
+        ({"gpu_devices": [0], "isolation": ["filesystem/linux", "cgroups/devices"]}, "isolators gpu/nvidia"),
+        ({"flags": {"nvidia_gpu_devices": "0"}}, "set mesos_agent_gpu_devices in its place"),
+        ({"attributes": {"gpu": ""}}, "which Mesos cannot read"),
+        ({"attributes": {"gpu": "a;b"}}, "which Mesos cannot read"),
+        ({"masters": []}, "mesos_agent_masters is empty"),
+        ({"principal": "../operator"}, "mesos_agent_principal is '../operator', which is no plain name"),
+        ({"source": "image", "image": ""}, "mesos_agent_image is ''; give a name with @sha256:"),
+        (
+            {"source": "image", "image": "mesos:1", "gpu_devices": [0]},
+            "an agent in a container does not find",
+        ),
+        ({"flags": {"recover": "cleanup me"}}, "has to be reconnect or cleanup"),
+        ({"flags": {"launcher": "posix"}, "isolation": ["cgroups/cpu"]}, "needs the Linux launcher"),
+    ],
+)
+def test_an_agent_that_cannot_work_is_refused(changes: dict[str, Any], words: str) -> None:
+    assert words in agent_problems(**changes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "machine", "words"),
+    [
+        ({"build": "apache"}, {"cgroup": 2}, "cannot use them; install clusterd"),
+        ({"build": "apache", "flags": {"launcher": "posix"}}, {"cgroup": 2}, ""),
+        ({"build": "clusterd"}, {"cgroup": 2, "glibc": "2.36", "kernel": "6.1.0"}, ""),
+        (
+            {"build": "clusterd", "flags": {"cgroups_limit_swap": True}},
+            {"cgroup": 2},
+            "where cgroups_limit_swap",
+        ),
+        ({"build": "apache", "gpu_devices": [0]}, {"glibc": "2.32", "gpus": ["0, [N/A]"]}, "library cache"),
+        ({"build": "apache", "gpu_devices": [0]}, {"glibc": "2.31", "gpus": ["0, [N/A]"]}, ""),
+        (
+            {"build": "apache", "isolation": ["linux/capabilities"]},
+            {"kernel": "5.10.0-8"},
+            "linux/capabilities of",
+        ),
+        ({"gpu_devices": [0]}, {}, "has no NVIDIA driver that answers"),
+        ({"gpu_devices": [1]}, {"gpus": ["0, Disabled"]}, "has no GPU 1; it has 0"),
+        ({"gpu_devices": [0]}, {"gpus": ["0, Enabled"]}, "is in MIG mode"),
+        ({"gpu_devices": [0], "mig_gpus": "allow"}, {"gpus": ["0, Enabled"]}, ""),
+        ({"gpu_devices": [0]}, {"gpus": ["0, Disabled", "1, Enabled"]}, ""),
+        (
+            {"gpu_devices": [0]},
+            {"gpus": ["0, Disabled"], "folders": ["/dev/nvidia-caps-imex-channels"]},
+            "takes it",
+        ),
+    ],
+)
+def test_a_machine_that_cannot_have_it_is_refused(
+    changes: dict[str, Any], machine: dict[str, Any], words: str
+) -> None:
+    found = agent_problems(given.machine(**machine), **changes)
+    assert words in found if words else found == ""
+
+
+def test_what_the_settings_and_the_machine_lack_is_told_at_once() -> None:
+    found = agent_problems(
+        given.machine(cgroup=2), build="apache", masters=[], url="", flags={"isolatio": "x"}, resources={}
+    )
+    for words in ("is no address", "isolatio", "lacks cpus", "masters is empty", "version 2 only"):
+        assert words in found
+
+
+@pytest.mark.parametrize("image", ["mesos:1.11", "hub.example.org/mesos@sha256:" + 64 * "a"])
+def test_an_image_needs_neither_address_nor_checksum(image: str) -> None:
+    given_image = {"source": "image", "image": image, "url": "", "checksum": ""}
+    assert master_problems(**given_image) == agent_problems(**given_image) == ""
+
+
+def test_each_build_has_its_own_options() -> None:
+    flags = {"flags": {"egress_burst": "1MB", "cleanup_log_files": 7}}
+    assert agent_problems(build="clusterd", **flags) == ""
+    for name in flags["flags"]:
+        assert f"{name}, which the agent of Mesos 1.11 does not know" in agent_problems(
+            build="apache", **flags
+        )
+
+
+def test_every_action_of_the_rules_is_known_once() -> None:
+    names = " ".join(options.ACL_ACTIONS.values()).split()
+    assert len(names) == len(set(names)) == 54
