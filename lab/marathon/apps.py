@@ -1,0 +1,142 @@
+"""Definitions of apps: what is refused, and what the server fills in.
+
+Sources: mesosphere/marathon, docs/docs/rest-api and the RAML of releases/1.11 (fields, defaults); docs/gpu.md
+and AppValidation.scala (GPUs need the feature and no Docker container); docs/multi-role.md (roles,
+enforceRole).
+"""
+
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+ID = re.compile(r"(/[a-z0-9]([a-z0-9.-]*[a-z0-9])?)+")
+# What a client cannot set, and the answer has.
+READ_ONLY = (
+    "version",
+    "versionInfo",
+    "tasksStaged",
+    "tasksRunning",
+    "tasksHealthy",
+    "tasksUnhealthy",
+    "deployments",
+    "tasks",
+    "lastTaskFailure",
+)
+DEFAULTS: dict[str, Any] = {
+    "backoffFactor": 1.15,
+    "backoffSeconds": 1,
+    "cpus": 1,
+    "disk": 0,
+    "executor": "",
+    "gpus": 0,
+    "instances": 1,
+    "killSelection": "YOUNGEST_FIRST",
+    "labels": {},
+    "maxLaunchDelaySeconds": 300,
+    "mem": 128,
+    "requirePorts": False,
+}
+# Where an empty value differs from none at all.
+EMPTY_MEANS_NONE = ("labels", "portDefinitions")
+CHECK = {
+    "gracePeriodSeconds": 300,
+    "intervalSeconds": 60,
+    "timeoutSeconds": 20,
+    "delaySeconds": 15,
+    "maxConsecutiveFailures": 3,
+    "protocol": "HTTP",
+    "ipProtocol": "IPv4",
+}
+
+
+def problems(app: Mapping[str, Any], gpu_feature: bool, role: str) -> Iterator[tuple[str, str]]:
+    """Yield what is wrong with a definition: the place and the words.
+
+    :param gpu_feature: whether `gpu_resources` is among the features
+    :param role: the only role that its group allows, empty for any
+    """
+    container = app.get("container") or {}
+    image = container.get("docker", {}).get("image")
+    if not ID.fullmatch(str(app.get("id", ""))):
+        yield "/id", "must fully match regular expression of a path"
+    if ("cmd" in app and "args" in app) or not ("cmd" in app or "args" in app or image):
+        yield "/", "AppDefinition must either contain one of 'cmd' or 'args', and/or a 'container'."
+    for name, least in (("cpus", 0), ("mem", 0), ("disk", 0), ("instances", 0), ("gpus", 0)):
+        value = app.get(name, 0)
+        if not isinstance(value, int | float) or isinstance(value, bool) or value < least:
+            yield f"/{name}", f"got {value}, expected {least} or more"
+    if app.get("gpus"):
+        if app["gpus"] != int(app["gpus"]):
+            yield "/gpus", "error.expected.int"
+        if not gpu_feature:
+            yield "/", "Feature gpu_resources is not enabled. Enable with --enable_features gpu_resources)"
+        if container.get("type", "DOCKER" if container else "MESOS") == "DOCKER":
+            yield "/", "GPU resources only work with the Mesos containerizer"
+    if role and app.get("role", role) != role:
+        yield "/role", f"got {app['role']}, expected one of: {role}"
+
+
+def complete(app: Mapping[str, Any], role: str) -> dict[str, Any]:
+    """Return a definition as the server keeps it."""
+    kept = {
+        name: value
+        for name, value in app.items()
+        if name not in READ_ONLY and value is not None and (value not in ({}, []) or name in EMPTY_MEANS_NONE)
+    }
+    full = {**DEFAULTS, **kept, "role": kept.get("role", role)}
+    container = full.get("container")
+    if container is not None:
+        full["container"] = _container(container)
+    networked = [one for one in full.get("networks", ()) if one.get("mode", "container") != "host"]
+    if not full.get("networks"):
+        full["networks"] = [{"mode": "host"}]
+    if not networked:
+        ports = full.get("portDefinitions", [{"port": 0, "name": "default"}])
+        full["portDefinitions"] = [
+            {"protocol": "tcp", **one, "port": one.get("port") or 10000 + number}
+            for number, one in enumerate(ports)
+        ]
+    resident = any("persistent" in volume for volume in (container or {}).get("volumes", ()))
+    full.setdefault(
+        "unreachableStrategy",
+        "disabled" if resident else {"inactiveAfterSeconds": 0, "expungeAfterSeconds": 0},
+    )
+    full["upgradeStrategy"] = {
+        "minimumHealthCapacity": 0.5 if resident else 1,
+        "maximumOverCapacity": 0 if resident else 1,
+        **full.get("upgradeStrategy", {}),
+    }
+    if full.get("healthChecks"):
+        full["healthChecks"] = [CHECK | one for one in full["healthChecks"]]
+    if full.get("fetch"):
+        full["fetch"] = [
+            {"cache": False, "executable": False, "extract": True} | one for one in full["fetch"]
+        ]
+    return full
+
+
+def _container(container: Mapping[str, Any]) -> dict[str, Any]:
+    full = {"type": "DOCKER", "volumes": [], **container}
+    if "docker" in full:
+        docker = {"forcePullImage": False, **full["docker"]}
+        if full["type"] == "DOCKER":
+            docker = {"parameters": [], "privileged": False, **docker}
+        full["docker"] = docker
+    if "portMappings" in full:
+        full["portMappings"] = [
+            {
+                "containerPort": 0,
+                "hostPort": 0,
+                "labels": {},
+                "protocol": "tcp",
+                "servicePort": 10100 + number,
+            }
+            | {name: value for name, value in one.items() if not (name == "servicePort" and value == 0)}
+            for number, one in enumerate(full["portMappings"])
+        ]
+    return full

@@ -1,0 +1,295 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Jobs of Chronos: what is wrong with a definition, in what two of them differ, what a server has dropped. No
+I/O.
+
+Sources: mesos/chronos at 3.0.2: docs/docs/api.md; Jobs.scala and JobDeserializer.scala (fields and defaults;
+other fields are dropped without a word); JobScheduler.scala (the schedule is rewritten as the job runs);
+Iso8601Expressions.scala. Pull request 810: gpus.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from datetime import datetime, timezone
+from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Tuple
+
+NAME = re.compile(r"[\w.-]+")
+SCHEDULE = re.compile(r"R(\d*)/([^/]*)/(P[^/]+)")
+PERIOD = re.compile(r"P(?=.)(\d+Y)?(\d+M)?(\d+W)?(\d+D)?(T(?=.)(\d+H)?(\d+M)?(\d+S)?)?")
+NETWORKS = ("BRIDGE", "HOST", "USER")
+CONSTRAINTS = ("EQUALS", "LIKE", "UNLIKE")
+
+DEFAULTS: Dict[str, Any] = {
+    "arguments": [],
+    "command": "",
+    "concurrent": False,
+    "constraints": [],
+    "container": {},
+    "dataProcessingJobType": False,
+    "description": "",
+    "disabled": False,
+    "environmentVariables": [],
+    "executor": "",
+    "executorFlags": "",
+    "fetch": [],
+    "gpus": 0,
+    "highPriority": False,
+    "owner": "",
+    "ownerName": "",
+    "parents": [],
+    "retries": 2,
+    "schedule": "",
+    "scheduleTimeZone": "",
+    "shell": True,
+    "softError": False,
+    "taskInfoData": "",
+    "uris": [],
+}
+# By the server's own options: compared where they are wanted.
+CHOSEN_BY_SERVER = ("cpus", "disk", "mem", "runAsUser")
+FIELDS = ("name", *DEFAULTS, *CHOSEN_BY_SERVER)
+READ_ONLY = ("errorCount", "errorsSinceLastSuccess", "lastError", "lastSuccess", "successCount")
+# Accepted by older versions, and without effect in this one.
+DROPPED = ("async", "epsilon", "maxCompletionTime")
+CONTAINER: Dict[str, Any] = {
+    "forcePullImage": False,
+    "network": "HOST",
+    "networkInfos": [],
+    "parameters": [],
+    "type": "DOCKER",
+    "volumes": [],
+}
+FETCH: Dict[str, Any] = {"cache": False, "executable": False, "extract": True, "output_file": ""}
+
+
+class JobProblem(ValueError):
+    """A definition cannot be; the text is one or more sentences for a user."""
+
+
+class Difference(NamedTuple):
+    """The fields in which two definitions differ, as they are and as they shall be."""
+
+    before: Dict[str, Any]
+    after: Dict[str, Any]
+
+
+class Schedule(NamedTuple):
+    """When a job runs: how often, None for ever; from when on, None for at once; and the period."""
+
+    repeat: Optional[int]
+    start: Optional[datetime]
+    period: str
+
+
+def read_name(name: Any) -> str:
+    """Return the name of a job.
+
+    Raises:
+        JobProblem: it is none.
+    """
+    if not isinstance(name, str) or not NAME.fullmatch(name):
+        raise JobProblem("The job's name is %r; write letters, digits, '_', '.' and '-'." % (name,))
+    return name
+
+
+def read_schedule(text: str) -> Schedule:
+    """Return what an ISO 8601 repeating interval says, such as ``R/2027-01-01T06:00:00Z/P1D``.
+
+    Raises:
+        JobProblem: it is none.
+    """
+    match = SCHEDULE.fullmatch(text) if isinstance(text, str) else None
+    if not match or not PERIOD.fullmatch(match[3]):
+        raise JobProblem(
+            "The job's schedule is %r; write Rn/START/PERIOD as in ISO 8601, such as"
+            " R/2027-01-01T06:00:00Z/P1D for every day." % (text,)
+        )
+    start = None
+    if match[2]:
+        try:
+            start = datetime.fromisoformat(re.sub(r"(\.\d+)?Z$", "+00:00", match[2]))
+        except ValueError as error:
+            raise JobProblem(
+                "The job's schedule starts at %r, which is no time; write one such as 2027-01-01T06:00:00Z."
+                % match[2]
+            ) from error
+        start = start if start.tzinfo else start.replace(tzinfo=timezone.utc)
+    return Schedule(int(match[1]) if match[1] else None, start, match[3])
+
+
+def read_job(wish: Mapping[str, Any]) -> Dict[str, Any]:
+    """Return a definition that can be.
+
+    Raises:
+        JobProblem: all that is wrong with it.
+    """
+    found = list(problems(wish))
+    if found:
+        raise JobProblem(" ".join(found))
+    return dict(wish)
+
+
+def problems(wish: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what is wrong with a definition, each a sentence."""
+    try:
+        read_name(wish.get("name"))
+    except JobProblem as error:
+        yield str(error)
+    for name in wish:
+        if name in DROPPED:
+            yield "Chronos 3 drops the field %s without a word; leave it out." % name
+        elif name in READ_ONLY:
+            yield "The field %s is what Chronos tells, and cannot be set; leave it out." % name
+        elif name not in FIELDS:
+            near = difflib.get_close_matches(name, FIELDS, 1)
+            yield "Jobs have no field %s%s." % (name, "; did you mean %s?" % near[0] if near else "")
+    yield from _when_problems(wish)
+    yield from _number_problems(wish)
+    container = wish.get("container") or {}
+    if not (wish.get("command") or wish.get("arguments") or container):
+        yield "The job has nothing to run; give a command, arguments or a container."
+    yield from _container_problems(container, bool(wish.get("gpus")))
+    if wish.get("fetch") and wish.get("uris"):
+        yield "The job has both fetch and uris; give fetch only."
+    for rule in wish.get("constraints") or ():
+        if not isinstance(rule, (list, tuple)) or len(rule) != 3 or rule[1] not in CONSTRAINTS:
+            yield "The constraint %s is none: give an attribute, one of %s, and a value." % (
+                rule,
+                ", ".join(CONSTRAINTS),
+            )
+
+
+def _when_problems(wish: Mapping[str, Any]) -> Iterator[str]:
+    if bool(wish.get("schedule")) == bool(wish.get("parents")):
+        yield "The job needs a schedule or parents, and not both."
+    if wish.get("schedule"):
+        try:
+            read_schedule(wish["schedule"])
+        except JobProblem as error:
+            yield str(error)
+
+
+def _number_problems(wish: Mapping[str, Any]) -> Iterator[str]:
+    for name, whole in (("cpus", False), ("mem", False), ("disk", False), ("gpus", True), ("retries", True)):
+        value = wish.get(name)
+        if value is None:
+            continue
+        number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        if not number or value < 0 or (whole and value != int(value)):
+            yield "The job's %s is %r; give a %snumber of 0 or more." % (
+                name,
+                value,
+                "whole " if whole else "",
+            )
+
+
+def _container_problems(container: Mapping[str, Any], gpus: bool) -> Iterator[str]:
+    if not container:
+        return
+    if not container.get("image"):
+        yield "The job's container has no image, and Chronos drops it as a whole; give the image."
+    if container.get("network", "HOST") not in NETWORKS:
+        yield "The job's container has network %r; give one of %s, in capitals." % (
+            container["network"],
+            ", ".join(NETWORKS),
+        )
+    kind = str(container.get("type", "DOCKER")).upper()
+    if kind not in ("DOCKER", "MESOS"):
+        yield "The job's container has type %r; give DOCKER or MESOS." % container["type"]
+    if gpus and kind == "DOCKER":
+        yield (
+            "The job wants GPUs in a container of type DOCKER, which gets no devices; set container.type to"
+            " MESOS."
+        )
+
+
+def difference(current: Mapping[str, Any], wanted: Mapping[str, Any], now: datetime) -> Difference:
+    """Return in what a job differs from a definition, after what the server fills in and what its runs have
+    changed.
+
+    Args:
+        current: as the server tells it; empty when there is none.
+        wanted: as `read_job` returns it.
+        now: the time.
+    """
+    before, after = {}, {}
+    for name in FIELDS:
+        if name in CHOSEN_BY_SERVER and not wanted.get(name):
+            continue
+        has, shall = _canonical(name, current.get(name)), _canonical(name, wanted.get(name))
+        same = has == shall
+        if name == "schedule" and has and shall:
+            same = _same_schedule(has, shall, now)
+        if not same or not current:
+            if name in current and not _empty(has):
+                before[name] = current[name]
+            if not _empty(shall) and (current or wanted.get(name) is not None):
+                after[name] = wanted.get(name, shall)
+    return Difference(before, after)
+
+
+def _same_schedule(current: str, wanted: str, now: datetime) -> bool:
+    """Runs count the repeats down and move the start on, so these two tell of a change in one direction
+    only."""
+    has, shall = read_schedule(current), read_schedule(wanted)
+    if has.period != shall.period or (has.repeat is None) != (shall.repeat is None):
+        return False
+    if has.repeat is not None and shall.repeat is not None and has.repeat > shall.repeat:
+        return False
+    return not (shall.start and shall.start > now and has.start != shall.start)
+
+
+def _empty(value: Any) -> bool:
+    return value is None or value == {} or value == [] or value == ""
+
+
+def _canonical(name: str, value: Any) -> Any:
+    """Return a field in the one form that definitions of the same meaning share."""
+    if _empty(value):
+        return DEFAULTS.get(name)
+    if name == "container":
+        if not value.get("image"):
+            return {}
+        full = {**CONTAINER, **value}
+        full["volumes"] = [{key: item for key, item in one.items() if item} for one in full["volumes"]]
+        return {**full, "type": str(full["type"]).upper()}
+    if name == "environmentVariables":
+        return sorted((one["name"], str(one["value"])) for one in value)
+    if name == "parents":
+        return sorted(value)
+    if name == "fetch":
+        return [{**FETCH, **one} for one in value]
+    if name == "constraints":
+        return [list(rule) for rule in value]
+    return value
+
+
+def lost(wanted: Mapping[str, Any], current: Mapping[str, Any]) -> List[str]:
+    """Return the fields of a definition that a server which took it has dropped."""
+    return [
+        name
+        for name, value in wanted.items()
+        if not _empty(value) and value != 0 and _empty(current.get(name))
+    ]
+
+
+def request(wanted: Mapping[str, Any]) -> Tuple[str, Dict[str, Any]]:
+    """Return the path that a definition is sent to, and what is sent."""
+    kind = "dependency" if wanted.get("parents") else "iso8601"
+    body = {
+        name: value for name, value in wanted.items() if not (name in ("parents", "schedule") and not value)
+    }
+    return "/v1/scheduler/" + kind, body
+
+
+def masked(fields: Mapping[str, Any], secret: Mapping[str, Any]) -> Dict[str, Any]:
+    """Return fields of a definition with the values of some environment variables hidden."""
+    shown = dict(fields)
+    if "environmentVariables" in shown:
+        shown["environmentVariables"] = [
+            {**one, "value": "********"} if one["name"] in secret else one
+            for one in shown["environmentVariables"]
+        ]
+    return shown

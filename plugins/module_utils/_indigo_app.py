@@ -1,0 +1,133 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Apps and jobs in the words of INDIGO's TOSCA types, said in those of Marathon and Chronos. Pure.
+
+What each word becomes is what INDIGO's orchestrator makes of it (indigo-dc/orchestrator, MarathonServiceImpl
+and ChronosServiceImpl): containers with GPUs are run by Mesos itself, in the network of the host, others by
+Docker.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+_UNITS = {"": 1, "b": 1, "kb": 10**3, "kib": 2**10, "mb": 10**6, "mib": 2**20, "gb": 10**9, "gib": 2**30}
+
+
+class IndigoError(ValueError):
+    """What is asked for cannot be said; the message is one sentence."""
+
+
+def mebibytes(size: str) -> float:
+    """Read an amount of memory.
+
+    Args:
+        size: such as "512 MB" (TOSCA Simple Profile 1.3, section 3.3.6.4).
+
+    Returns:
+        MiB, as Mesos counts.
+
+    Raises:
+        IndigoError: it is none.
+    """
+    found = re.fullmatch(r"([0-9]+(?:[.][0-9]+)?) *([A-Za-z]*)", size.strip())
+    if not found or found.group(2).lower() not in _UNITS:
+        raise IndigoError(f'mem_size "{size}" is no amount of memory; write it as "512 MB"')
+    return round(float(found.group(1)) * _UNITS[found.group(2).lower()] / 2**20, 3)
+
+
+def _common(words: dict[str, Any]) -> dict[str, Any]:
+    if words.get("volumes"):
+        raise IndigoError(
+            "volumes of an INDIGO template are not supported; use tosca.nodes.gpufarm.MarathonApp"
+        )
+    found: dict[str, Any] = {
+        "cpus": float(words.get("num_cpus") or 1.0),
+        "mem": mebibytes(str(words.get("mem_size") or "512 MB")),
+        "fetch": [{"uri": uri} for uri in words.get("uris") or []],
+    }
+    if words.get("num_gpus"):
+        found["gpus"] = int(words["num_gpus"])
+    return found
+
+
+def _docker(words: dict[str, Any]) -> dict[str, Any]:
+    found = {"image": words["image"], "forcePullImage": bool(words.get("force_pull_image"))}
+    return found if words.get("num_gpus") else {**found, "privileged": bool(words.get("privileged"))}
+
+
+def marathon_app(words: dict[str, Any]) -> dict[str, Any]:
+    """Say an app in the words of Marathon.
+
+    Args:
+        words: properties of the node and of the runtime that it stands on, by their names in INDIGO's types,
+            and ``name`` and ``image``. What is None or empty is left out.
+
+    Returns:
+        The definition, without its environment.
+
+    Raises:
+        IndigoError: something cannot be said.
+    """
+    found = {"id": f"/{words['name'].lower().replace('_', '-')}", **_common(words)}
+    if words.get("command"):
+        found["cmd"] = words["command"]
+    if words.get("constraints"):
+        found["constraints"] = words["constraints"]
+    ports = words.get("publish_ports") or []
+    labels = {key: str(value) for key, value in (words.get("labels") or {}).items()}
+    if ports:
+        labels.setdefault("HAPROXY_GROUP", "external")
+    found["labels"] = labels
+    if words.get("num_gpus"):
+        found["container"] = {"type": "MESOS", "docker": _docker(words)}
+        found["networks"] = [{"mode": "host"}]
+        found["portDefinitions"] = [
+            {"port": int(port.get("target") or 0), "protocol": port.get("protocol") or "tcp"}
+            for port in ports
+        ]
+    else:
+        mappings = [
+            {
+                "containerPort": int(port["source"]),
+                "hostPort": 0,
+                "servicePort": int(port.get("target") or 0),
+                "protocol": port.get("protocol") or "tcp",
+            }
+            for port in ports
+        ]
+        found["container"] = {"type": "DOCKER", "docker": _docker(words), "portMappings": mappings}
+        found["networks"] = [{"mode": "container/bridge"}]
+    return found
+
+
+def chronos_job(words: dict[str, Any]) -> dict[str, Any]:
+    """Say a job in the words of Chronos.
+
+    Args:
+        words: as for `marathon_app`.
+
+    Returns:
+        The definition, without its environment.
+
+    Raises:
+        IndigoError: something cannot be said.
+    """
+    common = _common(words)
+    found = {
+        "name": words["name"],
+        "command": words["command"],
+        "schedule": words["schedule"],
+        "description": words.get("description") or "",
+        "retries": int(words.get("retries") or 0),
+        **common,
+    }
+    docker = _docker(words)
+    kind = "MESOS" if words.get("num_gpus") else "DOCKER"
+    found["container"] = {
+        "type": kind,
+        "image": docker["image"],
+        "forcePullImage": docker["forcePullImage"],
+    }
+    return found

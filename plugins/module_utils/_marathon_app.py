@@ -1,0 +1,349 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Definitions of Marathon's apps: what is wrong with one, and in what two of them differ. No I/O.
+
+Sources: mesosphere/marathon, releases/1.11: the RAML of apps (fields and defaults), PathId.scala (paths),
+AppValidation.scala (commands, GPUs), docs/constraints.md (operators).
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Sequence
+
+# Of the fields, those with a default that does not depend on the server's own options.
+DEFAULTS: Dict[str, Any] = {
+    "args": [],
+    "backoffFactor": 1.15,
+    "backoffSeconds": 1,
+    "check": {},
+    "cmd": "",
+    "constraints": [],
+    "container": {},
+    "cpus": 1,
+    "dependencies": [],
+    "disk": 0,
+    "env": {},
+    "executorResources": {},
+    "fetch": [],
+    "gpus": 0,
+    "healthChecks": [],
+    "instances": 1,
+    "killSelection": "YOUNGEST_FIRST",
+    "labels": {},
+    "maxLaunchDelaySeconds": 300,
+    "mem": 128,
+    "readinessChecks": [],
+    "requirePorts": False,
+    "resourceLimits": {},
+    "secrets": {},
+    "taskKillGracePeriodSeconds": 0,
+    "tty": False,
+    "user": "",
+}
+# What the server fills in by its own options, or after the rest of the definition: compared where it is
+# wanted.
+CHOSEN_BY_SERVER = ("acceptedResourceRoles", "executor", "networks", "portDefinitions", "role")
+STRATEGIES = ("unreachableStrategy", "upgradeStrategy")
+FIELDS = ("id", *DEFAULTS, *CHOSEN_BY_SERVER, *STRATEGIES)
+READ_ONLY = (
+    "deployments",
+    "lastTaskFailure",
+    "readinessCheckResults",
+    "tasks",
+    "tasksHealthy",
+    "tasksRunning",
+    "tasksStaged",
+    "tasksUnhealthy",
+    "version",
+    "versionInfo",
+)
+OUTDATED = {
+    "ipAddress": "networks",
+    "ports": "portDefinitions",
+    "residency": "unreachableStrategy",
+    "storeUrls": "fetch",
+    "uris": "fetch",
+}
+HEALTH_CHECK: Dict[str, Any] = {
+    "delaySeconds": 15,
+    "gracePeriodSeconds": 300,
+    "ignoreHttp1xx": False,
+    "intervalSeconds": 60,
+    "ipProtocol": "IPv4",
+    "maxConsecutiveFailures": 3,
+    "protocol": "HTTP",
+    "timeoutSeconds": 20,
+}
+READINESS_CHECK: Dict[str, Any] = {
+    "httpStatusCodesForReady": [200],
+    "intervalSeconds": 30,
+    "name": "readinessCheck",
+    "path": "/",
+    "portName": "http-api",
+    "preserveLastResponse": False,
+    "protocol": "HTTP",
+    "timeoutSeconds": 10,
+}
+FETCH: Dict[str, Any] = {"cache": False, "executable": False, "extract": True}
+PORT: Dict[str, Any] = {"labels": {}, "port": 0, "protocol": "tcp"}
+PORT_MAPPING: Dict[str, Any] = {
+    "containerPort": 0,
+    "hostPort": 0,
+    "labels": {},
+    "protocol": "tcp",
+    "servicePort": 0,
+}
+DOCKER: Dict[str, Any] = {"forcePullImage": False, "parameters": [], "privileged": False}
+CONSTRAINTS = ("UNIQUE", "CLUSTER", "GROUP_BY", "LIKE", "UNLIKE", "MAX_PER", "IS")
+
+PART = r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?"
+PATH = re.compile(r"(/%s)+" % PART)
+
+
+class AppProblem(ValueError):
+    """A definition cannot be; the text is one or more sentences for a user."""
+
+
+class Difference(NamedTuple):
+    """The fields in which two definitions differ, as they are and as they shall be."""
+
+    before: Dict[str, Any]
+    after: Dict[str, Any]
+
+
+def read_path(path: str) -> str:
+    """Return the path of an app or a group with a slash in front and none behind.
+
+    Raises:
+        AppProblem: it is none.
+    """
+    absolute = "/" + path.strip("/")
+    if not PATH.fullmatch(absolute):
+        raise AppProblem(
+            "'%s' is no path: write parts of lower case letters, digits, '-' and '.' with '/' between them,"
+            " such as /physics/notebook." % path
+        )
+    return absolute
+
+
+def read_app(wish: Mapping[str, Any]) -> Dict[str, Any]:
+    """Return a definition with its path made absolute.
+
+    Raises:
+        AppProblem: all that is wrong with it.
+    """
+    found = list(problems(wish))
+    if found:
+        raise AppProblem(" ".join(found))
+    return {**wish, "id": read_path(wish["id"])}
+
+
+def problems(wish: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what is wrong with a definition, each a sentence."""
+    name = wish.get("id")
+    try:
+        read_path(name if isinstance(name, str) else "")
+    except AppProblem as error:
+        yield "The app's id %s" % error
+    yield from _names(wish)
+    yield from _numbers(wish)
+    container = wish.get("container") or {}
+    image = isinstance(container, Mapping) and (container.get("docker") or {}).get("image")
+    if wish.get("cmd") and wish.get("args"):
+        yield "The app has both cmd and args; give one of them."
+    if not (wish.get("cmd") or wish.get("args") or image):
+        yield "The app has nothing to run; give cmd, args, or a container with docker.image."
+    if wish.get("gpus") and isinstance(container, Mapping):
+        yield from _gpu_problems(container)
+    for rule in wish.get("constraints") or ():
+        if not isinstance(rule, Sequence) or len(rule) not in (2, 3) or rule[1] not in CONSTRAINTS:
+            yield "The constraint %s is none: give a field, one of %s, and a value where it needs one." % (
+                rule,
+                ", ".join(CONSTRAINTS),
+            )
+
+
+def _names(wish: Mapping[str, Any]) -> Iterator[str]:
+    for name in wish:
+        if name in OUTDATED:
+            yield "The field %s is outdated; use %s." % (name, OUTDATED[name])
+        elif name in READ_ONLY:
+            yield "The field %s is what Marathon tells, and cannot be set; leave it out." % name
+        elif name not in FIELDS:
+            near = difflib.get_close_matches(name, FIELDS, 1)
+            yield "Apps have no field %s%s." % (name, "; did you mean %s?" % near[0] if near else "")
+
+
+def _numbers(wish: Mapping[str, Any]) -> Iterator[str]:
+    for name, whole, least in (
+        ("instances", True, 0),
+        ("gpus", True, 0),
+        ("cpus", False, 0.001),
+        ("mem", False, 0),
+        ("disk", False, 0),
+    ):
+        value = wish.get(name)
+        if value is None:
+            continue
+        number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        if not number or value < least or (whole and value != int(value)):
+            yield "The app's %s is %r; give a %snumber of %s or more." % (
+                name,
+                value,
+                "whole " if whole else "",
+                least,
+            )
+
+
+def _gpu_problems(container: Mapping[str, Any]) -> Iterator[str]:
+    if container and container.get("type", "DOCKER") == "DOCKER":
+        yield (
+            "The app wants GPUs in a container of type DOCKER, which gets no devices; set container.type to"
+            " MESOS."
+        )
+    docker = container.get("docker") or {}
+    for name in ("parameters", "privileged"):
+        if docker.get(name):
+            yield "The app wants GPUs, and containers of type MESOS have no docker.%s; leave it out." % name
+
+
+def warnings(wish: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what can work and mostly is not meant, each a sentence."""
+    strategy = wish.get("upgradeStrategy") or {}
+    over = strategy.get("maximumOverCapacity", 1) > 0
+    if wish.get("gpus") and over and strategy.get("minimumHealthCapacity", 1) > 0:
+        yield (
+            "%s is updated by starting new instances beside the old ones, for which there may be no GPUs; set"
+            " upgradeStrategy to minimumHealthCapacity 0 and maximumOverCapacity 0." % wish["id"]
+        )
+    for check in wish.get("healthChecks") or ():
+        if not str(check.get("protocol", "HTTP")).startswith(("MESOS_", "COMMAND")):
+            yield (
+                "%s has a health check that Marathon itself makes, which does not scale; MESOS_%s is made on"
+                " the agents." % (wish["id"], check.get("protocol", "HTTP"))
+            )
+
+
+def difference(current: Mapping[str, Any], wanted: Mapping[str, Any]) -> Difference:
+    """Return in what an app differs from a definition, after what the server fills in.
+
+    Args:
+        current: as the server tells it; empty when there is none.
+        wanted: as `read_app` returns it.
+    """
+    before, after = {}, {}
+    for name in FIELDS:
+        has, shall = _canonical(name, current, wanted), _canonical(name, wanted, wanted)
+        if name in CHOSEN_BY_SERVER and wanted.get(name) is None:
+            continue
+        if has != shall or not current:
+            if not _empty(has) and current:
+                before[name] = current.get(name, has)
+            if not _empty(shall) and (current or wanted.get(name) is not None):
+                after[name] = wanted.get(name, shall)
+    return Difference(before, after)
+
+
+def _empty(value: Any) -> bool:
+    return value is None or value == {} or value == [] or value == ""
+
+
+def _canonical(name: str, app: Mapping[str, Any], wanted: Mapping[str, Any]) -> Any:
+    """Return a field in the one form that definitions of the same meaning share."""
+    value = app.get(name)
+    reader = _READERS.get(name)
+    if name in STRATEGIES:
+        return _strategy(name, app)
+    if _empty(value):
+        value = DEFAULTS.get(name)
+    if reader is not None and not _empty(value):
+        return reader(value, wanted.get(name))
+    return value
+
+
+def _strategy(name: str, app: Mapping[str, Any]) -> Any:
+    """Apps with persistent volumes have other defaults (state/UpgradeStrategy.scala,
+    UnreachableStrategy.scala)."""
+    volumes = (app.get("container") or {}).get("volumes") or ()
+    resident = any(volume.get("persistent") for volume in volumes)
+    value = app.get(name)
+    if name == "upgradeStrategy":
+        low, over = (0.5, 0) if resident else (1, 1)
+        return {"minimumHealthCapacity": low, "maximumOverCapacity": over, **(value or {})}
+    if value == "disabled" or (value is None and resident):
+        return "disabled"
+    return {"inactiveAfterSeconds": 0, "expungeAfterSeconds": 0, **(value or {})}
+
+
+def _each(defaults: Mapping[str, Any]) -> Callable[[Any, Any], Any]:
+    def read(value: Any, _wanted: Any) -> Any:
+        return [{**defaults, **one} for one in value]
+
+    return read
+
+
+def _ports(defaults: Mapping[str, Any], field: str) -> Callable[[Any, Any], Any]:
+    """A port 0 becomes one that the server chooses, so it says nothing about the port that is there."""
+
+    def read(value: Any, wanted: Any) -> Any:
+        rows = []
+        for position, one in enumerate(value):
+            row = {key: item for key, item in {**defaults, **one}.items() if item is not None}
+            other = wanted[position] if isinstance(wanted, list) and position < len(wanted) else {}
+            if not other.get(field):
+                row[field] = 0
+            if row.get("name") == "default" and "name" not in other:
+                del row["name"]
+            rows.append(row)
+        return rows
+
+    return read
+
+
+def _container(value: Any, wanted: Any) -> Any:
+    wished = wanted if isinstance(wanted, Mapping) else {}
+    full = {"type": "DOCKER", **value}
+    if full.get("docker"):
+        full["docker"] = {**DOCKER, **full["docker"]}
+    if not full.get("volumes"):
+        full.pop("volumes", None)
+    if full.get("portMappings"):
+        full["portMappings"] = _ports(PORT_MAPPING, "servicePort")(
+            full["portMappings"], wished.get("portMappings")
+        )
+    if "portMappings" not in wished:
+        full.pop("portMappings", None)
+    return full
+
+
+def _names_as_paths(value: Any, _wanted: Any) -> List[str]:
+    return sorted("/" + str(one).strip("/") for one in value)
+
+
+def _rules(value: Any, _wanted: Any) -> List[List[str]]:
+    return [[str(word) for word in rule] for rule in value]
+
+
+_READERS: Dict[str, Callable[[Any, Any], Any]] = {
+    "constraints": _rules,
+    "container": _container,
+    "dependencies": _names_as_paths,
+    "fetch": _each(FETCH),
+    "healthChecks": _each(HEALTH_CHECK),
+    "id": lambda value, _wanted: "/" + str(value).strip("/"),
+    "networks": lambda value, _wanted: [{"mode": "container", **one} for one in value],
+    "portDefinitions": _ports(PORT, "port"),
+    "readinessChecks": _each(READINESS_CHECK),
+}
+
+
+def masked(fields: Mapping[str, Any], secret: Sequence[str]) -> Dict[str, Any]:
+    """Return fields of a definition with the values of some variables of its environment hidden."""
+    shown = dict(fields)
+    if "env" in shown:
+        shown["env"] = {
+            name: "********" if name in secret else value for name, value in sorted(shown["env"].items())
+        }
+    return shown

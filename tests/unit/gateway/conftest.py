@@ -1,0 +1,27 @@
+"""Make the gateway's package importable as it is on a gateway, and give tests a Marathon they command."""
+
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "roles" / "app_gateway" / "files"))
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from small_marathon import SmallMarathon
+
+
+@pytest.fixture
+def marathon() -> Iterator[SmallMarathon]:
+    server = SmallMarathon()
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
+    thread.start()
+    yield server
+    server.stop()
+    thread.join()

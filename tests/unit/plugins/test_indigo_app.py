@@ -1,0 +1,88 @@
+"""Apps and jobs of INDIGO's types in the words of Marathon and Chronos."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from ansible_collections.gpufarm.cluster.plugins.module_utils._indigo_app import (
+    IndigoError,
+    chronos_job,
+    marathon_app,
+    mebibytes,
+)
+
+APP: dict[str, Any] = {
+    "name": "Tensor_Flow",
+    "image": "tensorflow/tensorflow:2.0.0-gpu-jupyter",
+    "command": "jupyter notebook --port $PORT0",
+    "num_cpus": 0.5,
+    "mem_size": "1 GB",
+    "num_gpus": 0,
+    "publish_ports": [{"protocol": "tcp", "source": 8888}, {"source": 22, "target": 10022}],
+    "uris": ["https://example.org/data.tgz"],
+    "labels": {"owner": "ada"},
+    "constraints": [["hostname", "UNIQUE"]],
+    "privileged": True,
+    "force_pull_image": True,
+}
+
+
+def test_an_app_in_docker() -> None:
+    assert marathon_app(APP) == {
+        "id": "/tensor-flow",
+        "cmd": "jupyter notebook --port $PORT0",
+        "cpus": 0.5,
+        "mem": 953.674,
+        "fetch": [{"uri": "https://example.org/data.tgz"}],
+        "constraints": [["hostname", "UNIQUE"]],
+        "labels": {"owner": "ada", "HAPROXY_GROUP": "external"},
+        "networks": [{"mode": "container/bridge"}],
+        "container": {
+            "type": "DOCKER",
+            "docker": {"image": APP["image"], "forcePullImage": True, "privileged": True},
+            "portMappings": [
+                {"containerPort": 8888, "hostPort": 0, "servicePort": 0, "protocol": "tcp"},
+                {"containerPort": 22, "hostPort": 0, "servicePort": 10022, "protocol": "tcp"},
+            ],
+        },
+    }
+
+
+def test_an_app_with_gpus_is_run_by_mesos_itself() -> None:
+    found = marathon_app({**APP, "num_gpus": 2})
+    assert found["gpus"] == 2 and found["networks"] == [{"mode": "host"}]
+    assert found["container"] == {"type": "MESOS", "docker": {"image": APP["image"], "forcePullImage": True}}
+    assert found["portDefinitions"] == [{"port": 0, "protocol": "tcp"}, {"port": 10022, "protocol": "tcp"}]
+
+
+def test_what_is_not_said() -> None:
+    empty = dict.fromkeys(APP, None) | {"name": "x", "image": "mysql"}
+    found = marathon_app(empty)
+    assert found["cpus"] == 1 and "cmd" not in found and found["labels"] == {} and "gpus" not in found
+
+
+def test_a_job() -> None:
+    job = {**APP, "schedule": "R0/2015-12-25T17:22:00Z/PT5M", "retries": 3, "num_gpus": 1}
+    found = chronos_job(job)
+    assert (found["name"], found["retries"], found["gpus"]) == ("Tensor_Flow", 3, 1)
+    assert found["container"]["type"] == "MESOS"
+    assert chronos_job({**job, "num_gpus": 0})["container"]["type"] == "DOCKER"
+
+
+def test_volumes_are_refused() -> None:
+    with pytest.raises(IndigoError, match="volumes of an INDIGO template are not supported"):
+        marathon_app({**APP, "volumes": ["tensorflow:/tf:rw:dvdi:rexray"]})
+
+
+@pytest.mark.parametrize(
+    ("size", "found"), [("512 MB", 488.281), ("1 GiB", 1024), ("4096 MiB", 4096), ("2 gb", 1907.349)]
+)
+def test_memory(size: str, found: float) -> None:
+    assert mebibytes(size) == found
+
+
+@pytest.mark.parametrize("size", ["", "x", "5 XB", "-1 MB", "1 2 MB"])
+def test_no_memory(size: str) -> None:
+    with pytest.raises(IndigoError, match="is no amount of memory"):
+        mebibytes(size)
