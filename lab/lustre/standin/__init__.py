@@ -1,0 +1,1 @@
+"""Programs of Lustre; README.md one folder up says which rule follows which source."""

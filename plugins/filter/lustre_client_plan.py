@@ -1,0 +1,66 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Filter that tells what the settings of a Lustre client come to."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+name: lustre_client_plan
+short_description: Tell what the settings of a Lustre client come to
+version_added: 0.1.0
+description:
+  - Makes the units, the files and the declarations for M(gpufarm.cluster.mount_validate) from the variables
+    of the role C(lustre_client).
+positional: _input, names
+options:
+  _input:
+    description: The variables of the role without C(lustre_client_).
+    type: dict
+    required: true
+  names:
+    description: What M(gpufarm.cluster.lustre_info) tells of names of hosts, which stay names without it.
+    type: dict
+author:
+  - gpufarm maintainers (@gpufarm)
+"""
+
+EXAMPLES = r"""
+- name: Show what would be written
+  ansible.builtin.debug:
+    msg: "{{ (settings | gpufarm.cluster.lustre_client_plan).units }}"
+"""
+
+RETURN = r"""
+_value:
+  description:
+    - C(units), texts of units by name; C(mount_units) and C(started), names of units; C(automounts), names
+      of units by path; C(lnet) and
+      C(modprobe), texts of files; C(places) and C(mounts), what M(gpufarm.cluster.mount_validate) takes;
+      C(servers), addresses for each mount; C(names), hosts to look up; C(interfaces), names by network.
+  type: dict
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from ansible.errors import AnsibleFilterError
+
+from ansible_collections.gpufarm.cluster.plugins.module_utils import _lustre_client
+
+
+def lustre_client_plan(
+    settings: Mapping[str, Any], names: Mapping[str, Sequence[str]] | None = None
+) -> dict[str, Any]:
+    """Return what settings come to as plain data."""
+    problem = _lustre_client.problem(settings)
+    if problem:
+        raise AnsibleFilterError(problem)
+    return _lustre_client.plan(settings, names)
+
+
+class FilterModule:
+    """The filters of this file."""
+
+    def filters(self) -> dict[str, Callable[..., dict[str, Any]]]:
+        """Return the filters by name."""
+        return {"lustre_client_plan": lustre_client_plan}

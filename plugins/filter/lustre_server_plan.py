@@ -1,0 +1,77 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Filter that tells what the settings of a Lustre server come to."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+name: lustre_server_plan
+short_description: Tell what the settings of a Lustre server come to
+version_added: 0.1.0
+description:
+  - Makes the units, the files and the targets of one server from the variables
+    of the role C(lustre_server).
+positional: _input, host, names, elsewhere
+options:
+  _input:
+    description: The variables of the role without C(lustre_server_).
+    type: dict
+    required: true
+  host:
+    description: Name of the machine in the inventory.
+    type: str
+    required: true
+  names:
+    description: What M(gpufarm.cluster.lustre_info) tells of names of hosts, which stay names without it.
+    type: dict
+  elsewhere:
+    description: Targets that another server has mounted, as M(gpufarm.cluster.lustre_target) tells.
+    type: list
+    elements: str
+author:
+  - gpufarm maintainers (@gpufarm)
+"""
+
+EXAMPLES = r"""
+- name: Show what would be written
+  ansible.builtin.debug:
+    msg: "{{ (settings | gpufarm.cluster.lustre_server_plan(inventory_hostname)).units }}"
+"""
+
+RETURN = r"""
+_value:
+  description:
+    - C(targets), what M(gpufarm.cluster.lustre_target) takes; C(names), hosts to look up; C(units), texts of
+      units by name; C(first), C(started) and C(standby), names of units; C(lnet) and C(modprobe), texts of
+      files; C(mounts), what M(gpufarm.cluster.mount_validate) takes; C(pools) and C(quotas), what
+      M(gpufarm.cluster.lustre_settings) takes.
+  type: dict
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from ansible.errors import AnsibleFilterError
+
+from ansible_collections.gpufarm.cluster.plugins.module_utils import _lustre_layout
+
+
+def lustre_server_plan(
+    settings: Mapping[str, Any],
+    host: str,
+    names: Mapping[str, Sequence[str]] | None = None,
+    elsewhere: Sequence[str] = (),
+) -> dict[str, Any]:
+    """Return what settings come to as plain data."""
+    problem = _lustre_layout.problem(settings, host)
+    if problem:
+        raise AnsibleFilterError(problem)
+    return _lustre_layout.plan(settings, host, names, elsewhere)
+
+
+class FilterModule:
+    """The filters of this file."""
+
+    def filters(self) -> dict[str, Callable[..., dict[str, Any]]]:
+        """Return the filters by name."""
+        return {"lustre_server_plan": lustre_server_plan}

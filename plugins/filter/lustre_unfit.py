@@ -1,0 +1,64 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Filter that tells which kernels of a machine have no modules of Lustre that fit."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+name: lustre_unfit
+short_description: Tell which kernels have no modules of Lustre that fit
+version_added: 0.1.0
+description:
+  - Looks at the kernel that modules were built for and at their version.
+positional: _input, version, host
+options:
+  _input:
+    description: What M(gpufarm.cluster.lustre_info) tells of the kernels.
+    type: list
+    elements: dict
+    required: true
+  version:
+    description: Version of Lustre, or its beginning; empty for any.
+    type: str
+    required: true
+  host:
+    description: Name of the machine.
+    type: str
+    required: true
+author:
+  - gpufarm maintainers (@gpufarm)
+"""
+
+EXAMPLES = r"""
+- name: Show what modules have to be built
+  ansible.builtin.debug:
+    msg: "{{ (machine.kernels | gpufarm.cluster.lustre_unfit('2.15.8', inventory_hostname)).kernels }}"
+"""
+
+RETURN = r"""
+_value:
+  description: C(kernels), releases; C(problem), a sentence about them, or an empty text.
+  type: dict
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from ansible_collections.gpufarm.cluster.plugins.module_utils import _lustre_machine
+
+
+def lustre_unfit(kernels: Sequence[Mapping[str, Any]], version: str, host: str) -> dict[str, Any]:
+    """Return the kernels without modules that fit, and what is to be said of them."""
+    found = _lustre_machine.unfit(kernels, version)
+    return {
+        "kernels": [one["release"] for one in found],
+        "problem": _lustre_machine.modules_problem(found, version, host) if found else "",
+    }
+
+
+class FilterModule:
+    """The filters of this file."""
+
+    def filters(self) -> dict[str, Callable[..., dict[str, Any]]]:
+        """Return the filters by name."""
+        return {"lustre_unfit": lustre_unfit}

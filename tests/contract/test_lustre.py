@@ -1,0 +1,128 @@
+"""What the roles for Lustre can write is what Lustre has, by a list made apart: that of the stand-ins."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from ansible.inventory.manager import InventoryManager
+from ansible.parsing.dataloader import DataLoader
+from ansible.template import Templar
+from ansible.vars.manager import VariableManager
+from ansible_collections.gpufarm.cluster.plugins.module_utils import (
+    _lustre_client,
+    _lustre_layout,
+    _lustre_lnet,
+    _lustre_options,
+)
+
+from lab.lustre.standin import ask, disk, lnet, mounts, network, state
+
+ROOT = Path(__file__).resolve().parents[2]
+VALUES = {
+    "network": "o2ib1",
+    "mgssec": "skpi",
+    "skpath": "/etc/lustre/keys",
+    "exclude": "home-OST0001",
+    "retry": "5",
+}
+
+
+def defaults(role: str) -> dict[str, Any]:
+    found = yaml.safe_load((ROOT / "roles" / role / "defaults" / "main.yml").read_text())
+    return {name.removeprefix(f"{role}_"): value for name, value in found.items()}
+
+
+def test_every_mount_option_that_the_role_takes_is_one_of_lustre() -> None:
+    names = mounts.CLIENT | mounts.FLAGS | set(mounts.WITH_VALUE)
+    taken = 0
+    for name in sorted(names | set(_lustre_options._mount_names())):
+        option = f"{name}={VALUES[name]}" if name in VALUES else name
+        try:
+            _lustre_options.check_mount_options([option])
+        except _lustre_options.OptionError:
+            continue
+        taken += 1
+        assert mounts.read_options([option], client=True) is not None, option
+    assert taken > 30
+
+
+def test_lnet_has_the_same_keys() -> None:
+    assert set(_lustre_lnet.SETTINGS) == set(state.GLOBAL)
+    assert set(_lustre_lnet.TUNABLES) == set(lnet.TUNABLES)
+    assert {kind: set(names) for kind, names in _lustre_lnet.LND_TUNABLES.items()} == {
+        kind: set(names) for kind, names in lnet.LND_TUNABLES.items()
+    }
+
+
+def test_tunables_are_within_what_lustre_takes() -> None:
+    for name, (value, least, most) in ask.CLIENT_VALUES.items():
+        pattern = re.sub(r"\{fs\}.*\{id\}", "*", name)
+        if pattern.endswith("max_mod_rpcs_in_flight"):
+            continue  # depends on another
+        for number in (least, value):
+            with_least = max(number, 2) if pattern.startswith("mdc") else number
+            assert _lustre_options.check_tunable(pattern, with_least) == str(with_least)
+        with pytest.raises(_lustre_options.OptionError):
+            _lustre_options.check_tunable(pattern, 10**9 if most < 10**9 else -1)
+
+
+def ibisco(host: str, role: str) -> dict[str, Any]:
+    """The settings of a machine of the example, as the role gets them."""
+    loader = DataLoader()
+    inventory = InventoryManager(loader, [str(ROOT / "inventories" / "ibisco")])
+    manager = VariableManager(loader, inventory)
+    variables = manager.get_vars(host=inventory.get_host(host))
+    found = Templar(loader, variables).template(
+        {name: value for name, value in variables.items() if name.startswith(f"{role}_")}
+    )
+    return {**defaults(role), **{name.removeprefix(f"{role}_"): value for name, value in found.items()}}
+
+
+@pytest.mark.parametrize("number", [1, 2, 3, 4])
+def test_each_server_of_the_example_has_its_part(number: int) -> None:
+    host = f"storage{number}"
+    settings = ibisco(host, "lustre_server")
+    assert _lustre_layout.problem(settings, host) == ""
+    plan = _lustre_layout.plan(settings, host)
+    names = [one["name"] for one in plan["targets"]]
+    first = 2 * (number - 2)
+    assert names == (
+        ["MGS", "home-MDT0000", "scratch-MDT0000"]
+        if number == 1
+        else [f"{name}-OST{index:04x}" for name in ("home", "scratch") for index in (first, first + 1)]
+    )
+    for target in plan["targets"]:
+        asked = disk.arguments("mkfs.lustre", _lustre_layout.mkfs_words(target))
+        assert asked.device == target["device"]
+        for node in asked.mgsnode + asked.servicenode:
+            disk.flatten([node])
+
+
+def test_the_clients_of_the_example_mount_both() -> None:
+    settings = ibisco("gpu07", "lustre_client")
+    assert _lustre_client.problem(settings) == ""
+    plan = _lustre_client.plan(settings)
+    assert plan["mount_units"] == ["home.mount", "scratch.mount"]
+    for name in plan["mount_units"]:
+        unit = dict(line.split("=", 1) for line in plan["units"][name].splitlines() if "=" in line)
+        groups, file_system, folder = mounts.read_source(unit["What"])
+        assert (len(groups), len(groups[0]), file_system, folder) == (1, 2, name.removesuffix(".mount"), "")
+        assert mounts.read_options(unit["Options"].split(","), client=True) is not None
+
+
+@pytest.mark.parametrize("kinds", _lustre_layout.QUOTAS)
+def test_quotas_are_set_as_lctl_takes_them(
+    kinds: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(state, "VAR", tmp_path)
+    monkeypatch.setattr(network, "manages", lambda: True)
+    enforced = dict.fromkeys(("home-MDT0000", "home-OST0000"), "unknown")
+    for words in _lustre_layout.quota_changes({"home": kinds}, enforced):
+        ask.lctl(words)
+    for target in enforced:
+        assert network.kept(f"osd-ldiskfs.{target}.quota_slave.enabled") == kinds
+    assert network.kept("osd-ldiskfs.scratch-OST0000.quota_slave.enabled") is None
