@@ -1,0 +1,66 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""How a user's share of a file system is set. No I/O.
+
+Sources: setquota(8); quotaon(8), --print-state; lfs-setquota(1), whose -b, -B, -i and -I are limits in KiB
+and in files.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, List, Mapping, NamedTuple
+
+
+class Limit(NamedTuple):
+    """What a user may have at most: bytes and files; 0 for any."""
+
+    size: int = 0
+    files: int = 0
+
+
+def limit_of(name: str, settings: Mapping[str, Any]) -> Limit:
+    """Return a user's limit.
+
+    Args:
+        name: of the user.
+        settings: those of the command.
+    """
+    return Limit(settings["user_quotas"].get(name, settings["quota"]), settings["quota_files"])
+
+
+def command(uid: int, limit: Limit, place: str, by_lustre: bool) -> List[str]:
+    """Return the command that sets a limit. Both programs count the size in KiB.
+
+    The soft limit is that of the hard one or none, so nobody is told to tidy up before a write fails.
+
+    Args:
+        uid: of the user, as names may be unknown to a server.
+        limit: what the user may have.
+        place: mount point of the file system.
+        by_lustre: whether it is a Lustre file system.
+    """
+    size, files = str(-(-limit.size // 1024)), str(limit.files)
+    if by_lustre:
+        return ["lfs", "setquota", "-u", str(uid), "-b", "0", "-B", size, "-i", "0", "-I", files, place]
+    return ["setquota", "--user", str(uid), "0", size, "0", files, place]
+
+
+def state_command(place: str, by_lustre: bool) -> List[str]:
+    """Return the command that tells whether the file system counts what users have."""
+    if by_lustre:
+        return ["lfs", "quota", "-q", "-u", "root", place]
+    return ["quotaon", "--print-state", "--user", place]
+
+
+def counts(status: int, output: str, by_lustre: bool) -> bool:
+    """Return whether the file system counts what users have.
+
+    Args:
+        status: exit status of `state_command`, which for quotaon(8) says nothing.
+        output: what it wrote.
+        by_lustre: whether it is a Lustre file system.
+    """
+    if by_lustre:
+        return status == 0
+    return bool(re.search(r"^user quota on .* is on( \(enforced\))?$", output, re.MULTILINE))

@@ -1,0 +1,241 @@
+#!/usr/bin/python
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Ansible module: whether a machine can have users' homes somewhere."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: shared_home_info
+short_description: Tell whether users' homes can be at a path
+version_added: 0.1.0
+description:
+  - Looks at the path, at what is mounted there, and at the file system that is to be mounted.
+  - A file system that is not mounted yet is looked into by a process with mounts of its own, read-only and
+    without a replay of its journal, so that nothing is left behind and nothing is written.
+  - Each look is given up after a while, so that a file system that hangs does not hang the module.
+attributes:
+  check_mode:
+    support: full
+    description: Only reads.
+  diff_mode:
+    support: none
+    description: Never changes anything.
+  idempotent:
+    support: full
+    description: Only reads.
+options:
+  settings:
+    description: The variables of the role C(shared_home) without C(shared_home_).
+    type: dict
+    required: true
+  look_inside:
+    description: Whether to look into a file system that is not mounted yet.
+    type: bool
+    default: false
+  timeout:
+    description: Seconds that each look may take.
+    type: float
+    default: 15
+author:
+  - gpufarm maintainers (@gpufarm)
+"""
+
+EXAMPLES = r"""
+- name: Ask whether homes can come from a server
+  gpufarm.cluster.shared_home_info:
+    settings: "{{ settings }}"
+    look_inside: true
+  register: homes
+"""
+
+RETURN = r"""
+problems:
+  description: Why homes cannot be there, one sentence each; empty when they can.
+  returned: success
+  type: list
+  elements: str
+file_system:
+  description: Type of the file system that is to be mounted; empty when nothing is.
+  returned: success
+  type: str
+  sample: ext4
+mounted:
+  description: Whether it is mounted already.
+  returned: success
+  type: bool
+exists:
+  description: Whether the path is there.
+  returned: success
+  type: bool
+answers:
+  description: Whether the path could be looked at in time.
+  returned: success
+  type: bool
+units:
+  description: The mount units of earlier runs, C(name) and C(path) of each.
+  returned: success
+  type: list
+  elements: dict
+limited:
+  description: Whether an earlier run has set limits.
+  returned: success
+  type: bool
+"""
+
+import json
+import os
+import shutil
+import sys
+from pathlib import Path
+from typing import Any, Dict, List, Mapping, Optional, Tuple
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.gpufarm.cluster.plugins.module_utils import _mounts, _shared_home_place, _timed
+from ansible_collections.gpufarm.cluster.plugins.module_utils._shared_home import MARK
+from ansible_collections.gpufarm.cluster.plugins.module_utils._shared_home_command import SETTINGS
+from ansible_collections.gpufarm.cluster.plugins.module_utils._shared_home_place import Device, Seen, Top
+
+UNITS = Path("/etc/systemd/system")
+# Run by a process of its own: the parts of a path, and what the folder holds.
+_LOOK = """\
+import json, os, stat, sys
+path = sys.argv[1]
+parts = path.strip("/").split("/")
+folders = []
+for whole in ["/" + "/".join(parts[:number]) for number in range(len(parts) + 1)]:
+    try:
+        status = os.lstat(whole)
+    except FileNotFoundError:
+        folders.append({"path": whole, "kind": "missing"})
+        break
+    mode = status.st_mode
+    kind = "folder" if stat.S_ISDIR(mode) else "link" if stat.S_ISLNK(mode) else "other"
+    folders.append({"path": whole, "kind": kind, "uid": status.st_uid, "mode": stat.S_IMODE(mode)})
+    if kind != "folder":
+        break
+there = folders[-1]["path"] == path and folders[-1]["kind"] == "folder"
+print(json.dumps([folders, os.listdir(path) if there else []]))
+"""
+# Run by a process with mounts of its own: mounts TYPE OPTIONS SOURCE FOLDER, and tells owner and mode.
+_INSIDE = 'mount -t "$1" -o "$2" -- "$3" "$4" && exec stat --format "%u %a" -- "$4"'
+# Read-only, and without a replay of the journal, which would write (ext4(5), xfs(5)).
+_READ_ONLY = {"ext4": ["ro", "noload"], "xfs": ["ro", "norecovery"], "nfs": ["ro"]}
+
+
+def mounts_now() -> Dict[str, _mounts.Mount]:
+    """Return the mounts of the machine."""
+    return _mounts.parse(Path("/proc/self/mountinfo").read_text(errors="replace"))
+
+
+def read_units() -> Dict[str, str]:
+    """Return the mount points of the units that the role has written, by unit."""
+    found = {}
+    for path in sorted(UNITS.glob("*.mount")):
+        lines = path.read_text(errors="replace").splitlines()
+        if lines[:1] == [MARK]:
+            places = [line[len("Where=") :] for line in lines if line.startswith("Where=")]
+            found[path.name] = places[0] if places else ""
+    return found
+
+
+def limited_before() -> bool:
+    """Return whether an earlier run has set limits."""
+    try:
+        return bool(json.loads(Path(SETTINGS).read_text(encoding="utf-8")).get("limits"))
+    except (OSError, ValueError):
+        return False
+
+
+def read_device(source: str, seconds: float) -> Device:
+    """Return the disk that a source means, with what it holds."""
+    tag, separator, value = source.partition("=")
+    link = "/dev/disk/by-%s/%s" % (tag.lower(), value) if separator and "/" not in tag else source
+    path = os.path.realpath(link)
+    if not Path(path).is_block_device():
+        return Device("")
+    probed = _timed.run(["blkid", "--probe", "--match-tag", "TYPE", "--output", "value", path], seconds)
+    kind = probed.output.strip()
+    features: Tuple[str, ...] = ()
+    if kind == "ext4":
+        features = _shared_home_place.features_of(_timed.run(["dumpe2fs", "-h", path], seconds).output)
+    return Device(path, kind, features)
+
+
+def look_inside(settings: Mapping[str, Any], kind: str, folder: str, seconds: float) -> Optional[Top]:
+    """Return the topmost folder of what is not mounted yet; None where it cannot be looked at.
+
+    Args:
+        settings: those of the role.
+        kind: type of the file system.
+        folder: an empty folder that it is mounted on, where nobody else sees it.
+        seconds: the time that it has.
+    """
+    if kind not in _READ_ONLY or (kind == "nfs" and not shutil.which("mount.nfs")):
+        return None
+    # One attempt, where mount.nfs would try for two minutes (nfs(5), retry).
+    given = (
+        [option for option in settings["options"] if not option.startswith("retry=")] if kind == "nfs" else []
+    )
+    options = _READ_ONLY[kind] + given + (["retry=0"] if kind == "nfs" else [])
+    words = ["unshare", "--mount", "--propagation", "private", "sh", "-c", _INSIDE, "sh"]
+    done = _timed.run([*words, kind, ",".join(options), settings["source"], folder], seconds)
+    if done.status is None:
+        return Top(error="no answer within %g seconds" % seconds)
+    if done.status != 0:
+        return Top(error=" ".join(done.errors.split()))
+    uid, mode = done.output.split()
+    return Top(int(uid), int(mode, 8))
+
+
+def read(module: AnsibleModule, settings: Mapping[str, Any], units: Mapping[str, str]) -> Seen:
+    """Return what there is on the machine."""
+    path, seconds = settings["path"], module.params["timeout"]
+    done = _timed.run([sys.executable, "-c", _LOOK, path], seconds)
+    mounts = mounts_now()
+    if done.status != 0:
+        return Seen(False, [], [], mounts)
+    folders, entries = json.loads(done.output)
+    device, top = None, None
+    if settings["source"] and settings["kind"] == "local":
+        device = read_device(settings["source"], seconds)
+    if settings["source"] and module.params["look_inside"] and path not in mounts:
+        folder = Path(module.tmpdir, "inside")
+        folder.mkdir(exist_ok=True)
+        kind = _shared_home_place.file_system_of(settings, device)
+        top = look_inside(settings, kind, str(folder), seconds)
+    homes: List[str] = sorted(units.values())
+    return Seen(True, _shared_home_place.folders_from(folders), entries, mounts, homes, device, top)
+
+
+def main() -> None:
+    """Run the module."""
+    module = AnsibleModule(
+        argument_spec={
+            "settings": {"type": "dict", "required": True},
+            "look_inside": {"type": "bool", "default": False},
+            "timeout": {"type": "float", "default": 15},
+        },
+        supports_check_mode=True,
+    )
+    settings = module.params["settings"]
+    try:
+        units = read_units()
+        seen = read(module, settings, units)
+    except OSError as error:
+        module.fail_json(msg="The machine cannot be looked at: %s." % error)
+    module.exit_json(
+        changed=False,
+        problems=_shared_home_place.problems(settings, seen),
+        file_system=_shared_home_place.file_system_of(settings, seen.device),
+        mounted=settings["path"] in seen.mounts,
+        exists=any(one.path == settings["path"] and one.kind != "missing" for one in seen.folders),
+        answers=seen.answers,
+        units=[{"name": name, "path": place} for name, place in sorted(units.items())],
+        limited=limited_before(),
+    )
+
+
+if __name__ == "__main__":
+    main()
