@@ -268,7 +268,7 @@ class Load:
             self._on(
                 "hub",
                 "env PYTHONPATH=/opt/jupyterhub/gpufarm /opt/jupyterhub/bin/python -c "
-                f"\"from gpufarm_hub import accounts; accounts.ensure('{name}')\"",
+                f"\"from gpufarm_hub.people import accounts; accounts.ensure('{name}')\"",
             )
         self._on("hub", "systemctl restart jupyterhub")
         self._on(

@@ -18,9 +18,8 @@ from types import TracebackType
 from typing import Any, Self
 
 import httpx
-from websockets.exceptions import InvalidStatus
-from websockets.sync.client import ClientConnection, connect
 
+from lab.channels import Channels
 from lab.pages import Form, Page, parse
 
 KERNEL_PROTOCOL = "5.3"  # Jupyter's messaging specification
@@ -300,28 +299,15 @@ class Visitor:
             cookie.name: cookie.value or "" for cookie in sorted(jar, key=lambda cookie: len(cookie.path))
         }
 
-    def _channels(self, base: str, kernel: str) -> ClientConnection:
+    def _channels(self, base: str, kernel: str) -> Channels:
         cookies = self._cookies(base)
         query = httpx.QueryParams(session_id=uuid.uuid4().hex, _xsrf=cookies.get("_xsrf", ""))
-        cookie = "; ".join(f"{name}={value}" for name, value in cookies.items())
-
-        def once() -> ClientConnection:
-            return connect(
-                f"{self.hub.replace('https', 'wss', 1)}{base}api/kernels/{kernel}/channels?{query}",
-                ssl=self._context,
-                proxy=None,
-                max_size=None,
-                open_timeout=120,  # seconds; the server answers with its new kernel, after 60 at the latest
-                additional_headers={"Cookie": cookie},
-            )
-
-        try:
-            return once()
-        except InvalidStatus as no:
-            # A kernel that is slow to answer costs the proxy its patience; JupyterLab asks again, too.
-            if no.response.status_code != httpx.codes.REQUEST_TIMEOUT:
-                raise
-            return once()
+        return Channels(
+            f"{self.hub.replace('https', 'wss', 1)}{base}api/kernels/{kernel}/channels?{query}",
+            self._context,
+            {"Cookie": "; ".join(f"{name}={value}" for name, value in cookies.items())},
+            open_timeout=120,  # the server answers with its new kernel, after 60 s at the latest
+        )
 
 
 def free_slices(form: Form) -> dict[str, int]:
@@ -349,7 +335,7 @@ def _accept(response: httpx.Response) -> Page:
     return page
 
 
-def _run(channels: ClientConnection, code: str, timeout: float) -> str:
+def _run(channels: Channels, code: str, timeout: float) -> str:
     request = uuid.uuid4().hex
     content = {
         "code": code,

@@ -5,10 +5,8 @@
 from __future__ import annotations
 
 import contextlib
-import json
-import subprocess
-import time
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 from testinfra.host import Host
@@ -24,20 +22,20 @@ class FormVisitor(Visitor):
 
 
 @pytest.fixture
-def visitor(host: Host) -> Iterator[Callable[[], FormVisitor]]:
+def visitor(
+    host: Host,
+    facts: dict[str, Any],
+    eventually: Callable[[Callable[[], bool]], None],
+    hub_answers: Callable[[], bool],
+) -> Iterator[Callable[[], FormVisitor]]:
     """Make visitors; at the end their notebooks are stopped."""
-    done = subprocess.run(["lab", "status", "--json"], capture_output=True, text=True, check=True)
-    address = json.loads(done.stdout)["hosts"][0]["address"]
     context = trust(host.file("/etc/jupyterhub/tls/ca.crt").content_string)
-    end = time.monotonic() + 60
-    while host.run("curl --fail --silent http://127.0.0.1:8081/hub/api/").rc:
-        assert time.monotonic() < end, "the hub does not answer"
-        time.sleep(0.5)
+    eventually(hub_answers)
     with contextlib.ExitStack() as stack:
         made: list[FormVisitor] = []
 
         def make() -> FormVisitor:
-            made.append(stack.enter_context(FormVisitor(f"https://{address}:8888", context)))
+            made.append(stack.enter_context(FormVisitor(f"https://{facts['address']}:8888", context)))
             return made[-1]
 
         yield make

@@ -5,11 +5,8 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import socket
 import ssl
-import subprocess
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -20,12 +17,6 @@ from testinfra.host import Host
 from lab.visitor import Visitor, trust
 
 NAME = "hub.example.test"
-
-
-@pytest.fixture(scope="session")
-def bench() -> dict[str, Any]:
-    done = subprocess.run(["lab", "status", "--json"], capture_output=True, text=True, check=True)
-    return json.loads(done.stdout)
 
 
 @pytest.fixture(scope="session")
@@ -56,27 +47,13 @@ def context(authority: str, bench: dict[str, Any]) -> ssl.SSLContext:
 
 
 @pytest.fixture
-def visit(context: ssl.SSLContext, bench: dict[str, Any]) -> Iterator[Callable[[str], Visitor]]:
+def visit(context: ssl.SSLContext, passwords: dict[str, str]) -> Iterator[Callable[[str], Visitor]]:
     """Log users in."""
-    users = json.loads(Path(bench["iam"]["users_file"]).read_text())
     with contextlib.ExitStack() as stack:
 
         def log_in(name: str) -> Visitor:
             visitor = stack.enter_context(Visitor(f"https://{NAME}", context))
-            visitor.login(name, users[name]["password"])
+            visitor.login(name, passwords[name])
             return visitor
 
         yield log_in
-
-
-@pytest.fixture
-def eventually() -> Callable[[Callable[[], bool]], None]:
-    """Wait until something holds, a minute at most."""
-
-    def wait(holds: Callable[[], bool]) -> None:
-        end = time.monotonic() + 60
-        while not holds():
-            assert time.monotonic() < end, "it did not happen within a minute"
-            time.sleep(0.5)
-
-    return wait

@@ -62,6 +62,11 @@ def test_python_in_a_notebook_sees_exactly_the_slice_that_was_picked(
     assert len(others) == 1
     assert set(others).isdisjoint(visible)
 
+    alice.goto(f"{service.hub}/hub/my-use")
+    expect(alice.locator("#held tbody tr")).to_contain_text(PROFILE)
+    picture(alice, "13-my-use")
+    on_a_phone(alice, "13-my-use")
+
     bob.goto(f"{service.hub}/hub/admin")
     expect(bob.get_by_text("alice", exact=True).first).to_be_visible()
     picture(bob, "6-administrator")

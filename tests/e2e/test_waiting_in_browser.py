@@ -15,9 +15,9 @@ from lab.demo import GPU_HOST, Demo
 DESK = """
 import json, sys
 from pathlib import Path
-from gpufarm_hub import desk
-from gpufarm_hub.slices import list_slices
-from gpufarm_hub.waiting import Wish
+from gpufarm_hub.sharing import desk
+from gpufarm_hub.sharing.slices import list_slices
+from gpufarm_hub.sharing.waiting import Wish
 
 ours = desk.from_settings(json.loads(Path("/etc/jupyterhub/settings.json").read_text()))
 for number in range(7):

@@ -19,14 +19,10 @@ ASIDE = "/var/lib/jupyterhub-aside"
 UNIT = "jupyterhub-notebook-alice.service"
 CONSISTENT = (
     "env PYTHONPATH=/opt/jupyterhub/gpufarm /opt/jupyterhub/bin/python "
-    f"-m gpufarm_hub.consistency {STATE}/leases.json"
+    f"-m gpufarm_hub.sharing.consistency {STATE}/leases.json"
 )
 
-
-@pytest.fixture(autouse=True)
-def one_machine(host: Host) -> None:
-    if host.check_output("hostname") != "hub12":
-        pytest.skip("the machines are alike in this")
+pytestmark = pytest.mark.usefixtures("one_machine")
 
 
 @pytest.fixture

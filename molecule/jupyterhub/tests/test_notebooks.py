@@ -5,14 +5,19 @@
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 
 import pytest
+from hub_fixtures import FORKS
 
 from lab.visitor import ExecutionError, Refused
 
 UNIT = "jupyterhub-notebook-{}.service"
+README = Path(__file__).resolve().parents[3] / "roles" / "jupyterhub" / "README.md"
 
 
+@pytest.mark.usefixtures("one_machine")
 def test_who_is_in_no_group_is_told_so(visit):
     with pytest.raises(
         Refused, match=r"in none of the groups that may use this service \(ml-infn-users, ml-infn\)"
@@ -21,6 +26,7 @@ def test_who_is_in_no_group_is_told_so(visit):
     assert no.value.status == 403
 
 
+@pytest.mark.usefixtures("one_machine")
 def test_the_form_shows_what_is_free(visit):
     form = visit("alice").form()
     assert form.memory == ["1G", "2G", "800M"]
@@ -67,6 +73,7 @@ def test_the_kernel_refuses_other_slices_device_nodes(host, visit, leases, facts
     assert len(own) == 2
 
 
+@pytest.mark.usefixtures("one_machine")
 def test_all_slices_of_a_profile_are_taken(host, visit, leases):
     alice, bob = visit("alice"), visit("bob")
     alice.spawn(gpu="3g.40gb")
@@ -90,6 +97,7 @@ def test_all_slices_of_a_profile_are_taken(host, visit, leases):
     assert events[-1]["slices"] == [leases()["bob"]["uuid"]]
 
 
+@pytest.mark.usefixtures("one_machine")
 def test_the_use_of_a_slice_is_measured(host, visit, leases, eventually):
     alice = visit("alice")
     alice.spawn(gpu="1g.10gb")
@@ -106,6 +114,7 @@ def test_the_use_of_a_slice_is_measured(host, visit, leases, eventually):
         host.check_output(f"simgpu process stop {process}")
 
 
+@pytest.mark.usefixtures("one_machine")
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
@@ -173,31 +182,60 @@ def test_a_kernel_that_takes_too_much_memory_is_ended(visit, facts):
     assert alice.running()
 
 
-def test_a_notebook_has_no_privileges(visit, host):
-    alice = visit("alice")
-    alice.spawn()
+def test_a_notebook_has_no_more_processes_than_the_limit(shell, facts):
+    if not facts["memory_limits"]:
+        pytest.skip("this machine's control groups enforce no limits for the guest")
+    assert "Resource temporarily unavailable" in shell()(f"python3 -c '{FORKS}'")
 
-    def shell(command: str) -> str:
-        return alice.execute(
-            f"import subprocess; print(subprocess.run({command!r}, shell=True, text=True, "
-            "stdout=subprocess.PIPE, stderr=subprocess.STDOUT).stdout)"
-        )
 
-    assert shell("id --user --name") == "alice"
-    assert "CapEff:\t0000000000000000" in shell("grep -E 'CapEff|NoNewPrivs' /proc/self/status")
-    assert "NoNewPrivs:\t1" in shell("grep -E 'CapEff|NoNewPrivs' /proc/self/status")
-    assert "cannot touch" in shell("touch /opt/jupyterhub/x /etc/x /var/lib/x")
-    assert "Permission denied" in shell("cat /etc/jupyterhub/secrets/hub.env")
-    assert "Failed to" in shell("busctl status")
-    assert "mknod:" in shell("mknod $HOME/gpu c 195 0")
-    assert shell("test -w $HOME && echo writable") == "writable"
+def test_a_notebook_has_no_privileges(shell, host):
+    run = shell()
+    assert run("id --user --name") == "alice"
+    assert "CapEff:\t0000000000000000" in run("grep -E 'CapEff|NoNewPrivs' /proc/self/status")
+    assert "NoNewPrivs:\t1" in run("grep -E 'CapEff|NoNewPrivs' /proc/self/status")
+    assert "cannot touch" in run("touch /opt/jupyterhub/x /etc/x /var/lib/x")
+    assert "Permission denied" in run("cat /etc/jupyterhub/secrets/hub.env")
+    assert "Failed to" in run("busctl status")
+    assert "mknod:" in run("mknod $HOME/gpu c 195 0")
+    assert run("ps -e -o user= | sort -u") == "alice"
+    raw = "import socket as s; s.socket(s.AF_PACKET, s.SOCK_RAW)"
+    assert "Address family not supported" in run(f"python3 -c '{raw}'")
+    assert run("test -w $HOME && echo writable") == "writable"
     assert host.user("alice").shell == "/usr/sbin/nologin"
     assert host.file("/home/alice").mode == 0o700
 
 
+@pytest.mark.usefixtures("one_machine")
+def test_a_notebook_is_as_exposed_as_the_readme_says(host, visit):
+    visit("alice").spawn(gpu="1g.10gb")
+    said = host.run(f"systemd-analyze security --no-pager {UNIT.format('alice')}").stdout
+    stated = re.search(r"^\| a notebook \| (\d+\.\d) \|", README.read_text(), re.MULTILINE)
+    found = re.search(r"Overall exposure level for .*: (\d+\.\d)", said)
+    assert found and stated and found[1] == stated[1], said
+
+
+def test_what_a_notebook_writes_outside_its_home_is_bounded_and_gone_with_it(host, visit):
+    alice, bob = visit("alice"), visit("bob")
+    for visitor in (alice, bob):
+        visitor.spawn(memory="800M")
+    fill = """
+import subprocess
+for path in ("/tmp", "/var/tmp", "/dev/shm"):
+    open(f"{path}/seen", "w").write("x")
+    asked = ["fallocate", "--length", "2G", f"{path}/much"]
+    print(subprocess.run(asked, capture_output=True, text=True).stderr.rpartition(": ")[2].strip())
+"""
+    assert alice.execute(fill).splitlines() == ["No space left on device"] * 3
+    assert bob.execute("import glob; print(glob.glob('/tmp/seen') + glob.glob('/dev/shm/*'))") == "[]"
+    assert host.run("ls /tmp/seen /var/tmp/seen /dev/shm/seen").stdout == ""
+    segments = "import subprocess as s; print(s.run(['ipcmk', '--shmem', '4096'], stdout=s.PIPE).returncode)"
+    assert alice.execute(segments) == "0"
+    assert "alice" not in host.check_output("ipcs --shmems")
+
+
 def test_names_of_the_machines_own_accounts_are_refused(host):
     """The bench's provider has no user of such a name, so the rule is asked itself, on the machine."""
-    code = "from gpufarm_hub import accounts; accounts.ensure('daemon')"
+    code = "from gpufarm_hub.people import accounts; accounts.ensure('daemon')"
     asked = host.run(f'env PYTHONPATH=/opt/jupyterhub/gpufarm /opt/jupyterhub/bin/python -c "{code}"')
     assert "daemon belongs to an account of this machine itself" in asked.stderr
 

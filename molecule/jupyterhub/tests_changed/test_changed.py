@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import time
 from pathlib import Path
 
@@ -16,22 +15,21 @@ from lab.visitor import Refused, Visitor, trust
 
 
 @pytest.fixture
-def visitor(host):
-    status = json.loads(subprocess.run(["lab", "status", "--json"], capture_output=True, check=True).stdout)
-    name = host.check_output("hostname")
-    address = next(entry["address"] for entry in status["hosts"] if entry["name"] == name)
+def visitor(bench, facts, passwords):
     certificate = Path(os.environ["MOLECULE_EPHEMERAL_DIRECTORY"]) / "certificates" / "hub.pem"
-    context = trust(certificate.read_text(), Path(status["iam"]["ca_file"]).read_text())
-    with Visitor(f"https://{address}:8889", context) as visitor:
-        visitor.passwords = {
-            name: user["password"]
-            for name, user in json.loads(Path(status["iam"]["users_file"]).read_text()).items()
-        }
+    context = trust(certificate.read_text(), Path(bench["iam"]["ca_file"]).read_text())
+    with Visitor(f"https://{facts['address']}:8889", context) as visitor:
+        visitor.passwords = passwords
         yield visitor
 
 
 def test_the_old_port_is_closed(host):
     assert not host.socket("tcp://8888").is_listening
+
+
+def test_of_an_earlier_version_nothing_is_left_to_be_imported(host):
+    assert not host.file("/opt/jupyterhub/gpufarm/gpufarm_hub/keeper.py").exists
+    assert host.file("/opt/jupyterhub/gpufarm/gpufarm_hub/NOTES").exists
 
 
 def test_the_client_is_the_same_with_another_redirect(host):

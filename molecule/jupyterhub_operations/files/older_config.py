@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, "/opt/jupyterhub/gpufarm")
-from gpufarm_hub import accounts
+from gpufarm_hub.people import accounts
 
 settings = json.loads(Path("/etc/jupyterhub/settings.json").read_text())
 iam = settings["login"]

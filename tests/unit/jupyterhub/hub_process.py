@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-from gpufarm_hub.slices import Slice
+from gpufarm_hub.sharing.slices import Slice
 
 from lab.pages import Page, parse
 

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from gpufarm_hub import accounts
+from gpufarm_hub.people import accounts, homes
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -106,3 +106,80 @@ def test_a_name_that_was_given_to_somebody_else_does_not_inherit_the_files(tmp_p
         persons.bind("alice", "https://iam.example.org/", "subject-2")
     with pytest.raises(accounts.AccountError, match="alice belongs to another person"):
         persons.bind("alice", "https://other.example.org/", "subject-1")
+
+
+def test_what_stands_for_a_person_is_alike_on_all_machines(tmp_path: Path) -> None:
+    here, there = (accounts.Persons(tmp_path / name) for name in ("here", "there"))
+    for persons in (here, there):
+        persons.bind("alice", "https://iam.example.org/", "subject-1")
+    there.bind("bob", "https://iam.example.org/", "subject-2")
+    assert here.mark("alice") == there.mark("alice") != there.mark("bob")
+    assert here.mark("bob") == ""
+    assert "subject" not in here.mark("alice")
+
+
+@pytest.fixture
+def kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """What stands for the command of the role shared_home; alice has an account."""
+    command = tmp_path / "gpufarm-home"
+    command.write_text(f'#!/bin/sh\necho "$@" >> {tmp_path}/called\n')
+    command.chmod(0o755)
+    monkeypatch.setattr(homes, "COMMAND", command)
+    monkeypatch.setattr(accounts, "_entry", lambda name: SimpleNamespace(pw_uid=1001))
+    monkeypatch.setattr(accounts, "_is_ours", lambda name: True)
+    return command
+
+
+def test_the_home_is_asked_for_at_each_start(kept: Path) -> None:
+    accounts.ensure("alice")
+    accounts.ensure("alice")
+    assert (kept.parent / "called").read_text() == "alice --person=\nalice --person=\n"
+
+
+def test_an_account_whose_home_is_kept_elsewhere_gets_none_of_useradd(
+    kept: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commands: list[list[str]] = []
+
+    def run(command: list[str], **options: Any) -> SimpleNamespace:
+        commands.append(command)
+        return SimpleNamespace(returncode=0, stdout="54321\n")
+
+    monkeypatch.setattr(accounts, "_entry", lambda name: None)
+    monkeypatch.setattr(subprocess, "run", run)
+    accounts.ensure("alice", person="mark")
+    assert commands[0] == [kept, "--number=alice", "--person=mark"]
+    assert "--no-create-home" in commands[1] and "--create-home" not in commands[1]
+    assert commands[1][commands[1].index("--uid") + 1] == "54321"
+    assert commands[2] == [kept, "alice", "--person=mark"]
+    accounts.ensure("bob", 20002, "mark")  # the number that a directory has for him
+    assert commands[3][commands[3].index("--uid") + 1] == "20002"
+    assert commands[4] == [kept, "bob", "--person=mark"]
+
+
+def test_a_number_that_somebody_else_has_here_is_not_taken(
+    kept: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(accounts, "_entry", lambda name: None)
+    monkeypatch.setattr(pwd, "getpwuid", lambda uid: SimpleNamespace(pw_name=f"ops{uid}"))
+    with pytest.raises(accounts.AccountError, match=r"has the user id 20002 .* that is the account ops20002"):
+        accounts.ensure("bob", 20002)
+    assert not (kept.parent / "called").exists()
+
+
+def test_why_a_home_cannot_be_used_is_told(kept: Path) -> None:
+    kept.write_text("#!/bin/sh\necho /shared/home is not mounted.\nexit 1\n")
+    with pytest.raises(
+        accounts.AccountError, match=r"^Your home cannot be used: /shared/home is not mounted\.$"
+    ):
+        accounts.ensure("alice")
+    kept.chmod(0o644)
+    with pytest.raises(accounts.AccountError, match="Your home could not be looked for"):
+        accounts.ensure("alice")
+
+
+def test_without_the_role_shared_home_nobody_is_asked(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(homes, "COMMAND", tmp_path / "gpufarm-home")
+    homes.ensure("alice", "")

@@ -8,7 +8,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from gpufarm_hub.activity import QuietProxy
+from gpufarm_hub.web.activity import QuietProxy
 from jupyterhub.proxy import ConfigurableHTTPProxy
 
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import gpufarm_hub
 import pytest
-from gpufarm_hub import alone
+from gpufarm_hub.upkeep import alone
 
-HOLD = "import sys; from pathlib import Path; from gpufarm_hub import alone\n"
+HOLD = "import sys; from pathlib import Path; from gpufarm_hub.upkeep import alone\n"
 HOLD += "alone.on_this_machine(Path(sys.argv[1])); print(flush=True); sys.stdin.read()"
 
 

@@ -15,8 +15,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from gpufarm_hub import archive, backup, database
-from gpufarm_hub.archive import ArchiveError
+from gpufarm_hub.upkeep import archive, backup, database
+from gpufarm_hub.upkeep.archive import ArchiveError
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -57,6 +57,13 @@ def users(file: Path) -> int:
 
 def test_what_comes_out_is_what_went_in() -> None:
     assert archive.unpack(archive.pack(FILES, HUB, "6.1.1", NOW), HUB, "6.1.1") == FILES
+
+
+def test_the_checksum_of_the_whole_counts() -> None:
+    packed = archive.pack(FILES, HUB, "6.1.1", NOW)
+    trailer = 8  # CRC32 and length (RFC 1952, 2.3.1)
+    with pytest.raises(ArchiveError, match="damaged"):
+        archive.unpack(packed[:-trailer] + bytes(trailer), HUB, "6.1.1")
 
 
 @given(st.data())

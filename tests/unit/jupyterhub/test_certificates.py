@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from cryptography import x509
 from cryptography.x509.verification import PolicyBuilder, Store
-from gpufarm_hub import acme, authority, certificate
-from gpufarm_hub.certificate import CertificateError
+from gpufarm_hub.upkeep import acme, authority, certificate
+from gpufarm_hub.upkeep.certificate import CertificateError
 
 NOW = datetime.now(UTC).replace(microsecond=0)
 

@@ -11,8 +11,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from gpufarm_hub import collaborative, form
-from gpufarm_hub.accounts import AccountError, Persons
+from gpufarm_hub.people.accounts import AccountError, Persons
+from gpufarm_hub.spawning import collaborative, form
 from hub_process import Browser, HubProcess, slices
 from traitlets.config import Config
 
@@ -84,6 +84,35 @@ def test_who_is_in_none_of_its_groups_is_told_so(process: HubProcess) -> None:
         assert alice.api(method, path).status_code == 404
     assert alice.queue("collaborative").status_code == 404
     assert alice.page("/hub/spawn/collaborative").status_code == 404
+
+
+def test_a_stranger_who_has_its_address_is_told_whom_it_is_for(process: HubProcess) -> None:
+    first, alice = Browser(process, "student1"), Browser(process, "alice")
+    address = "/hub/user/collaborative/lab/tree/shared.ipynb"
+    stopped = alice.page(address)
+    assert stopped.status_code == 404
+    assert "nothing at this address that your account may open" in stopped.text
+    assert start(first) == []
+    # Where its server sends who comes by to be told who they are.
+    login = {
+        "client_id": "jupyterhub-user-collaborative",
+        "redirect_uri": "/user/collaborative/oauth_callback",
+        "response_type": "code",
+        "state": "x",
+        "code_challenge": "x" * 43,
+        "code_challenge_method": "S256",
+    }
+    running = alice.http.get("/hub/api/oauth2/authorize", params=login)
+    assert running.status_code == 403
+    assert "members of groups that your account is not in (students)" in running.text
+    assert "Server at" not in running.text
+    login["client_id"] = "jupyterhub-user-student1"
+    first.api("DELETE", SERVER).raise_for_status()
+    assert first.spawn().messages == []
+    login["redirect_uri"] = "/user/student1/oauth_callback"
+    other = alice.http.get("/hub/api/oauth2/authorize", params=login)
+    assert (other.status_code, "belongs to somebody else" in other.text) == (403, True)
+    first.stop()
 
 
 def test_nobody_logs_in_as_its_account(process: HubProcess) -> None:

@@ -9,11 +9,11 @@ from typing import Any
 
 import docker
 import pytest
-from gpufarm_hub import container, containers, engines, network, pulling, units
-from gpufarm_hub.container import GpuAccess, NoGpuAccessError, Plan
-from gpufarm_hub.engine import EngineError
-from gpufarm_hub.mounts import Bind
-from gpufarm_hub.pulling import PullError
+from gpufarm_hub.spawning import container, containers, engines, network, pulling, units
+from gpufarm_hub.spawning.container import GpuAccess, NoGpuAccessError, Plan
+from gpufarm_hub.spawning.engine import EngineError
+from gpufarm_hub.spawning.mounts import Bind
+from gpufarm_hub.spawning.pulling import PullError
 
 PLAN = Plan(
     uid=1001,
@@ -98,6 +98,11 @@ class FakeDocker:
         self._fail()
         return {"State": {"Status": self.state}}
 
+    def containers(self, **options: Any) -> list[dict[str, Any]]:
+        self._fail()
+        assert options == {"all": True, "filters": {"name": "^/jupyterhub-notebook-"}}
+        return [{"Names": ["/jupyterhub-notebook-alice"], "State": self.state}]
+
     def stats(self, name: str, **options: Any) -> dict[str, Any]:
         self._fail()
         return {"cpu_stats": {"cpu_usage": {"total_usage": self.cpu}}}
@@ -142,6 +147,15 @@ def test_a_docker_that_does_not_answer_is_no_answer(monkeypatch: pytest.MonkeyPa
     for ask in (containers.is_over, containers.cpu_seconds, containers.stop, containers.revoke_devices):
         with pytest.raises(EngineError, match="docker:x"):
             ask("docker:x")
+
+
+@pytest.mark.parametrize("state", ["running", "exited"])
+def test_which_containers_run(monkeypatch: pytest.MonkeyPatch, state: str) -> None:
+    engine(monkeypatch, state=state)
+    assert containers.running() == ([containers.name_of("alice/")] if state == "running" else [])
+    engine(monkeypatch, failure=docker.errors.APIError("hung"))
+    with pytest.raises(EngineError, match="looking for notebooks"):
+        containers.running()
 
 
 def test_a_container_is_stopped_and_deleted_also_when_its_slice_is_gone(

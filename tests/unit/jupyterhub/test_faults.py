@@ -76,3 +76,23 @@ def test_while_the_database_is_locked_users_read_a_sentence_and_leases_are_kept(
     carol.http.close()
     alice.stop()
     assert held(process) == []
+
+
+def test_while_the_database_is_locked_nobody_is_taken_for_a_stranger(
+    process: HubProcess, alice: Browser
+) -> None:
+    token = alice.api("POST", "/users/alice/tokens", json={}).json()["token"]
+    (process.folder / "long-ago").touch()
+    try:
+        with closing(sqlite3.connect(process.folder / "jupyterhub.sqlite", isolation_level=None)) as database:
+            database.execute("BEGIN IMMEDIATE")
+            page = alice.http.get("/hub/home", follow_redirects=False)
+            form = alice.http.post(f"/hub/spawn?_xsrf={alice.xsrf}", data={"memory": "1G"})
+            asked = alice.http.get("/hub/api/user", headers={"Authorization": f"token {token}"})
+            database.execute("ROLLBACK")
+    finally:
+        (process.folder / "long-ago").unlink()
+    assert [answer.status_code for answer in (page, form, asked)] == [503, 503, 503]
+    assert all(ANY in " ".join(parse(answer.text).messages) for answer in (page, form))
+    assert ANY in asked.json()["message"]
+    assert alice.page("/hub/home").url.path == "/hub/home"

@@ -4,7 +4,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 from __future__ import annotations
 
-from gpufarm_hub import firewall
+from gpufarm_hub.upkeep import firewall
 
 # `ss --no-header --tcp --all --numeric --processes` on Debian; ssh.socket listens at 2222.
 SOCKETS = """\

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 from bs4 import BeautifulSoup
-from gpufarm_hub import form
+from gpufarm_hub.spawning import form
 
 SIZES = ["1G", "2G"]
 

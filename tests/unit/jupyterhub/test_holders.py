@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 from ansible_collections.gpufarm.cluster.plugins.module_utils._mig_holders import Holder, read
-from gpufarm_hub import holders
-from gpufarm_hub.leases import Lease, Leases
-from gpufarm_hub.limits import Limit
-from gpufarm_hub.slices import Slice
-from gpufarm_hub.waiting import Wish
+from gpufarm_hub.sharing import holders
+from gpufarm_hub.sharing.leases import Lease, Leases
+from gpufarm_hub.sharing.limits import Limit
+from gpufarm_hub.sharing.slices import Slice
+from gpufarm_hub.sharing.waiting import Wish
 
 SLICES = [Slice(f"MIG-{number}", "1g.10gb", 0, number, 0, 10 << 30) for number in (7, 8)]
 UNIT = "jupyterhub-notebook-alice.service"

@@ -9,11 +9,15 @@ from collections.abc import Callable, Iterator
 
 import httpx
 import pytest
+from gpufarm_hub.sharing.slices import Slice
+from gpufarm_hub.spawning.systemd_spawner import SystemdSliceSpawner
 from hub_process import Browser, HubProcess, slices
 
 LIMITS = [
     {"name": "students", "groups": ["students"], "slices_together": 1},
     {"name": "two", "users": ["twice"], "slices": 2, "servers": 2},
+    {"name": "little", "users": ["little"], "servers": 2, "gpus": 0, "memory": "2G"},
+    {"name": "least", "users": ["least"], "memory": "1G"},
 ]
 
 
@@ -165,7 +169,43 @@ def test_servers_at_once(user: Callable[[str], Browser]) -> None:
     alice = user("alice")
     alice.spawn()
     answer = alice.api("POST", "/users/alice/servers/second")
-    assert "You run 1 notebook servers already and may run 1 at once" in answer.json()["message"]
+    assert "You run 1 notebook server already and may run 1 at once" in answer.json()["message"]
+
+
+def test_memory_of_all_servers_of_a_user(process: HubProcess, user: Callable[[str], Browser]) -> None:
+    least, little = user("least"), user("little")
+    assert 'value="2G"' not in least.page("/hub/spawn").text
+    assert "The memory size 2G is not offered; choose one of 1G." in least.spawn(memory="2G").messages[0]
+    little.spawn(memory="1G")
+    answer = little.api("POST", "/users/little/servers/second", json={"memory": "2G"})
+    assert answer.status_code == 409
+    assert (
+        "Your other notebooks have 1 GiB of memory and all of yours may have 2 GiB (limit little)"
+        in answer.json()["message"]
+    )
+    assert little.api("POST", "/users/little/servers/second", json={"memory": "1G"}).status_code in (201, 202)
+    little.api("DELETE", "/users/little/servers/second", json={"remove": True})
+
+
+def test_a_hub_that_starts_knows_the_memory_of_notebooks_that_run() -> None:
+    before, after = (SystemdSliceSpawner.__new__(SystemdSliceSpawner) for _ in range(2))
+    before.unit_name, before.mem_limit = "unit", "2G"
+    after.load_state(json.loads(json.dumps(before.get_state())))
+    assert after.mem_limit == 2 << 30
+
+
+def test_whole_gpus_are_offered_where_the_limit_has_them(
+    process: HubProcess, user: Callable[[str], Browser]
+) -> None:
+    gpu = Slice("GPU-0", "NVIDIA H100", 1, None, None, 80 << 30)
+    process.partition([*slices(1), gpu])
+    little, alice = user("little"), user("alice")
+    assert "NVIDIA H100" in alice.page("/hub/spawn").text
+    form = little.page("/hub/spawn").text
+    assert "NVIDIA H100" not in form and "1g.10gb" in form
+    assert "may hold 0 at once (limit little)" in little.spawn(gpu="NVIDIA H100").messages[0]
+    process.partition([gpu])
+    assert "Your account may not hold GPU slices here." in little.page("/hub/spawn").text
 
 
 def test_a_group_that_has_all_it_may_have_waits_and_others_do_not(

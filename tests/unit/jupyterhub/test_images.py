@@ -5,8 +5,8 @@
 from __future__ import annotations
 
 import pytest
-from gpufarm_hub import images
-from gpufarm_hub.images import ImageError
+from gpufarm_hub.spawning import images
+from gpufarm_hub.spawning.images import ImageError
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -9,23 +9,24 @@ import json
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from urllib.request import Request
 
 import pynvml
 import pytest
-from gpufarm_hub import gpu_use, keeper, keeping, recovery, units
-from gpufarm_hub.desk import Desk
-from gpufarm_hub.gpu_use import GpuUse
-from gpufarm_hub.keeping import Notebook, Rules, judge
-from gpufarm_hub.leases import Leases
-from gpufarm_hub.limits import Limit
-from gpufarm_hub.notices import Notices
-from gpufarm_hub.slices import GpuQueryError, Slice
+from gpufarm_hub.sharing import gpu_use, keeper, keeping, recovery
+from gpufarm_hub.sharing.desk import Desk
+from gpufarm_hub.sharing.gpu_use import GpuUse
+from gpufarm_hub.sharing.keeping import Notebook, Rules, judge
+from gpufarm_hub.sharing.leases import Leases
+from gpufarm_hub.sharing.limits import Limit
+from gpufarm_hub.sharing.notices import Notices
+from gpufarm_hub.sharing.slices import GpuQueryError, Slice
+from gpufarm_hub.sharing.waiting import Wish
+from gpufarm_hub.spawning import units
 from gpufarm_hub.store import JsonStore
-from gpufarm_hub.waiting import Wish
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -194,6 +195,14 @@ def test_a_computation_without_a_browser_is_not_ended(desk: Desk, machine: Machi
     assert not hub.stopped and desk.notices.of("alice") == {}
     entry = desk.use.read()["notebooks"]["alice/"]
     assert (entry["working"], entry["processes"]) == (True, 1)
+
+
+def test_a_notebook_of_the_engine_of_before_is_still_measured(desk: Desk, machine: Machine) -> None:
+    hub = FakeHub()
+    machine.use = GpuUse(1, None)  # a kernel that has loaded a library and waits
+    for now in range(30, 150, 30):
+        keeper.look(replace(desk, spawner="docker"), hub, RULES, True, now)  # type: ignore[arg-type]
+    assert hub.stopped == ["alice/"]
 
 
 def test_the_lifetime_of_a_limit(desk: Desk, machine: Machine) -> None:

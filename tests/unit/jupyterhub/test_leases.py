@@ -15,11 +15,11 @@ from pathlib import Path
 
 import pytest
 from gpufarm_hub import clock, store
-from gpufarm_hub.leases import Lease, Leases, NoSliceError, count_by_profile, in_words
-from gpufarm_hub.limits import Limit
-from gpufarm_hub.slices import Slice
+from gpufarm_hub.sharing.leases import Lease, Leases, NoSliceError, count_by_profile, in_words
+from gpufarm_hub.sharing.limits import Limit
+from gpufarm_hub.sharing.slices import Slice
+from gpufarm_hub.sharing.waiting import Wish
 from gpufarm_hub.store import JsonStore, StoreError
-from gpufarm_hub.waiting import Wish
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule

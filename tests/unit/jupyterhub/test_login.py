@@ -10,7 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from gpufarm_hub.login_oidc import OidcLogin, groups_in
+from gpufarm_hub.people.login_oidc import OidcLogin, groups_in
 from tornado.httpclient import HTTPError as HttpClientError
 from tornado.web import HTTPError
 

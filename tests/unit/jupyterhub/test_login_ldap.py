@@ -11,9 +11,9 @@ from typing import Any
 
 import ldap3
 import pytest
-from gpufarm_hub import accounts
-from gpufarm_hub.directory import Address, Directory, DirectoryError, parse_url
-from gpufarm_hub.login_ldap import LdapLogin
+from gpufarm_hub.people import accounts
+from gpufarm_hub.people.directory import Address, Directory, DirectoryError, parse_url
+from gpufarm_hub.people.login_ldap import LdapLogin
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tornado.web import HTTPError

@@ -5,8 +5,8 @@
 from __future__ import annotations
 
 import pytest
-from gpufarm_hub import mounts, systemd_spawner
-from gpufarm_hub.mounts import Bind, MountError
+from gpufarm_hub.spawning import mounts, systemd_spawner
+from gpufarm_hub.spawning.mounts import Bind, MountError
 
 OFFERS = mounts.read(
     [
@@ -41,14 +41,25 @@ def test_folders_are_a_list(wanted: object) -> None:
 def test_a_unit_hides_what_is_for_others() -> None:
     seen = mounts.choose(OFFERS, [], [])
     assert mounts.hidden(OFFERS, seen) == ["/srv/ours", "/srv/rare"]
-    properties = systemd_spawner.properties_of(seen, mounts.hidden(OFFERS, seen), "1G")
+    properties = systemd_spawner.properties_of(seen, mounts.hidden(OFFERS, seen), "1G", 2 << 30)
     assert properties["InaccessiblePaths"][1:] == ["-/srv/ours", "-/srv/rare"]
-    assert properties["BindPaths"] == properties["BindReadOnlyPaths"] == properties["ReadWritePaths"] == []
+    assert properties["BindPaths"] == properties["ReadWritePaths"] == []
+    assert properties["BindReadOnlyPaths"] == ["-/proc/driver"]
 
 
 def test_a_unit_binds_what_has_another_path_and_writes_where_it_may() -> None:
     binds = [Bind("/a b", "/c"), Bind("/d", "/e", read_only=False), Bind("/f", "/f"), Bind("/g", "/g", False)]
-    properties = systemd_spawner.properties_of(binds, [], "1G")
-    assert properties["BindReadOnlyPaths"] == ['"/a b:/c"']
+    properties = systemd_spawner.properties_of(binds, [], "1G", 2 << 30)
+    assert properties["BindReadOnlyPaths"][1:] == ['"/a b:/c"']
     assert properties["BindPaths"] == ["/d:/e"]
     assert properties["ReadWritePaths"] == ["/g"]
+
+
+def test_a_unit_writes_into_memory_of_its_own_beside_the_home() -> None:
+    properties = systemd_spawner.properties_of([], [], "1G", 2 << 30)
+    assert properties["TemporaryFileSystem"] == [
+        "/tmp:mode=1777,nosuid,size=1G",
+        "/var/tmp:mode=1777,nosuid,size=1G",
+        "/dev/shm:mode=1777,nosuid,size=2147483648",
+    ]
+    assert properties["PrivateIPC"] == "yes" and properties["ProtectSystem"] == "strict"

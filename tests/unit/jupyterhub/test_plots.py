@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from gpufarm_hub.plots import HEIGHT, MOST_LINES, UNITS, WIDTH, Plot, Series, draw, in_words, scale, times
+from gpufarm_hub.web.plots import HEIGHT, MOST_LINES, UNITS, WIDTH, Plot, Series, draw, in_words, scale, times
 from hypothesis import given
 from hypothesis import strategies as st
 

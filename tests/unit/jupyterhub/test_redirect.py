@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from gpufarm_hub import redirect
+from gpufarm_hub.upkeep import redirect
 from tornado import httpclient, httpserver
 from tornado.testing import bind_unused_port
 
@@ -48,6 +48,23 @@ def test_everything_is_led_to_the_hub_and_nowhere_else(ask: Ask, path: str, meth
     answer = ask(path, method, Host="evil.example.org")
     assert (answer.code, answer.headers["Location"]) == (302, f"https://hub:8888{path}")
     assert "Server" not in answer.headers
+
+
+@pytest.mark.parametrize("target", ["@evil.example.org/", ".evil.example.org/", "http://evil.example.org/"])
+def test_what_is_no_path_leads_nowhere(tmp_path: Path, target: str) -> None:
+    async def talk() -> bytes:
+        socket, port = bind_unused_port()
+        server = httpserver.HTTPServer(redirect.application("https://hub", tmp_path))
+        server.add_sockets([socket])
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(f"GET {target} HTTP/1.1\r\nHost: hub\r\nConnection: close\r\n\r\n".encode())
+        answer = await reader.read()
+        writer.close()
+        server.stop()
+        return answer
+
+    answer = asyncio.run(talk())
+    assert answer.startswith(b"HTTP/1.1 404 ") and b"Location" not in answer
 
 
 def test_what_was_sent_in_the_clear_is_refused(ask: Ask) -> None:

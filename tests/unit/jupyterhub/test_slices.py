@@ -11,8 +11,8 @@ from typing import Any
 
 import pynvml
 import pytest
-from gpufarm_hub import devices
-from gpufarm_hub.slices import GpuQueryError, Slice, list_slices
+from gpufarm_hub.sharing import devices
+from gpufarm_hub.sharing.slices import GpuQueryError, Slice, list_slices
 
 
 class FakeNvml:

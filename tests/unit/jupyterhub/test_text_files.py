@@ -55,6 +55,29 @@ def test_tells_what_differs(run: Callable[..., dict[str, Any]], tmp_path: Path) 
     assert file.stat().st_mode & 0o777 == 0o600
 
 
+def test_removes_what_is_not_installed_any_more_and_nothing_else(
+    run: Callable[..., dict[str, Any]], tmp_path: Path
+) -> None:
+    folder = tmp_path / "new" / "folder"
+    old = {"old.py": "old\n", "below/old.py": "", "below/page.html": ""}
+    kept = {"notes.txt": "", "__pycache__/old.cpython-311.pyc": "", "below/kept.py": ""}
+    run(files={**FILES, **old, **kept})
+    (folder / "elsewhere.py").symlink_to(tmp_path / "elsewhere.py")
+    (tmp_path / "elsewhere.py").write_text("somebody's")
+    (folder / "folder.py").mkdir()
+    gone = [*sorted([*old, "elsewhere.py"])]
+    again = {"files": {**FILES, "below/kept.py": ""}, "remove_others": ["*.py", "*.html"]}
+    told = run(check=True, **again)
+    assert told["changed_files"] == [str(folder / name) for name in gone]
+    assert {"before": "old\n", "after": ""}.items() <= told["diff"][gone.index("old.py")].items()
+    assert all((folder / name).is_file() for name in gone)
+    assert run(**again)["changed_files"] == told["changed_files"]
+    assert not any((folder / name).is_symlink() or (folder / name).exists() for name in gone)
+    assert all((folder / name).exists() for name in {**FILES, **kept, "folder.py": ""})
+    assert (tmp_path / "elsewhere.py").read_text() == "somebody's"
+    assert not run(**again)["changed"]
+
+
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [

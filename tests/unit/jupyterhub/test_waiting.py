@@ -4,16 +4,18 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 from __future__ import annotations
 
+import json
+import re
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from gpufarm_hub import limits, waiting
-from gpufarm_hub.leases import Lease, Leases, NoSliceError
-from gpufarm_hub.limits import Limit
-from gpufarm_hub.slices import Slice
-from gpufarm_hub.waiting import Ticket, Wish
+from gpufarm_hub.sharing import limits, waiting
+from gpufarm_hub.sharing.leases import Lease, Leases, NoSliceError
+from gpufarm_hub.sharing.limits import Limit
+from gpufarm_hub.sharing.slices import Slice
+from gpufarm_hub.sharing.waiting import Ticket, Wish
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -68,6 +70,19 @@ def test_places_are_counted_per_profile() -> None:
         ("b/", 1, 1, False),
         ("c/", 2, 2, False),
     ]
+
+
+def test_whole_gpus_are_limited_apart() -> None:
+    """Who may hold no more of them waits for slices as before, and keeps no GPU from others."""
+    gpus = [Slice(f"GPU-{n}", "NVIDIA H100", n, None, None, 80 << 30) for n in (1, 2)]
+    held = [lease("one/", gpus[0])]
+    tickets = [
+        ticket("one/second", 1, profile="NVIDIA H100", gpus=1),
+        ticket("one/third", 2, gpus=1),
+        ticket("none/", 3, profile="NVIDIA H100", gpus=0),
+        ticket("any/", 4, profile="NVIDIA H100"),
+    ]
+    assert called(tickets, held, [*gpus, mig(7)]) == {"any/": 1, "one/third": 1}
 
 
 TICKETS = st.lists(
@@ -192,6 +207,27 @@ def test_a_wish_that_cannot_be_granted_leaves_the_queue(tmp_path: Path) -> None:
     assert leases.queue([mig(7)]) == []
 
 
+def test_a_place_that_an_earlier_version_wrote_down_is_kept(tmp_path: Path) -> None:
+    file = tmp_path / "leases.json"
+    Leases(file).enter(wish("alice/"), [mig(7)])
+    content = json.loads(file.read_text())
+    del content["queue"]["alice/"]["gpus"]
+    file.write_text(json.dumps(content))
+    assert [place.ticket.gpus for place in Leases(file).queue([mig(7)])] == [None]
+
+
+def test_no_more_whole_gpus_than_the_limit_says(tmp_path: Path) -> None:
+    leases = Leases(tmp_path / "leases.json")
+    gpus = [Slice(f"GPU-{n}", "1g.10gb", n, None, None, 80 << 30) for n in (1, 2)]
+    one, none = Limit("one", slices=2, gpus=1), Limit("none", slices=2, gpus=0)
+    assert isinstance(leases.take(wish("alice/", limit=one), "a", gpus), Lease)
+    with pytest.raises(NoSliceError, match=r"hold 1 whole GPU and may hold 1 at once \(limit one\)"):
+        leases.take(wish("alice/second", limit=one), "b", gpus)
+    with pytest.raises(NoSliceError, match=r"hold 0 whole GPUs and may hold 0 at once \(limit none\)"):
+        leases.enter(wish("bob/", limit=none), gpus)
+    assert isinstance(leases.take(wish("bob/", limit=none), "c", [mig(7)]), Lease)
+
+
 @pytest.mark.parametrize(
     ("limit", "count", "sentence"),
     [
@@ -213,15 +249,31 @@ def test_what_cannot_be_had_is_refused_and_not_waited_for(
     assert leases.queue(slices) == []
 
 
+@pytest.mark.parametrize(
+    ("others", "memory", "sentence"),
+    [
+        ([], 2, ""),
+        ([1], 1, ""),
+        ([1], 2, r"have 1 GiB of memory and all of yours may have 2 GiB \(limit little\)"),
+        ([1, 1], 1, r"You run 2 notebook servers already and may run 2 at once \(limit little\)"),
+    ],
+)
+def test_servers_and_memory_of_a_user(others: list[int], memory: int, sentence: str) -> None:
+    limit = Limit("little", servers=2, memory=2 << 30)
+    said = limits.refusal(limit, [size << 30 for size in others], memory << 30)
+    assert re.search(sentence, said) if sentence else said == ""
+
+
 def test_the_first_limit_that_names_the_user_counts() -> None:
     found = limits.read(
         [
-            {"name": "alice", "users": ["alice"], "slices": 3},
+            {"name": "alice", "users": ["alice"], "slices": 3, "gpus": 0, "memory": "6G"},
             {"name": "students", "groups": ["students", "guests"], "hours": 8, "slices_together": 4},
             {"name": "rest", "servers": 2},
         ]
     )
-    assert limits.limit_of("alice", ["students"], found).name == "alice"
+    alice = limits.limit_of("alice", ["students"], found)
+    assert (alice.name, alice.gpus, alice.memory) == ("alice", 0, 6 * 2**30)
     students = limits.limit_of("bob", ["cms", "guests"], found)
     assert (students.name, students.hours, students.slices, students.slices_together) == ("students", 8, 1, 4)
     assert limits.limit_of("carol", [], found).servers == 2

@@ -1,2 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the gpufarm role adds to JupyterHub: leases of GPU slices, accounts, login rules."""
+"""The hub's own part: GPU slices with leases for notebooks of systemd and Docker.
+
+`configuration` puts it together: `people` are the users, `sharing` hands slices out and takes them back,
+`spawning` starts notebooks, `web` shows it all, `upkeep` is what units and administrators run beside the hub.
+"""

@@ -11,24 +11,16 @@ from typing import Any
 from jupyterhub.handlers.base import BaseHandler
 from prometheus_client import REGISTRY
 
-from . import (
-    alone,
-    collaborative,
-    desk,
-    hardening,
-    login_ldap,
-    login_oidc,
-    login_pam,
-    monitoring,
-    mounts,
-    pages,
-    recovery,
-    systemd_spawner,
-)
-from .activity import QuietProxy
-from .desk import Desk
-from .metrics import SliceCollector
-from .spawner import apply_choice, give_back
+from .people import login_ldap, login_oidc, login_pam
+from .people.accounts import Persons
+from .sharing import desk, recovery
+from .sharing.desk import Desk
+from .sharing.metrics import SliceCollector
+from .spawning import collaborative, mounts, systemd_spawner
+from .spawning.spawner import apply_choice, give_back
+from .upkeep import alone
+from .web import hardening, mine, monitoring, pages, refusals, strangers
+from .web.activity import QuietProxy
 
 
 def configure(c: Any, settings_file: str) -> None:
@@ -40,12 +32,16 @@ def configure(c: Any, settings_file: str) -> None:
     """
     settings = json.loads(Path(settings_file).read_text(encoding="utf-8"))
     alone.on_this_machine()
+    strangers.never()
     ours = desk.from_settings(settings)
     _hub(c, settings, ours)
     _login(c, settings)
     _notebooks(c, settings, ours)
     _keeper(c, settings, settings_file)
     monitoring.configure(c, settings)
+    refusals.configure(c)
+    if settings["use_gpu"]:
+        mine.configure(c, ours)
     if settings["collaborative"]:
         collaborative.configure(c, settings, ours)
     hardening.configure(c, settings["public_url"])
@@ -92,13 +88,14 @@ def _login(c: Any, settings: dict[str, Any]) -> None:
 
 def _notebooks(c: Any, settings: dict[str, Any], ours: Desk) -> None:
     if settings["spawner"] == "docker":
-        from . import docker_spawner  # loads the library of Docker, which other hubs do without
+        from .spawning import docker_spawner  # loads the library of Docker, which other hubs do without
 
         docker_spawner.configure(c, settings)
     else:
         systemd_spawner.configure(c, settings)
     spawner = c.SliceSpawner
     spawner.desk = ours
+    spawner.persons = Persons(Path(settings["persons_file"]))
     spawner.memory_choices = settings["memory_choices"]
     spawner.use_gpu = settings["use_gpu"]
     spawner.cpu_limit = settings["cpu_limit"]
@@ -131,7 +128,7 @@ def _keeper(c: Any, settings: dict[str, Any], settings_file: str) -> None:
     c.JupyterHub.services = [
         {
             "name": name,
-            "command": [f"{settings['venv']}/bin/python", "-m", "gpufarm_hub.keeper", settings_file],
+            "command": [f"{settings['venv']}/bin/python", "-m", "gpufarm_hub.sharing.keeper", settings_file],
             "environment": {"PYTHONPATH": str(Path(__file__).parents[1])},
             "display": False,
         }

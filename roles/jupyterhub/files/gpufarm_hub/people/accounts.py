@@ -1,0 +1,225 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The system accounts that notebooks run under, and the persons they belong to."""
+
+from __future__ import annotations
+
+import grp
+import hashlib
+import logging
+import os
+import pwd
+import re
+import subprocess
+from pathlib import Path
+
+from gpufarm_hub.store import JsonStore
+
+from . import homes
+
+# Members of this group are the accounts that were made here.
+GROUP = "jupyterhub-users"
+
+# POSIX portable names, lower case, at most 32 characters (useradd(8)).
+NAME = re.compile(r"[a-z_][a-z0-9_.-]{0,31}")
+
+LOGIN_DEFS = Path("/etc/login.defs")
+FIRST_PERSON = 1000  # Debian Policy Manual, section 9.2.2: accounts below belong to the system
+NOBODY = (65534, 65535)  # the same section: user nobody, and (uid_t) -1 in 16 bits
+
+_log = logging.getLogger("gpufarm_hub")
+
+
+class AccountError(Exception):
+    """This person cannot have an account here; the text is for the user."""
+
+
+def _entry(name: str) -> pwd.struct_passwd | None:
+    try:
+        return pwd.getpwnam(name)
+    except KeyError:
+        return None
+
+
+def _is_ours(name: str) -> bool:
+    try:
+        return name in grp.getgrnam(GROUP).gr_mem
+    except KeyError:
+        return False
+
+
+def _first_person() -> int:
+    try:
+        found = re.search(r"^\s*UID_MIN\s+(\d+)", LOGIN_DEFS.read_text(encoding="utf-8"), re.MULTILINE)
+    except OSError:
+        found = None
+    return int(found[1]) if found else FIRST_PERSON
+
+
+def is_person(uid: int) -> bool:
+    """Tell whether a user id is a person's: neither root, nor the system's, nor nobody's."""
+    return uid >= _first_person() and uid not in NOBODY
+
+
+def check_spelling(name: str) -> None:
+    """Refuse names that cannot be an account.
+
+    Raises:
+        AccountError: with the rule.
+    """
+    if not NAME.fullmatch(name):
+        raise AccountError(
+            f"The user name {name!r:.40} cannot be used on this machine: it must start with a small letter "
+            "and hold only small letters, digits, '_', '.' and '-'. "
+            "Ask the administrator of your identity provider."
+        )
+
+
+def check_name(name: str, uid: int | None = None) -> None:
+    """Refuse names that cannot be an account, or whose account is not this person's.
+
+    Args:
+        name: the user's name.
+        uid: the user id that this person is known to have. An account of this name with this id is theirs,
+            whoever made it: the machine may take its accounts from the same directory.
+
+    Raises:
+        AccountError: with the reason.
+    """
+    check_spelling(name)
+    entry = _entry(name)
+    if entry is None or _is_ours(name):
+        return
+    if uid is None or entry.pw_uid != uid or not is_person(uid):
+        raise AccountError(
+            f"The user name {name} belongs to an account of this machine itself, so it cannot be used here. "
+            "Ask the administrator of this service."
+        )
+
+
+def uid_of_person(name: str) -> int:
+    """Return the user id of a person's account on this machine.
+
+    Raises:
+        AccountError: there is no such account, or it is not a person's.
+    """
+    entry = _entry(name)
+    if entry is None or not is_person(entry.pw_uid):
+        raise AccountError(
+            f"The account {name} is no account of a person on this machine, so it cannot have notebooks. "
+            "Log in with an account of your own."
+        )
+    return entry.pw_uid
+
+
+def groups_of(name: str) -> frozenset[str]:
+    """Return the names of the account's groups on this machine; groups without a name are left out.
+
+    Raises:
+        AccountError: there is no such account.
+    """
+    entry = _entry(name)
+    if entry is None:
+        raise AccountError(f"The account {name} is gone. Ask the administrator of this service.")
+    names = set()
+    for gid in os.getgrouplist(name, entry.pw_gid):
+        try:
+            names.add(grp.getgrgid(gid).gr_name)
+        except KeyError:
+            continue
+    return frozenset(names)
+
+
+def ensure(name: str, uid: int | None = None, person: str = "") -> None:
+    """Make the account, locked for any other way of logging in, and its home, unless they are there.
+
+    Args:
+        name: the user's name.
+        uid: see `check_name`.
+        person: whose it is (`Persons.mark`); empty for an account that the machine itself knows.
+
+    Raises:
+        AccountError: the name is refused, the account could not be made, or its home cannot be used.
+    """
+    check_name(name, uid)
+    try:
+        if not _entry(name):
+            _make(name, _shared_number(name, uid, person) if homes.are_kept() else None)
+        homes.ensure(name, person)
+    except homes.HomeError as error:
+        _log.error("The home of %s: %s", name, error)
+        raise AccountError(str(error)) from error
+
+
+def _shared_number(name: str, uid: int | None, person: str) -> int:
+    """Return the user id that the account must have here, as on the other machines that share its home."""
+    number = uid if uid is not None and is_person(uid) else homes.number(name, person)
+    try:
+        other = pwd.getpwuid(number).pw_name
+    except KeyError:
+        return number
+    _log.error("The account %s must have the user id %d, which is that of %s here", name, number, other)
+    raise AccountError(
+        f"The account {name} has the user id {number} wherever its home is used, and on this machine that is "
+        f"the account {other}. Ask the administrator of this service."
+    )
+
+
+def _make(name: str, number: int | None) -> None:
+    made = subprocess.run(
+        [
+            "/usr/sbin/useradd",
+            *(["--create-home"] if number is None else ["--no-create-home", "--uid", str(number)]),
+            "--user-group",
+            "--groups", GROUP,
+            # A shell would open SSH, and thereby a way around the limits of the notebook.
+            "--shell", "/usr/sbin/nologin",
+            "--key", "HOME_MODE=0700",
+            "--comment", "JupyterHub user",
+            "--", name,
+        ],
+        check=False,
+        capture_output=True,
+        text=True,
+    )  # fmt: skip
+    if made.returncode and not _entry(name):  # another notebook of the user may have been quicker
+        _log.error("The account %s could not be made: %s", name, made.stderr.strip())
+        raise AccountError(
+            f"The account {name} could not be made on this machine. Tell the administrator of this service; "
+            "the hub's journal has the reason."
+        )
+
+
+class Persons:
+    """Remembers which person a user name belongs to.
+
+    OpenID Connect Core 1.0, section 5.7: only issuer and subject together identify a person; a name such as
+    ``preferred_username`` may be given to somebody else later, who must not inherit the first one's files.
+
+    Args:
+        path: the file they are kept in.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._store = JsonStore(path)
+
+    def mark(self, name: str) -> str:
+        """Return what stands for the person of a name, alike on all machines; empty for a name of nobody."""
+        person = self._store.read().get(name)
+        if person is None:
+            return ""
+        whole = f"{person['issuer']}\0{person['subject']}"
+        return hashlib.sha256(whole.encode()).hexdigest()[:32]
+
+    def bind(self, name: str, issuer: str, subject: str) -> None:
+        """Bind a name to a person at the first login.
+
+        Raises:
+            AccountError: the name is bound to somebody else.
+        """
+        with self._store.change() as content:
+            person = {"issuer": issuer, "subject": subject}
+            if content.setdefault(name, person) != person:
+                raise AccountError(
+                    f"The user name {name} belongs to another person on this machine. "
+                    "Ask the administrator of this service."
+                )

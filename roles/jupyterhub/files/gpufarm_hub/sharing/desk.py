@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Where slices are handed out and given back: the leases, what users are told of them, and the audit log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from gpufarm_hub.spawning import engines
+from gpufarm_hub.spawning.engine import Engine
+from gpufarm_hub.store import JsonStore
+
+from . import audit, holders, limits
+from .leases import Lease, Leases
+from .limits import Limit
+from .notices import Notices
+from .slices import Slice
+from .timing import DECISION, WAIT
+from .waiting import Place, Wish
+
+
+@dataclass(frozen=True)
+class Desk:
+    """The desk of this machine.
+
+    Attributes:
+        leases: who holds and who waits.
+        notices: what users are told.
+        use: what `keeper` has measured last.
+        audit_file: the audit log.
+        limits: what users may have.
+        spawner: name of the engine of notebooks that are started now.
+    """
+
+    leases: Leases
+    notices: Notices
+    use: JsonStore
+    audit_file: Path
+    limits: list[Limit]
+    spawner: str = "systemd"
+
+    @property
+    def engine(self) -> Engine:
+        """What runs notebooks that are started now."""
+        return engines.called(self.spawner)
+
+    def limit_of(self, user: str, groups: Iterable[str]) -> Limit:
+        """Return what a user in these groups may have."""
+        return limits.limit_of(user, groups, self.limits)
+
+    def enter(self, wish: Wish, slices: list[Slice]) -> Place:
+        """Do as `Leases.enter`, and write down who waits."""
+        with DECISION.labels("enter").time():
+            place = self.leases.enter(wish, slices)
+        self._record_place(place)
+        return place
+
+    def take(self, wish: Wish, unit: str, slices: list[Slice]) -> Lease | Place:
+        """Do as `Leases.take`, and write it down."""
+        with DECISION.labels("take").time():
+            taken = self.leases.take(wish, unit, slices)
+        if isinstance(taken, Lease):
+            WAIT.observe(taken.waited)
+            self._record_lease("taken", taken)
+        else:
+            self._record_place(taken)
+        return taken
+
+    def give_back(self, owner: str) -> Lease | None:
+        """Give back what the owner holds, if anything; return it."""
+        lease = self.leases.release(owner)
+        if lease:
+            self._record_lease("returned", lease)
+        return lease
+
+    def leave(self, owner: str) -> bool:
+        """Take the owner out of the queue; tell whether they were in it."""
+        left = self.leases.leave(owner)
+        if left:
+            self.record("left", owner)
+        return left
+
+    def lost(self, lease: Lease) -> None:
+        """Write down a lease that ended with its slices, and tell its user."""
+        self._record_lease("lost", lease)
+        self.notices.tell(
+            lease.owner,
+            f"Your GPU slice {lease.pieces[0].profile} is gone: the machine was partitioned anew. "
+            "Save your work, stop the notebook and start it again with another slice.",
+        )
+
+    def ended(self, lease: Lease) -> None:
+        """Write down a lease whose notebook had ended without the hub."""
+        self._record_lease("returned", lease)
+
+    def record(self, event: str, owner: str, **details: object) -> None:
+        """Add a line to the audit log."""
+        audit.record(self.audit_file, event, owner, **details)
+
+    def _record_place(self, place: Place) -> None:
+        ticket = place.ticket
+        if not place.called and ticket.seen <= ticket.since:  # the first time that it is asked for
+            self.record("waiting", ticket.owner, profile=ticket.profile, count=ticket.count)
+
+    def _record_lease(self, event: str, lease: Lease) -> None:
+        uuids = [piece.uuid for piece in lease.pieces]
+        self.record(event, lease.owner, profile=lease.pieces[0].profile, slices=uuids, since=lease.taken)
+
+
+def from_settings(settings: Mapping[str, Any]) -> Desk:
+    """Return the desk of the role's settings; its keys are those of the template ``settings.json.j2``."""
+    state = Path(settings["state_folder"])
+    return Desk(
+        leases=Leases(
+            state / "leases.json",
+            patience=60 * settings["queue_patience_minutes"],
+            publish=partial(holders.publish, Path(settings["holders_file"])),
+        ),
+        notices=Notices(state / "notices.json"),
+        use=JsonStore(state / "use.json"),
+        audit_file=Path(settings["log_folder"]) / "audit.jsonl",
+        limits=limits.read(settings["limits"]),
+        spawner=settings["spawner"],
+    )

@@ -1,0 +1,234 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""End notebooks that nobody uses or whose time is over: ``python -m gpufarm_hub.sharing.keeper SETTINGS``.
+
+A service of the hub: it asks the hub's REST API who uses what, NVML and the notebooks' engine what computes,
+and has the hub stop what must end. What it has measured is kept in ``use.json``, for pages, metrics, and
+itself after a restart.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+from urllib.request import Request, urlopen
+
+from gpufarm_hub import clock
+from gpufarm_hub.spawning import engines
+from gpufarm_hub.spawning.engine import Engine, EngineError
+from gpufarm_hub.store import StoreError
+
+from . import desk, keeping, recovery
+from .desk import Desk
+from .gpu_use import GpuUse, measure
+from .keeping import Notebook, Rules
+from .leases import Lease, count_by_profile
+from .slices import GpuQueryError
+
+EVERY = 30  # seconds between two measurements
+TIMEOUT = 60  # seconds that the hub may take to answer
+PAGE = 100  # users per request, at most what the hub gives by default (JupyterHub.api_page_max_limit)
+
+log = logging.getLogger("gpufarm_hub.keeper")
+
+
+@dataclass(frozen=True)
+class Server:
+    """A notebook server as the hub's API tells it; when it is not ready its times mean nothing."""
+
+    owner: str
+    groups: list[str]
+    ready: bool
+    started: float
+    last_activity: float
+
+
+class Hub:
+    """The hub's REST API.
+
+    Args:
+        url: of the API.
+        token: of a service that may read and stop servers.
+    """
+
+    def __init__(self, url: str, token: str) -> None:
+        self._url = url
+        self._token = token
+
+    def servers(self) -> Iterator[Server]:
+        """Return the servers that run, start or stop."""
+        offset = 0
+        while users := self._ask("GET", f"/users?state=active&limit={PAGE}&offset={offset}"):
+            offset += len(users)
+            for user in users:
+                for name, server in user["servers"].items():
+                    started = _seconds(server["started"]) if server["ready"] else 0.0
+                    yield Server(
+                        owner=f"{user['name']}/{name}",
+                        groups=user["groups"],
+                        ready=server["ready"],
+                        started=started,
+                        last_activity=_seconds(server["last_activity"])
+                        if server["last_activity"]
+                        else started,
+                    )
+
+    def stop(self, owner: str) -> None:
+        """Stop a server; its slices are free then."""
+        user, _slash, name = owner.partition("/")
+        self._ask("DELETE", f"/users/{quote(user)}/servers/{quote(name)}")
+
+    def _ask(self, method: str, path: str) -> Any:
+        request = Request(  # noqa: S310 - the hub's own address, http on 127.0.0.1
+            self._url + path, method=method, headers={"Authorization": f"token {self._token}"}
+        )
+        with urlopen(request, timeout=TIMEOUT) as answer:  # noqa: S310
+            body = answer.read()
+        return json.loads(body) if body else None
+
+
+def _seconds(iso: str) -> float:
+    return datetime.fromisoformat(iso).timestamp()
+
+
+def look(ours: Desk, hub: Hub, rules: Rules, use_gpu: bool, now: float, jump: float = 0.0) -> None:
+    """Measure once, warn and end.
+
+    Args:
+        ours: the desk.
+        hub: the hub.
+        rules: when notebooks end.
+        use_gpu: whether there are slices.
+        now: seconds since the epoch.
+        jump: seconds by which the machine's time was set forward since the last look.
+
+    Raises:
+        OSError: the hub does not answer.
+        GpuQueryError: the GPUs do not answer.
+        EngineError: the engine of the notebooks does not answer.
+        StoreError: the files cannot be used.
+    """
+    before = ours.use.read()
+    slices = recovery.present_slices(ours, log) if use_gpu else []
+    leases = {lease.owner: lease for lease in ours.leases.all()}
+    used = measure([piece.uuid for lease in leases.values() for piece in lease.pieces]) if leases else {}
+    notebooks = {}
+    servers = list(hub.servers())
+    recovery.drop_left(ours, list(leases.values()), {server.owner for server in servers}, log)
+    for server in filter(lambda server: server.ready, servers):
+        old = before.get("notebooks", {}).get(server.owner)
+        if old and (old["started"] != server.started or "skipped" not in old):
+            old = None  # of an earlier notebook, or of an earlier version of this program
+        entry = _measure(server, ours.engine, leases.get(server.owner), used, old, now, jump)
+        if _judge(ours, hub, rules, server, entry, now):
+            notebooks[server.owner] = entry
+    with ours.use.change() as content:
+        content.clear()
+        content |= {"measured": now, "profiles": count_by_profile(slices), "notebooks": notebooks}
+
+
+def _measure(
+    server: Server,
+    engine: Engine,
+    lease: Lease | None,
+    used: dict[str, GpuUse],
+    old: dict[str, Any] | None,
+    now: float,
+    jump: float,
+) -> dict[str, Any]:
+    """Return what is remembered of a notebook; times are seconds since the epoch."""
+    # A notebook that holds slices may be of another engine than those that are started now.
+    unit = lease.unit if lease else engine.name_of(server.owner)
+    cpu = engines.of(unit).cpu_seconds(unit)
+    cores = None if cpu is None else 0.0
+    elapsed = now - jump - old["measured"] if old else 0.0
+    if cpu is not None and old and old["cpu_seconds"] is not None and elapsed > 0:
+        cores = round(max(cpu - old["cpu_seconds"], 0.0) / elapsed, 3)
+    mine = [used[piece.uuid] for piece in lease.pieces if piece.uuid in used] if lease else []
+    processes = sum(use.processes for use in mine) if lease else None
+    known = [use.utilisation for use in mine if use.utilisation is not None]
+    utilisation = max(known) if known else None
+    working = keeping.is_working(processes, utilisation, cores)
+    last = now if working else old["worked"] if old else server.started
+    times = keeping.Times(old["skipped"], old["counted_from"], old["warned"]) if old else keeping.Times()
+    times = keeping.after_jump(times, jump, now)
+    return {
+        "started": server.started,
+        "measured": now,
+        "cpu_seconds": cpu,
+        "cores": cores,
+        "processes": processes,
+        "utilisation": utilisation,
+        "working": working,
+        "worked": last,
+        "skipped": times.skipped,
+        "counted_from": times.counted_from,
+        "used": keeping.latest((last, server.last_activity, server.started, times.counted_from), now),
+        "warned": times.warned,
+        "ends": None,
+    }
+
+
+def _judge(ours: Desk, hub: Hub, rules: Rules, server: Server, entry: dict[str, Any], now: float) -> bool:
+    """Warn or end; tell whether the notebook goes on."""
+    limit = ours.limit_of(server.owner.partition("/")[0], server.groups)
+    notebook = Notebook(
+        owner=server.owner,
+        started=server.started + entry["skipped"],
+        used=entry["used"],
+        holds_slices=entry["processes"] is not None,
+        hours=limit.hours,
+        limit=limit.name,
+        warned=entry["warned"],
+    )
+    verdict = keeping.judge(notebook, rules, now)
+    entry["ends"] = verdict.ends
+    if verdict.over:
+        log.info("Ending the notebook %s: %s", server.owner, verdict.why)
+        hub.stop(server.owner)
+        ours.record("ended", server.owner, why=verdict.why)
+        ours.notices.tell(server.owner, keeping.farewell(verdict, now))
+        return False
+    if verdict.warn and entry["warned"] is None:
+        ours.record("warned", server.owner, why=verdict.why)
+        ours.notices.tell(server.owner, keeping.warning(verdict))
+        entry["warned"] = now
+    elif not verdict.warn and entry["warned"] is not None:
+        ours.notices.clear(server.owner)
+        entry["warned"] = None
+    return True
+
+
+def main() -> None:
+    """Look again and again."""
+    logging.basicConfig(level=logging.INFO, format="%(name)s: %(message)s")
+    settings = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
+    rules = Rules(
+        idle=60 * settings["idle_minutes"],
+        idle_gpu=60 * settings["idle_gpu_minutes"],
+        warning=60 * settings["warning_minutes"],
+    )
+    hub = Hub(os.environ["JUPYTERHUB_API_URL"], os.environ["JUPYTERHUB_API_TOKEN"])
+    ours = desk.from_settings(settings)
+    before = time.time() - clock.steady()
+    while True:
+        after = time.time() - clock.steady()
+        try:
+            look(ours, hub, rules, settings["use_gpu"], time.time(), after - before)
+            before = after
+        except (OSError, GpuQueryError, EngineError, StoreError) as error:
+            # What is not known is no reason to end anything.
+            log.warning("No notebook is ended now: %s", error)
+        time.sleep(EVERY)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""How notebooks are started, by systemd and by Docker."""

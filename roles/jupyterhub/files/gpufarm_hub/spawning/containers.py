@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Notebooks as containers of Docker (an `Engine`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from string import ascii_lowercase, digits
+
+import docker
+import requests
+from escapism import escape
+
+from .engine import EngineError
+
+TIMEOUT = 60  # seconds that Docker may take to answer
+GRACE = 20  # seconds between asking a notebook to end and ending it
+
+PREFIX = "docker:"
+NAME = "jupyterhub-notebook-"  # what the names of all notebooks' containers begin with
+
+# Docker's states in which no process of the container is left (Engine API, ContainerInspect, State.Status).
+OVER = ("created", "exited", "dead")
+
+
+def name_of(owner: str) -> str:
+    """Return the unit of a notebook: the container's name behind `PREFIX`.
+
+    What Docker does not allow in names is escaped with "-", so "--" separates user and server for certain.
+
+    Args:
+        owner: user and server name, ``alice/`` for the default server.
+    """
+    parts = (escape(part, ascii_lowercase + digits, "-") for part in owner.split("/", 1) if part)
+    return f"{PREFIX}{NAME}{'--'.join(parts)}"
+
+
+def container_of(unit: str) -> str:
+    """Return the name of the unit's container."""
+    return unit.removeprefix(PREFIX)
+
+
+@contextmanager
+def _engine(doing: str) -> Iterator[docker.APIClient]:
+    try:
+        client = docker.APIClient(version="auto", timeout=TIMEOUT)
+        try:
+            yield client
+        finally:
+            client.close()
+    except (docker.errors.DockerException, requests.RequestException) as error:
+        raise EngineError(f"Docker, {doing}: {error}") from error
+
+
+def running() -> list[str]:
+    """Return the units of all notebooks that are not over.
+
+    Raises:
+        EngineError: Docker did not answer.
+    """
+    with _engine("looking for notebooks") as client:
+        found = client.containers(all=True, filters={"name": f"^/{NAME}"})
+    return [f"{PREFIX}{one['Names'][0].lstrip('/')}" for one in found if one["State"] not in OVER]
+
+
+def is_over(unit: str) -> bool:
+    """Tell whether no process of the container is left; one that is gone is over.
+
+    Raises:
+        EngineError: Docker did not answer.
+    """
+    with _engine(f"looking at {unit}") as client:
+        try:
+            state = client.inspect_container(container_of(unit))["State"]
+        except docker.errors.NotFound:
+            return True
+        return state["Status"] in OVER
+
+
+def cpu_seconds(unit: str) -> float | None:
+    """Return the seconds of CPU time that the container's processes have taken; None where nobody counts.
+
+    Raises:
+        EngineError: Docker did not answer.
+    """
+    with _engine(f"measuring {unit}") as client:
+        try:
+            measured = client.stats(container_of(unit), stream=False, one_shot=True)
+        except docker.errors.NotFound:
+            return None
+    # Nanoseconds. What runs has always taken some, so 0 means that its control group does not count.
+    nanoseconds = measured.get("cpu_stats", {}).get("cpu_usage", {}).get("total_usage", 0)
+    return nanoseconds / 1e9 if nanoseconds else None
+
+
+def stop(unit: str) -> None:
+    """Stop and delete the container; what is in it and not in the user's home is gone.
+
+    Raises:
+        EngineError: it still runs, or Docker did not answer.
+    """
+    with _engine(f"stopping {unit}") as client:
+        try:
+            client.stop(container_of(unit), timeout=GRACE)
+            client.remove_container(container_of(unit), v=True, force=True)
+        except docker.errors.NotFound:
+            return
+
+
+def revoke_devices(unit: str) -> None:
+    """Stop the container: Docker cannot take a device from one that runs.
+
+    Raises:
+        EngineError: it still runs, or Docker did not answer.
+    """
+    stop(unit)

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the rest of the hub asks of whatever runs notebooks: systemd, a container engine, or a batch system.
+
+A notebook is known by its unit, a name that the engine gives out and that is kept in the lease. `engines`
+finds the engine of a unit, so leases stay right when a hub is told to use another engine from now on.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+
+class EngineError(Exception):
+    """The engine did not answer; nothing is known about the notebook."""
+
+
+class Engine(Protocol):
+    """What runs notebooks. Every function may raise `EngineError`, except `name_of`."""
+
+    def name_of(self, owner: str) -> str:
+        """Return the unit of a notebook; no two notebooks share one.
+
+        Args:
+            owner: user and server name, ``alice/`` for the default server.
+        """
+
+    def running(self) -> list[str]:
+        """Return the units of all notebooks that are not over."""
+
+    def is_over(self, unit: str) -> bool:
+        """Tell whether no process of the unit is left; a unit that is still stopping is not over."""
+
+    def stop(self, unit: str) -> None:
+        """Stop the unit and wait until it is over; a unit that is not there is over already."""
+
+    def cpu_seconds(self, unit: str) -> float | None:
+        """Return the seconds of CPU time that the unit's processes have taken; None where nobody counts."""
+
+    def revoke_devices(self, unit: str) -> None:
+        """Make sure that no process of a running unit uses a GPU that was given to it."""

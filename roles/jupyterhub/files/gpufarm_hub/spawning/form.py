@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The form in which a user chooses the notebook's memory and GPU slice."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+
+class ChoiceError(ValueError):
+    """The user asked for something that is not offered; the text is for the user."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What the user wants.
+
+    Attributes:
+        memory: one of the offered sizes, such as ``2G``.
+        gpu: profile of the GPU slices; empty for none.
+        slices: how many of them.
+    """
+
+    memory: str
+    gpu: str
+    slices: int = 1
+
+
+@dataclass(frozen=True)
+class Offer:
+    """How many slices of one profile there are.
+
+    Attributes:
+        profile: such as ``1g.10gb``.
+        memory: bytes of one slice.
+        free: how many nobody holds.
+        total: how many there are.
+        waiting: how many notebooks wait for one.
+    """
+
+    profile: str
+    memory: int
+    free: int
+    total: int
+    waiting: int = 0
+
+
+def _options(pairs: Sequence[tuple[str, str]], chosen: str | None = None) -> str:
+    return "".join(
+        f'<option value="{escape(value)}"{" selected" if value == chosen else ""}>{escape(text)}</option>'
+        for value, text in pairs
+    )
+
+
+def _select(name: str, label: str, options: str, hint: str = "") -> str:
+    # "form-select", "form-text" and "mb-3" are classes of Bootstrap, which JupyterHub's pages are made with.
+    return (
+        f'<div class="mb-3"><label class="form-label" for="{name}">{escape(label)}</label>'
+        f'<select class="form-select" id="{name}" name="{name}">{options}</select>{hint}</div>'
+    )
+
+
+def render(
+    memory_choices: Sequence[str],
+    offers: Sequence[Offer] | None,
+    most: int = 1,
+    problem: str = "",
+    chosen: str = "",
+) -> str:
+    """Return the form's fields as HTML.
+
+    Args:
+        memory_choices: the sizes offered.
+        offers: the GPU slices of this machine; None when this hub offers no GPUs.
+        most: how many slices this user may hold at once.
+        problem: why the slices are not known at the moment; shown in their place.
+        chosen: profile that is selected at first; empty for no GPU.
+    """
+    memory = _select("memory", "Memory", _options([(size, size) for size in memory_choices]))
+    if offers is None:
+        return memory
+    pairs = [("", "No GPU")]
+    for offer in offers if most else []:
+        size = f"{offer.memory / 2**30:.0f} GiB"
+        text = f"{offer.profile} ({size}): {offer.free} of {offer.total} free"
+        pairs.append((offer.profile, f"{text}, {offer.waiting} waiting" if offer.waiting else text))
+    if problem:
+        summary = problem
+    elif not most:
+        summary = "Your account may not hold GPU slices here."
+    elif not offers:
+        summary = "This machine has no GPU slices at the moment."
+    elif not any(offer.free for offer in offers):
+        summary = "All GPU slices are in use; choose one to wait for it."
+    else:
+        summary = "A slice belongs to this notebook alone until it stops."
+    hint = f'<div class="form-text" id="gpu-summary">{escape(summary)}</div>'
+    fields = memory + _select("gpu", "GPU slice", _options(pairs, chosen), hint)
+    most = min(most, max((offer.total for offer in offers), default=0))
+    if most > 1:
+        numbers = [(str(number), str(number)) for number in range(1, most + 1)]
+        fields += _select("slices", "Number of slices", _options(numbers))
+    return fields
+
+
+def image_fields(labels: Sequence[str], own_from: Sequence[str]) -> str:
+    """Return the fields for the image as HTML; none where there is no choice.
+
+    Args:
+        labels: of the images that are offered to this user.
+        own_from: from where the user may name an image of their own; empty for from nowhere.
+    """
+    fields = ""
+    if len(labels) > 1:
+        fields += _select("image", "Image", _options([(label, label) for label in labels]))
+    if own_from:
+        hint = f"In place of an image above, one of your own from {' or '.join(own_from)}."
+        fields += (
+            '<div class="mb-3"><label class="form-label" for="own_image">Image of your own (optional)</label>'
+            '<input class="form-control" id="own_image" name="own_image" autocomplete="off" '
+            f'autocapitalize="off" spellcheck="false" placeholder="{escape(own_from[0])}/image:tag">'
+            f'<div class="form-text">{escape(hint)}</div></div>'
+        )
+    return fields
+
+
+def last_fields(groups: Sequence[str], folders: Sequence[str]) -> str:
+    """Return the fields for the group of new files and for folders as HTML; none where there is no choice.
+
+    Args:
+        groups: those that this user can choose beside their own.
+        folders: paths that this user can choose.
+    """
+    fields = ""
+    if groups:
+        pairs = [("", "My own"), *((group, group) for group in groups)]
+        fields += _select("group", "Group of new files", _options(pairs))
+    if folders:
+        boxes = "".join(
+            f'<div class="form-check"><input class="form-check-input" type="checkbox" name="mounts" '
+            f'id="mounts-{number}" value="{escape(path)}">'
+            f'<label class="form-check-label" for="mounts-{number}">{escape(path)}</label></div>'
+            for number, path in enumerate(folders)
+        )
+        fields += (
+            f'<fieldset class="mb-3"><legend class="form-label fs-6">More folders</legend>{boxes}</fieldset>'
+        )
+    return fields
+
+
+FIELDS = ("memory", "gpu", "slices", "image", "own_image", "group")
+
+LONGEST_PROFILE = 64  # characters; the names of GPUs that are not partitioned are the longest
+
+
+def parse(values: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+    """Turn what the browser sent (a list per field) into user options."""
+    options: dict[str, Any] = {name: values[name][0] for name in FIELDS if values.get(name)}
+    if values.get("mounts"):
+        options["mounts"] = list(values["mounts"])
+    return options
+
+
+def check(
+    options: Mapping[str, Any], memory_choices: Sequence[str], use_gpu: bool, profile: str = ""
+) -> Choice:
+    """Return the choice in user options, whoever sent them: they come from the form or from the REST API.
+
+    Args:
+        options: user options.
+        memory_choices: the sizes offered.
+        use_gpu: whether GPU slices are offered.
+        profile: the only profile of them that is offered; empty for all.
+
+    Raises:
+        ChoiceError: something in them is not offered.
+    """
+    memory = options.get("memory", memory_choices[0])
+    gpu = options.get("gpu", "")
+    slices = options.get("slices", 1)
+    if memory not in memory_choices:
+        offered = ", ".join(memory_choices)
+        raise ChoiceError(f"The memory size {memory!s:.20} is not offered; choose one of {offered}.")
+    if not isinstance(gpu, str):
+        raise ChoiceError("The GPU slice must be given by the name of its profile.")
+    if len(gpu) > LONGEST_PROFILE:
+        raise ChoiceError(f"There is no GPU slice {gpu:.20}; choose one that the form offers.")
+    if gpu and not use_gpu:
+        raise ChoiceError("This service offers no GPUs.")
+    if gpu and profile and gpu != profile:
+        raise ChoiceError(f"The GPU slice {gpu:.40} is not offered here; choose {profile} or no GPU.")
+    # A browser sends text. Four digits are more than any machine has; bool is a kind of int in Python.
+    if isinstance(slices, bool) or not re.fullmatch(r"[1-9][0-9]{0,3}", str(slices), re.ASCII):
+        raise ChoiceError(f"The number of slices is {slices!s:.20}; give a whole number from 1.")
+    return Choice(memory=memory, gpu=gpu, slices=int(slices))

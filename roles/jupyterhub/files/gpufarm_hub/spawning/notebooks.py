@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Notebooks that run on this machine, whatever runs them, for who must not be in their way.
+
+``python -m gpufarm_hub.spawning.notebooks list`` prints their units, ``... stop`` ends them all, ``... stop
+USER`` ends that user's default one; both print the units that were ended.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from . import engines
+from .engine import EngineError
+
+
+def running() -> list[str]:
+    """Return the units of all notebooks that run.
+
+    Raises:
+        EngineError: an engine did not answer.
+    """
+    return [unit for engine in engines.in_use() for unit in engine.running()]
+
+
+def stop(user: str = "") -> list[str]:
+    """End notebooks; their slices are free when the hub sees it.
+
+    Args:
+        user: whose default notebook is meant; empty for all notebooks.
+
+    Returns:
+        The units that were ended.
+
+    Raises:
+        EngineError: an engine did not answer, or a notebook still runs.
+    """
+    meant = {engine.name_of(f"{user}/") for engine in engines.in_use()}
+    ended = [unit for unit in running() if not user or unit in meant]
+    for unit in ended:
+        engines.of(unit).stop(unit)
+    return ended
+
+
+def main() -> None:
+    """Run the program."""
+    parser = argparse.ArgumentParser(prog="gpufarm_hub.spawning.notebooks")
+    actions = parser.add_subparsers(dest="action", required=True)
+    actions.add_parser("list")
+    actions.add_parser("stop").add_argument("user", nargs="?", default="")
+    options = parser.parse_args()
+    try:
+        units = running() if options.action == "list" else stop(options.user)
+    except EngineError as error:
+        done = "listed" if options.action == "list" else "stopped"
+        sys.exit(f"The notebooks of this machine cannot be {done}: {error}.")
+    for unit in units:
+        print(unit)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Notebooks as systemd units, each with the devices of its own GPU slices and nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+import pwd
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from jupyterhub.utils import random_port
+from systemdspawner import SystemdSpawner, systemd
+
+from gpufarm_hub.sharing import devices
+from gpufarm_hub.sharing.slices import Slice
+
+from . import mounts
+from .mounts import Bind
+from .spawner import SliceSpawner
+
+# systemd.exec(5), systemd.resource-control(5). A notebook runs its user's code and needs no privilege.
+SANDBOX: dict[str, str] = {
+    "CapabilityBoundingSet": "",
+    "CollectMode": "inactive-or-failed",  # a failed notebook leaves no unit behind
+    "CPUAccounting": "yes",  # tells whether programs compute; not the default with control groups version 1
+    "DevicePolicy": "closed",
+    # Over the system bus users could start services outside of these limits (loginctl enable-linger).
+    "InaccessiblePaths": "-/run/dbus/system_bus_socket",
+    "LockPersonality": "yes",
+    "MemoryAccounting": "yes",
+    "MemorySwapMax": "0",
+    "NoNewPrivileges": "yes",
+    "PrivateDevices": "yes",
+    "PrivateIPC": "yes",  # what System V's shared memory holds is gone with the notebook
+    "ProtectClock": "yes",
+    "ProtectControlGroups": "yes",
+    "ProtectHostname": "yes",
+    "ProtectKernelLogs": "yes",
+    "ProtectKernelModules": "yes",
+    "ProtectKernelTunables": "yes",
+    "ProtectProc": "invisible",  # of other users' programs not even the arguments
+    "ProtectSystem": "strict",
+    "RestrictAddressFamilies": "AF_INET AF_INET6 AF_NETLINK AF_UNIX",
+    "RestrictNamespaces": "yes",
+    "RestrictRealtime": "yes",
+    "RestrictSUIDSGID": "yes",
+    # Debuggers and profilers are users' programs, so @debug is not among them.
+    "SystemCallErrorNumber": "EPERM",
+    "SystemCallFilter": "~@clock @cpu-emulation @module @mount @obsolete @raw-io @reboot @swap",
+    "TimeoutStopSec": "20",
+}
+
+
+def configure(c: Any, settings: Mapping[str, Any]) -> None:
+    """Have the hub start notebooks with systemd.
+
+    Args:
+        c: what ``get_config()`` returns in ``jupyterhub_config.py``.
+        settings: those of the role.
+    """
+    venv = settings["venv"]
+    c.JupyterHub.spawner_class = SystemdSliceSpawner
+    spawner = c.SliceSpawner
+    # Nothing of the hub's environment reaches notebooks, but the language.
+    spawner.env_keep = ["LANG", "LC_ALL"]
+    spawner.environment = {"PATH": f"{venv}/bin:/usr/local/bin:/usr/bin:/bin"}
+    spawner.cmd = [f"{venv}/bin/jupyterhub-singleuser"]
+    spawner.slice = "jupyterhub.slice"
+    spawner.default_shell = "/bin/bash"
+    spawner.start_timeout = 90
+
+
+class SystemdSliceSpawner(SliceSpawner, SystemdSpawner):  # type: ignore[misc]
+    """Starts a notebook under the user's own account as a unit of systemd."""
+
+    _properties: dict[str, Any]
+
+    async def equip(self, pieces: Sequence[Slice]) -> None:
+        """Put limits, folders and the devices of the slices into the unit that is to be started."""
+        hidden = mounts.hidden(self.folders, self._binds)
+        properties = properties_of(self._binds, hidden, self.temporary, self.mem_limit)
+        properties |= {
+            "CPUQuota": f"{int(self.cpu_limit * 100)}%",
+            "MemoryMax": str(self.mem_limit),
+            "TasksMax": str(self.processes),
+        }
+        properties["ReadWritePaths"].append(pwd.getpwnam(self.user.name).pw_dir)
+        if pieces:
+            nodes = await asyncio.to_thread(devices.nodes_of_all, pieces)
+            # PrivateDevices= leaves only harmless nodes in /dev; those of the slice are put back.
+            properties["BindPaths"] += [str(node.path) for node in nodes]
+            properties["DeviceAllow"] = [f"{node.path} {node.access}" for node in nodes]
+        self._properties = properties
+
+    async def launch(self) -> tuple[str, int]:
+        """Start the unit. The base class's own way knows no group but the account's."""
+        account = pwd.getpwnam(self.user.name)
+        self.port = random_port()
+        await systemd.start_transient_service(
+            self.unit_name,
+            cmd=self.cmd,
+            args=self.get_args(),
+            working_dir=account.pw_dir,
+            environment_variables={**self.get_env(), "SHELL": self.default_shell},
+            properties=self._properties,
+            uid=account.pw_uid,
+            gid=self.file_group_id(account.pw_gid),
+            slice=self.slice,
+        )
+        return "127.0.0.1", self.port
+
+
+def properties_of(
+    binds: Iterable[Bind], hidden: Sequence[str], temporary: str, memory: int
+) -> dict[str, Any]:
+    """Return the properties of the unit that have nothing to do with slices.
+
+    The notebook writes to the user's home and to memory, and nowhere else; what is in memory is gone with it.
+
+    What is mounted on the machine later is seen, also below a folder that is bound (systemd.exec(5),
+    MountFlags=); a folder that is there under its own path need not be bound.
+
+    Args:
+        binds: folders of the machine that the notebook sees.
+        hidden: those that it does not.
+        temporary: size of its ``/tmp``, and of its ``/var/tmp``.
+        memory: bytes of its memory, which ``/dev/shm`` is a part of.
+    """
+    properties: dict[str, Any] = {
+        **SANDBOX,
+        "BindPaths": [],
+        # What the driver tells of devices may be a mount of its own, which the notebook's own /proc lacks.
+        "BindReadOnlyPaths": ["-/proc/driver"],
+        "InaccessiblePaths": [SANDBOX["InaccessiblePaths"], *(_quoted(f"-{path}") for path in hidden)],
+        "ReadWritePaths": [],
+        "TemporaryFileSystem": [
+            f"{path}:mode=1777,nosuid,size={size}"
+            for path, size in (("/tmp", temporary), ("/var/tmp", temporary), ("/dev/shm", memory))  # noqa: S108
+        ],
+    }
+    for bind in binds:
+        if bind.source != bind.target:
+            kind = "BindReadOnlyPaths" if bind.read_only else "BindPaths"
+            properties[kind].append(_quoted(f"{bind.source}:{bind.target}"))
+        elif not bind.read_only:
+            properties["ReadWritePaths"].append(_quoted(bind.target))
+    return properties
+
+
+def _quoted(value: str) -> str:
+    return f'"{value}"' if " " in value else value

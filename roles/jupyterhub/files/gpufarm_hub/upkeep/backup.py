@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Copies of what the hub must not lose: its database, keys, certificates, leases, and whose the accounts are.
+
+``python -m gpufarm_hub.upkeep.backup SETTINGS make FOLDER KEEP`` writes an archive while the hub runs and
+prints its path; ``... check ARCHIVE`` looks whether an archive may be restored here, and ``... restore
+ARCHIVE`` does it while the hub is stopped.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+
+from gpufarm_hub.files import replace
+
+from . import archive, database
+from .archive import ArchiveError
+
+PATTERN = "jupyterhub-*.tar.gz"
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where the files are.
+
+    Attributes:
+        hub: the hub's address, by which its archives are known.
+        state: folder of the database and of the JSON files.
+        folders: name in the archive to folder and pattern of the files that are kept.
+    """
+
+    hub: str
+    state: Path
+    folders: dict[str, tuple[Path, str]]
+
+    @property
+    def database(self) -> Path:
+        """The hub's database."""
+        return self.state / "jupyterhub.sqlite"
+
+
+def places(settings_file: Path) -> Places:
+    """Read where the files are from the hub's settings."""
+    settings = json.loads(settings_file.read_text(encoding="utf-8"))
+    state = Path(settings["state_folder"])
+    return Places(
+        settings["public_url"],
+        state,
+        {
+            "state": (state, "*.json"),
+            "secrets": (Path(settings["secrets_folder"]), "*"),
+            "tls": (settings_file.parent / "tls", "*"),
+            "persons": (Path(settings["persons_file"]).parent, "*.json"),
+        },
+    )
+
+
+def collect(ours: Places) -> dict[str, bytes]:
+    """Return the contents by their names in the archive. The hub may run meanwhile.
+
+    Raises:
+        OSError: a file cannot be read.
+        DatabaseError: the database is damaged.
+    """
+    files = {}
+    for part, (folder, pattern) in ours.folders.items():
+        for file in sorted(folder.glob(pattern)):
+            if file.is_file() and not file.is_symlink() and file.suffix != ".new":
+                files[f"{part}/{file.name}"] = file.read_bytes()
+    if ours.database.exists():
+        files["state/jupyterhub.sqlite"] = database.copy(ours.database)
+    return files
+
+
+def make(ours: Places, folder: Path, keep: int) -> Path:
+    """Write an archive, and delete the oldest ones.
+
+    Args:
+        ours: where the files are.
+        folder: gets the archive (mode 0600).
+        keep: how many stay.
+
+    Returns:
+        The archive.
+
+    Raises:
+        OSError: for instance because the disk is full; there is no half archive then.
+        DatabaseError: the database is damaged.
+    """
+    now = datetime.now(UTC)
+    content = archive.pack(collect(ours), ours.hub, version("jupyterhub"), now)
+    made = folder / f"jupyterhub-{now:%Y%m%dT%H%M%S}Z.tar.gz"
+    replace(made, content)
+    for old in sorted(folder.glob(PATTERN))[:-keep]:
+        old.unlink()
+    return made
+
+
+def check(ours: Places, file: Path) -> dict[str, bytes]:
+    """Return the contents of an archive that may be restored here.
+
+    Raises:
+        ArchiveError: it may not, with the reason.
+        DatabaseError: its database is damaged.
+        OSError: it cannot be read.
+    """
+    files = archive.unpack(file.read_bytes(), ours.hub, version("jupyterhub"))
+    for name in files:
+        part = name.partition("/")[0]
+        if part not in ours.folders:
+            raise ArchiveError(f"it holds {name}, which nobody here knows")
+    if "state/jupyterhub.sqlite" in files:
+        database.check(files["state/jupyterhub.sqlite"])
+    return files
+
+
+def restore(ours: Places, files: dict[str, bytes]) -> None:
+    """Put the files back; what the archive does not hold stays. Interrupted, it can be done again.
+
+    Raises:
+        OSError: a file cannot be written.
+    """
+    for name, content in files.items():
+        part, _slash, base = name.partition("/")
+        if name == "state/jupyterhub.sqlite":
+            # What SQLite had not written into the old database yet must not get into this one.
+            for suffix in ("-wal", "-shm", "-journal"):
+                ours.database.with_name(f"{ours.database.name}{suffix}").unlink(missing_ok=True)
+        replace(ours.folders[part][0] / base, content)
+
+
+def main() -> None:
+    """Run the program."""
+    parser = argparse.ArgumentParser(prog="gpufarm_hub.upkeep.backup")
+    parser.add_argument("settings", type=Path)
+    actions = parser.add_subparsers(dest="action", required=True)
+    making = actions.add_parser("make")
+    making.add_argument("folder", type=Path)
+    making.add_argument("keep", type=int)
+    for name in ("check", "restore"):
+        actions.add_parser(name).add_argument("archive", type=Path)
+    options = parser.parse_args()
+    os.umask(0o077)
+    ours = places(options.settings)
+    try:
+        if options.action == "make":
+            print(make(ours, options.folder, options.keep))
+            return
+        files = check(ours, options.archive)
+        if options.action == "restore":
+            restore(ours, files)
+    except (ArchiveError, database.DatabaseError) as error:
+        sys.exit(f"{getattr(options, 'archive', ours.database)} is of no use: {error}.")
+    except OSError as error:
+        sys.exit(f"{error.filename or 'A file of the hub'} cannot be used: {error.strerror}.")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the hub shows and tells about slices: a page for administrators, and the REST API behind all pages.
+
+Stopping a notebook and thereby releasing its slices is the hub's own ``DELETE /users/{name}/server``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from jupyterhub.apihandlers.base import APIHandler
+from jupyterhub.handlers.base import BaseHandler
+from jupyterhub.scopes import Scope, needs_scope
+from tornado import web
+
+from gpufarm_hub.sharing.desk import Desk
+from gpufarm_hub.sharing.leases import Lease
+from gpufarm_hub.sharing.slices import GpuQueryError, Slice, list_slices
+from gpufarm_hub.sharing.waiting import Place, user_of
+
+PREFIX = r"/api/gpufarm"
+
+
+def handlers(desk: Desk) -> list[tuple[str, type[BaseHandler], dict[str, Any]]]:
+    """Return the handlers with their paths below the hub's prefix."""
+    ours = {"desk": desk}
+    server = r"/users/(?P<user_name>[^/]+)/queue/(?P<server_name>[^/]*)"
+    return [
+        (PREFIX + r"/slices", SlicesHandler, ours),
+        (PREFIX + server, QueueHandler, ours),
+        (PREFIX + r"/users/(?P<user_name>[^/]+)/notices", NoticesHandler, ours),
+        (r"/slices", SlicesPage, ours),
+    ]
+
+
+async def _slices() -> list[Slice]:
+    try:
+        return await asyncio.to_thread(list_slices)
+    except GpuQueryError as error:
+        raise web.HTTPError(503, "The GPUs of this machine do not answer.") from error
+
+
+def describe_place(place: Place) -> dict[str, Any]:
+    """Return a place in the queue as the API tells it."""
+    ticket = place.ticket
+    user, _slash, server = ticket.owner.partition("/")
+    return {
+        "user": user,
+        "server": server,
+        "profile": ticket.profile,
+        "count": ticket.count,
+        "since": ticket.since,
+        "position": place.position,
+        "waiting": place.waiting,
+        "called": place.called,
+    }
+
+
+def describe_slices(
+    slices: Iterable[Slice], leases: Iterable[Lease], used: dict[str, Any], may_see: Callable[[str], bool]
+) -> list[dict[str, Any]]:
+    """Return the slices as the API tells them; a holder whom the asker may not see is None."""
+    holders = {piece.uuid: lease for lease in leases for piece in lease.pieces}
+    told = []
+    for piece in slices:
+        lease = holders.get(piece.uuid)
+        seen = lease is not None and may_see(lease.user)
+        told.append(
+            {
+                "uuid": piece.uuid,
+                "profile": piece.profile,
+                "gpu": piece.gpu,
+                "memory": piece.memory,
+                "held": lease is not None,
+                "holder": {
+                    "user": lease.user,
+                    "server": lease.owner.partition("/")[2],
+                    "since": lease.taken,
+                    "use": used.get(lease.owner),
+                }
+                if lease and seen
+                else None,
+            }
+        )
+    return told
+
+
+class SlicesHandler(APIHandler):  # type: ignore[misc]
+    """Every slice, and of those that the asker may see: who holds them, who waits."""
+
+    def initialize(self, desk: Desk) -> None:
+        """Take the desk."""
+        self.desk = desk
+
+    @needs_scope("read:servers", post_filter=True)  # type: ignore[untyped-decorator]
+    async def get(self) -> None:
+        """Answer GET /slices."""
+        scope = self.parsed_scopes["read:servers"]
+
+        def may_see(user: str) -> bool:
+            return scope == Scope.ALL or user in scope.get("user", ())
+
+        slices = await _slices()
+        used = self.desk.use.read().get("notebooks", {})
+        self.write(
+            {
+                "slices": describe_slices(slices, self.desk.leases.all(), used, may_see),
+                "queue": [
+                    describe_place(place)
+                    for place in self.desk.leases.queue(slices)
+                    if may_see(user_of(place.ticket.owner))
+                ],
+            }
+        )
+
+
+class QueueHandler(APIHandler):  # type: ignore[misc]
+    """The place of one notebook in the queue. Who asks for it keeps it."""
+
+    def initialize(self, desk: Desk) -> None:
+        """Take the desk."""
+        self.desk = desk
+
+    @needs_scope("servers")  # type: ignore[untyped-decorator]
+    async def get(self, user_name: str, server_name: str) -> None:
+        """Answer GET /users/{user}/queue/{server}."""
+        place = self.desk.leases.ask(f"{user_name}/{server_name}", await _slices())
+        if place is None:
+            raise web.HTTPError(404, "This notebook waits for nothing.")
+        self.write({**describe_place(place), "options": place.ticket.options})
+
+    @needs_scope("servers")  # type: ignore[untyped-decorator]
+    async def delete(self, user_name: str, server_name: str) -> None:
+        """Answer DELETE /users/{user}/queue/{server}."""
+        if not self.desk.leave(f"{user_name}/{server_name}"):
+            raise web.HTTPError(404, "This notebook waits for nothing.")
+        self.set_status(204)
+
+
+class NoticesHandler(APIHandler):  # type: ignore[misc]
+    """What a user must know about their notebooks."""
+
+    def initialize(self, desk: Desk) -> None:
+        """Take the desk."""
+        self.desk = desk
+
+    @needs_scope("read:servers")  # type: ignore[untyped-decorator]
+    async def get(self, user_name: str) -> None:
+        """Answer GET /users/{user}/notices: name of the server to sentence."""
+        self.write(json.dumps(self.desk.notices.of(user_name)))
+
+
+class SlicesPage(BaseHandler):  # type: ignore[misc]
+    """Who holds which slice; for administrators."""
+
+    def initialize(self, desk: Desk) -> None:
+        """Take the desk."""
+        self.desk = desk
+
+    @web.authenticated
+    @needs_scope("admin-ui")  # type: ignore[untyped-decorator]
+    async def get(self) -> None:
+        """Show the page; it asks the API for what it shows."""
+        self.finish(await self.render_template("slices.html"))

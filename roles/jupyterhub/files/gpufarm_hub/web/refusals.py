@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the error page says where JupyterHub's own words do not tell users what to do. No I/O."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import partial
+from typing import Any
+
+# What JupyterHub 6.1 says to somebody who opens the server of somebody else: while it runs
+# (apihandlers/auth.py, OAuthAuthorizeHandler), and while it does not (handlers/base.py, UserUrlHandler).
+RUNNING = re.compile(r"You do not have permission to access Server at /user/(?P<user>[^/]+)/")
+HIDDEN = "No access to resources or resources not found"
+
+
+def not_a_member(groups: Iterable[str]) -> str:
+    """Return what somebody outside the groups of the collaborative JupyterLab is told."""
+    return (
+        "The collaborative JupyterLab is for members of groups that your account is not in "
+        f"({', '.join(groups)}). Ask for membership, then log in again."
+    )
+
+
+def explain(status: int, message: str, shared: str = "", groups: Iterable[str] = ()) -> str:
+    """Return what the error page says instead of a message of JupyterHub.
+
+    Args:
+        status: the status of HTTP.
+        message: what JupyterHub says; any other one is returned as it is.
+        shared: the account of the collaborative JupyterLab; empty when there is none.
+        groups: those that it is for.
+    """
+    found = RUNNING.search(message)
+    if found and found["user"] == shared:
+        return not_a_member(groups)
+    if found:
+        return "This notebook belongs to somebody else, and only they can open it. Yours is on the home page."
+    if status == 404 and message in ("", HIDDEN):
+        return (
+            "There is nothing at this address that your account may open: it is gone, or somebody else's. "
+            "Ask who gave it to you whether you are in the right group; what is yours is on the home page."
+        )
+    return message
+
+
+def configure(c: Any, shared: str = "", groups: Iterable[str] = ()) -> None:
+    """Have the error page use it.
+
+    Args:
+        c: what ``get_config()`` returns in ``jupyterhub_config.py``.
+        shared: as in `explain`.
+        groups: as in `explain`.
+    """
+    ours = partial(explain, shared=shared, groups=tuple(groups))
+    # The hub calls it for each page, with the user who looks at it or None; the page calls what it returns.
+    c.JupyterHub.template_vars |= {"gpufarm_explain": lambda _user: ours}
