@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ TOSCA_KIND = {
 }
 
 
+@cache
 def node_types() -> dict[str, dict[str, Any]]:
     found: dict[str, dict[str, Any]] = {}
     for path in sorted(TYPES.glob("*.yaml")):
@@ -57,6 +59,7 @@ def role_of(name: str) -> str | None:
 WRAPPERS = sorted(name for name, body in node_types().items() if role_of(name) and body.get("interfaces"))
 
 
+@cache
 def specs(role: str) -> dict[str, Any]:
     path = ROOT / "roles" / role / "meta" / "argument_specs.yml"
     options = yaml.safe_load(path.read_text())["argument_specs"]["main"]["options"]

@@ -44,6 +44,10 @@ def environment() -> dict[str, str]:
         ),
         "ANSIBLE_NOCOLOR": "1",
         "ANSIBLE_FORCE_COLOR": "0",
+        # a machine that loses its power says nothing: without this the run would wait for it for ever
+        "ANSIBLE_SSH_EXTRA_ARGS": os.environ.get(
+            "ANSIBLE_SSH_EXTRA_ARGS", "-o ServerAliveInterval=10 -o ServerAliveCountMax=3"
+        ),
     }
     # Ansible is not started in the user's directory, so it would not see the configuration there
     for configuration in (Path.cwd() / "ansible.cfg", CHECKOUT / "ansible.cfg"):
@@ -106,8 +110,12 @@ def complaint(text: str) -> str:
 
 
 @contextlib.contextmanager
-def _signals() -> Iterator[threading.Event]:
-    """An event that SIGINT and SIGTERM set instead of ending the program."""
+def signals() -> Iterator[threading.Event]:
+    """Have SIGINT and SIGTERM stop what runs instead of ending the program; for the main thread.
+
+    Yields:
+        An event that they set.
+    """
     stop = threading.Event()
 
     def remember(_number: int, _frame: Any) -> None:
@@ -157,6 +165,7 @@ def play(
     pool: Path,
     directory: Path,
     on_event: Callable[[dict[str, Any]], None],
+    stop: threading.Event,
     *,
     check: bool = False,
 ) -> str:
@@ -167,6 +176,7 @@ def play(
         pool: the inventory.
         directory: a private folder for the run; nothing in it is needed afterwards.
         on_event: called with every event of ansible-runner, in order.
+        stop: ends the run when it is set.
         check: only say what would change, with differences.
 
     Returns:
@@ -180,18 +190,17 @@ def play(
         on_event(event)
         return False  # nothing is kept on disk
 
-    with _signals() as stop:
-        run = ansible_runner.run(
-            private_data_dir=str(directory),
-            playbook=str(playbook),
-            inventory=[str(pool.resolve())],
-            envvars=environment(),
-            settings={"pexpect_timeout": 1, "suppress_output_file": True},
-            cmdline="--check --diff" if check else None,
-            quiet=True,
-            event_handler=handle,
-            cancel_callback=stop.is_set,
-        )
+    run = ansible_runner.run(
+        private_data_dir=str(directory),
+        playbook=str(playbook),
+        inventory=[str(pool.resolve())],
+        envvars=environment() | {"ANSIBLE_LOCAL_TEMP": str(directory / "tmp")},
+        settings={"pexpect_timeout": 1, "suppress_output_file": True},
+        cmdline="--check --diff" if check else None,
+        quiet=True,
+        event_handler=handle,
+        cancel_callback=stop.is_set,
+    )
     status = "canceled" if stop.is_set() else str(run.status)  # also when it came too late for this playbook
     if status == "canceled":
         end_leftovers(directory)

@@ -3,10 +3,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
+import functools
 import json
 import os
 import signal
+from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -15,20 +18,24 @@ import click
 
 from gpufarm import autoscale as autoscaling
 from gpufarm import deployment as deployments
+from gpufarm import facts, indigo, show
 from gpufarm import history as histories
 from gpufarm import inputs as values
 from gpufarm import package as packages
-from gpufarm import show
 from gpufarm import template as templates
 from gpufarm.catalogue import Catalogue
 from gpufarm.deployment import Result
 from gpufarm.errors import BadInput, BadTemplate, Drift, GpufarmError, Interrupted
 from gpufarm.judge import judge
+from gpufarm.library import Library
 from gpufarm.prepare import Request
+from gpufarm.problems import Place, Problem
 from gpufarm.progress import Progress
 from gpufarm.prometheus import Prometheus
 from gpufarm.state import Deployment, Store, default_directory
 from gpufarm.topology import Topology
+
+_EVENTS = "gpufarm.events"
 
 
 class _Command(click.Group):
@@ -53,8 +60,21 @@ class _Command(click.Group):
     default=default_directory,
     help="Where deployments are remembered.  [default: GPUFARM_STATE_DIR or ~/.local/state/gpufarm]",
 )
+@click.option(
+    "--vault-password-file",
+    "password_file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    envvar="GPUFARM_VAULT_PASSWORD_FILE",
+    help="File with a vault password, or program that prints one; encrypts the key of the state.  "
+    "[also: GPUFARM_VAULT_PASSWORD_FILE]",
+)
+@click.option(
+    "--events",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="File or pipe that gets a line of JSON for everything that happens in a run.",
+)
 @click.pass_context
-def main(context: click.Context, state_dir: Path) -> None:
+def main(context: click.Context, state_dir: Path, password_file: Path | None, events: Path | None) -> None:
     """Set up GPU services from TOSCA templates on machines that you have.
 
     The machines are those of an Ansible inventory, the pool. For each machine that a template asks for, one
@@ -83,7 +103,8 @@ def main(context: click.Context, state_dir: Path) -> None:
       130  interrupted; the next run continues
     """
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # to be told to end is as good as Ctrl-C
-    context.obj = Store(state_dir.absolute())
+    context.obj = Store(state_dir.absolute(), password_file and password_file.absolute())
+    context.meta[_EVENTS] = events
 
 
 _template = click.argument("template", type=click.Path(dir_okay=False, path_type=Path))
@@ -108,10 +129,32 @@ _inputs = click.option(
 )
 
 
+_json = click.option("--json", "as_json", is_flag=True, help="For machines.")
 _refresh = click.option(
     "--refresh", is_flag=True, help="Ask all machines what they have, also those asked some minutes ago."
 )
-_json = click.option("--json", "as_json", is_flag=True, help="For machines.")
+
+
+def _requesting(command: Callable[..., None]) -> Callable[..., None]:
+    """The template and all that says what is asked for; the command gets it as one `Request`."""
+
+    @functools.wraps(command)
+    def run(
+        template: Path,
+        pool: Path | None,
+        name: str | None,
+        options: tuple[str, ...],
+        file: Path | None,
+        refresh: bool,
+        **others: Any,
+    ) -> None:
+        library, topology, given = _read(template, options, file)
+        request = Request(topology, library, pool, name or topology.name, given, refresh=refresh)
+        command(request=request, **others)
+
+    for parameter in (_refresh, _inputs, _input, _name, _pool, _template):
+        run = parameter(run)
+    return run
 
 
 def _given(topology: Topology, options: tuple[str, ...], file: Path | None) -> dict[str, Any]:
@@ -122,23 +165,40 @@ def _given(topology: Topology, options: tuple[str, ...], file: Path | None) -> d
     return given | values.from_options(topology, options)
 
 
-def _request(
-    template: Path,
-    pool: Path | None,
-    name: str | None,
-    options: tuple[str, ...],
-    file: Path | None,
-    refresh: bool,
-) -> Request:
-    library, topology = templates.read(template)
-    given = _given(topology, options, file)
-    return Request(topology, library, pool, name or topology.name, given, refresh=refresh)
+def _problems(error: BadInput) -> list[Problem]:
+    """The complaints as they are for editors: with a place, which for a value is its input."""
+    if isinstance(error, BadTemplate):
+        return error.problems
+    parts = (line.partition(": ") for line in error.message.splitlines())
+    return [Problem(Place(place), text) for place, _colon, text in parts]
+
+
+def _read(
+    template: Path, options: tuple[str, ...], file: Path | None
+) -> tuple[Library, Topology, dict[str, Any]]:
+    """Read the template and the values of its inputs; what is wrong with both is told together."""
+    try:
+        library, topology = templates.read(template)
+    except BadTemplate as error:
+        wrong = error.problems
+        try:
+            library, topology = templates.read_inputs(template)
+            given = _given(topology, options, file)
+            values.known(topology, given, Catalogue(library).names("data_types"))
+        except BadInput as more:
+            wrong = [*wrong, *_problems(more)]
+        raise BadTemplate(wrong) from error
+    return library, topology, _given(topology, options, file)
+
+
+def _progress() -> Progress:
+    return Progress(click.get_current_context().meta[_EVENTS])
 
 
 def _run(store: Store, request: Request, what: str, *, everything: bool) -> Result:
     names = [*(f"input {name}" for name in request.given)]
     names += [f"{name}={number}" for name, number in request.instances.items()]
-    with Progress() as progress:
+    with _progress() as progress:
         progress.wait("looking at the pool")
         return deployments.deploy(
             store, request, progress, what=f"{what} {', '.join(names)}".strip(), everything=everything
@@ -163,14 +223,13 @@ def validate(template: Path, options: tuple[str, ...], file: Path | None, as_jso
       gpufarm validate tosca/templates/ml_infn.yaml --json
     """
     try:
-        library, topology = templates.read(template)
-        given = _given(topology, options, file)
+        library, topology, given = _read(template, options, file)
         found = values.known(topology, given, Catalogue(library).names("data_types"))
         # tosca-parser judges what an input feeds only with its value
         judge(library, {name: value for name, value in found.items() if not topology.inputs[name].secret})
-    except BadTemplate as error:
+    except BadInput as error:
         if as_json:
-            problems = [{**vars(problem.place), "text": problem.text} for problem in error.problems]
+            problems = [{**vars(problem.place), "text": problem.text} for problem in _problems(error)]
             show.as_json({"valid": False, "problems": problems})
         raise
     if as_json:
@@ -227,24 +286,10 @@ def package(template: Path, output: Path | None, addresses: tuple[str, ...]) -> 
 
 
 @main.command()
-@_template
-@_pool
-@_name
-@_input
-@_inputs
-@_refresh
+@_requesting
 @_json
 @click.pass_obj
-def plan(
-    store: Store,
-    template: Path,
-    pool: Path | None,
-    name: str | None,
-    options: tuple[str, ...],
-    file: Path | None,
-    refresh: bool,
-    as_json: bool,
-) -> None:
+def plan(store: Store, request: Request, as_json: bool) -> None:
     """Tell which machines would be taken and what would be done, in which order, and why.
 
     Looks at the machines of the pool and touches nothing. Steps in the same wave do not wait for each other.
@@ -254,10 +299,11 @@ def plan(
     Example:
       gpufarm plan tosca/templates/ml_infn.yaml --pool inventories/mysite --input iam_url=https://iam.example.org/
     """
-    request = _request(template, pool, name, options, file, refresh)
-    with Progress() as progress:
+    with _progress() as progress:
         progress.wait("looking at the pool")
-        prepared, _seen = deployments.choose(store, request, store.load(request.name))
+        prepared, seen = deployments.choose(store, request, store.load(request.name))
+    with contextlib.suppress(GpufarmError):  # then they are simply asked again
+        facts.remember(store, seen)
     if as_json:
         show.plan_as_json(request.name, prepared)
     else:
@@ -265,26 +311,12 @@ def plan(
 
 
 @main.command()
-@_template
-@_pool
-@_name
-@_input
-@_inputs
-@_refresh
+@_requesting
 @click.option(
     "--check", is_flag=True, help="Only say what would change on the machines; differences go to the log."
 )
 @click.pass_obj
-def deploy(
-    store: Store,
-    template: Path,
-    pool: Path | None,
-    name: str | None,
-    options: tuple[str, ...],
-    file: Path | None,
-    refresh: bool,
-    check: bool,
-) -> None:
+def deploy(store: Store, request: Request, check: bool) -> None:
     """Set up what a template describes, or bring it in line again.
 
     Chooses machines, runs the operations of the nodes in the order of their requirements, and prints the
@@ -297,9 +329,8 @@ def deploy(
       gpufarm deploy tosca/templates/ml_infn.yaml --name notebooks --input jupyter_cpu_limit=4.0
       GPUFARM_INPUT_IAM_CLIENT_SECRET=... gpufarm deploy ...
     """
-    request = _request(template, pool, name, options, file, refresh)
     if check:
-        with Progress() as progress:
+        with _progress() as progress:
             progress.wait("looking at the pool")
             found = deployments.check(store, request, progress)
         click.echo(f"nothing was changed; the differences are in {found.log}", err=True)
@@ -395,6 +426,11 @@ def scale(store: Store, name: str, target: str, pool: Path | None) -> None:
     metavar="FILE KEY",
     help="Certificate (PEM) that the server knows, and its key; the role monitoring wants one.",
 )
+@click.option(
+    "--server-name",
+    metavar="NAME",
+    help="Name in the server's certificate if not the URL's; gpufarm-monitoring for the role monitoring.",
+)
 @click.option("--apply", "act", is_flag=True, help="Scale, if that is what comes out.")
 @_json
 @click.pass_obj
@@ -405,6 +441,7 @@ def autoscale(
     url: str,
     ca_file: Path | None,
     certificate: tuple[Path, Path] | None,
+    server_name: str | None,
     act: bool,
     as_json: bool,
 ) -> None:
@@ -423,7 +460,7 @@ def autoscale(
     proposals = autoscaling.propose(
         request,
         found,
-        Prometheus(url, ca_file, certificate).ask,
+        Prometheus(url, ca_file, certificate, server_name).ask,
         histories.read(store, name),
         datetime.datetime.now(datetime.UTC),
     )
@@ -461,7 +498,7 @@ def diff(store: Store, name: str, pool: Path | None, as_json: bool) -> None:
       gpufarm diff notebooks
     """
     request = Request.again(_existing(store, name), pool)
-    with Progress() as progress:
+    with _progress() as progress:
         progress.wait("looking at the machines")
         found = deployments.check(store, request, progress)
     differing = {step: done.tasks for step, done in found.applied.items() if done.tasks}
@@ -508,7 +545,7 @@ def status(store: Store, name: str | None, as_json: bool) -> None:
       gpufarm status
       gpufarm status notebooks --json
     """
-    found = [_existing(store, entry) for entry in ([name] if name else store.names())]
+    found = [_existing(store, entry, secrets=False) for entry in ([name] if name else store.names())]
     for entry in found:
         if entry.status in ("deploying", "undeploying") and not store.is_locked(entry.name):
             entry.status = "interrupted"
@@ -531,18 +568,24 @@ def status(store: Store, name: str | None, as_json: bool) -> None:
 @main.command()
 @click.argument("name")
 @_json
+@click.option(
+    "--indigo", "as_indigo", is_flag=True, help="JSON with the names of INDIGO's templates, such as node_ip."
+)
 @click.pass_obj
-def outputs(store: Store, name: str, as_json: bool) -> None:
+def outputs(store: Store, name: str, as_json: bool, as_indigo: bool) -> None:
     """Print the outputs of a deployment, such as the URL of the service.
 
     \b
-    Example:
+    Examples:
       gpufarm outputs notebooks --json
+      gpufarm outputs notebooks --indigo
     """
-    found = _existing(store, name)
+    found = _existing(store, name, secrets=False)
     if found.status != "deployed":
         raise GpufarmError(f"deployment {name} is not deployed; see: gpufarm status {name}")
-    if as_json:
+    if as_indigo:
+        show.as_json(indigo.outputs(found, Request.again(found).template))
+    elif as_json:
         show.as_json(found.outputs)
     else:
         show.outputs(found.outputs)
@@ -563,13 +606,13 @@ def undeploy(store: Store, name: str, pool: Path | None) -> None:
 
 
 def _undeploy(store: Store, name: str, pool: Path | None) -> None:
-    with Progress() as progress:
+    with _progress() as progress:
         deployments.undeploy(store, name, pool, progress)
     click.echo(f"{name}: undeployed", err=True)
 
 
-def _existing(store: Store, name: str) -> Deployment:
-    found = store.load(name)
+def _existing(store: Store, name: str, *, secrets: bool = True) -> Deployment:
+    found = store.load(name, secrets=secrets)
     if found is None:
         known = ", ".join(store.names())
         raise BadInput(

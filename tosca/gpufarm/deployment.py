@@ -11,13 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from gpufarm import ansible, execute, facts, history, prepare, reasons
-from gpufarm.errors import BadInput, GpufarmError, NoMachine
+from gpufarm.errors import BadInput, GpufarmError, NoEntry, NoMachine
 from gpufarm.functions import Scope, Unknown
 from gpufarm.instances import multiply
 from gpufarm.plan import Step
 from gpufarm.pool import Pool
 from gpufarm.prepare import Prepared, Request
 from gpufarm.run import Done, Listener
+from gpufarm.secrecy import HIDDEN, holds_secret, refers, veiled
 from gpufarm.state import Deployment, Store
 from gpufarm.topology import Topology
 
@@ -167,8 +168,15 @@ def evaluate_outputs(scope: Scope, deployment: Deployment) -> dict[str, Any]:
     known = replace(base, attributes=attributes)
     found = {}
     for name, expression in scope.topology.outputs.items():
+        if refers(expression) or any(
+            scope.topology.inputs[used].secret for used in known.inputs_of(expression)
+        ):
+            found[name] = HIDDEN  # outputs are neither sealed nor masked
+            continue
         try:
-            found[name] = known.evaluate(expression)
+            found[name] = veiled(known.evaluate(expression))
+        except NoEntry:
+            found[name] = None  # such as the first of no users
         except Unknown as error:
             raise GpufarmError(f"output {name}: {error}; no operation returned it") from error
     return found
@@ -260,7 +268,8 @@ def _begin(
         The steps that are to be run.
     """
     todo = [step for step in chosen.steps if everything or chosen.reasons[step.name].needed]
-    secret = {name for name, definition in request.template.inputs.items() if definition.secret}
+    inputs = request.template.inputs
+    secret = {name for name, value in chosen.given.items() if inputs[name].secret or holds_secret(value)}
     deployment.status, deployment.failure, deployment.pool = "deploying", "", str(chosen.pool)
     deployment.inputs = {key: value for key, value in chosen.given.items() if key not in secret}
     deployment.secrets = {key: value for key, value in chosen.given.items() if key in secret}

@@ -215,6 +215,9 @@ def read(path: Path, report: Report | None = None) -> Document:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         sentence = f"is no valid YAML: {error.problem or error.context}"
+        if isinstance(error, yaml.constructor.ConstructorError) and "tag" in str(error.problem):
+            # what follows may be a password, so it is not repeated
+            sentence = 'a value begins with "!", which has a meaning of its own in YAML; write it in quotes'
         raise refuse(sentence, *((mark.line + 1, mark.column + 1) if mark else ())) from error
     except RecursionError as error:
         raise refuse("the document is too deeply nested") from error

@@ -29,6 +29,10 @@ class BadInput(GpufarmError):
     exit_code = 2
 
 
+class NoEntry(BadInput):
+    """An expression names an entry that a list or a map does not have."""
+
+
 class BadTemplate(BadInput):
     """The template is wrong, in one place or in several; nothing was touched.
 

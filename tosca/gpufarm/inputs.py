@@ -12,6 +12,7 @@ import yaml
 from gpufarm import document, values
 from gpufarm.errors import BadInput
 from gpufarm.problems import near
+from gpufarm.secrecy import holds_secret
 from gpufarm.topology import Input, Topology
 
 ENVIRONMENT = "GPUFARM_INPUT_"
@@ -73,12 +74,13 @@ def from_options(topology: Topology, options: tuple[str, ...]) -> dict[str, Any]
         if not equals:
             raise BadInput(f"--input {name}: write it as NAME=VALUE")
         definition = _known(topology, name, "--input")
-        if definition.secret:
+        value = _from_text(definition, text)
+        if definition.secret or holds_secret(value):
             raise BadInput(
                 f"--input {name}: it is a secret, and every user of this machine can read command lines; "
                 f"put it in a file for --inputs, or in the environment as {ENVIRONMENT}{name.upper()}"
             )
-        return name, _from_text(definition, text)
+        return name, value
 
     return _each(options, read)
 
@@ -154,7 +156,7 @@ def _check(definition: Input, value: Any, data_types: Mapping[str, Any]) -> None
         raise BadInput(f"input {name}: {error}") from error
     if not wrong:
         return
-    if definition.secret:
+    if definition.secret or holds_secret(value):
         raise BadInput(f"input {name}: the value does not meet the template's constraints")
     if " does not match the pattern " in wrong and definition.description:
         # an expression helps nobody who has just mistyped a value; the description says what is meant

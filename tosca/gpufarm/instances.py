@@ -6,11 +6,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from typing import Any
 
 from gpufarm.errors import BadInput
+from gpufarm.functions import Scope
 from gpufarm.problems import near
 from gpufarm.topology import Node, Topology
 
+# Far more machines than one deployment has; it stops a typing error from filling the memory.
+MOST = 10_000
 _NUMBERED = re.compile(r"(.+)\[([0-9]+)\]")
 
 
@@ -54,11 +58,23 @@ def bounds(node: Node) -> tuple[int, int, int]:
     return low, int(scalable.get("default_instances") or low), high
 
 
-def counts(topology: Topology, chosen: Mapping[str, int]) -> dict[str, int]:
+def _wanted(name: str, node: Node, scope: Scope) -> tuple[int, int, int]:
+    """The bounds of a machine. The property `count` of INDIGO, unlike TOSCA's own, may come from an input."""
+    low, default, high = bounds(node)
+    count = scope.evaluate(node.capabilities.get("scalable", {}).get("count"), name)
+    if count is None:
+        return low, default, high
+    if not isinstance(count, int) or count < 1:
+        raise BadInput(f"{scope.topology.path}: node {name} has a count of {count}; it has to be 1 or more")
+    return min(low, count), count, max(high, count)
+
+
+def counts(topology: Topology, inputs: Mapping[str, Any], chosen: Mapping[str, int]) -> dict[str, int]:
     """Tell how many instances each machine has.
 
     Args:
         topology: the template.
+        inputs: value of every input that has one.
         chosen: numbers that the user chose.
 
     Returns:
@@ -67,7 +83,8 @@ def counts(topology: Topology, chosen: Mapping[str, int]) -> dict[str, int]:
     Raises:
         BadInput: a number was chosen for what is no machine, or is out of bounds.
     """
-    machines = {name: bounds(node) for name, node in topology.nodes.items() if node.is_machine}
+    scope = Scope(topology, inputs)
+    machines = {name: _wanted(name, node, scope) for name, node in topology.nodes.items() if node.is_machine}
     for name, number in chosen.items():
         if name not in machines:
             raise BadInput(f"{name} is no machine of {topology.path.name}; {near(name, machines)}")
@@ -78,7 +95,13 @@ def counts(topology: Topology, chosen: Mapping[str, int]) -> dict[str, int]:
                 f"{name}={number}: {topology.path.name} allows {span}; "
                 "change its capability scalable (min_instances, max_instances) to allow more"
             )
-    return {name: chosen.get(name, default) for name, (_low, default, _high) in machines.items()}
+    found = {name: chosen.get(name, default) for name, (_low, default, _high) in machines.items()}
+    for name, number in found.items():
+        if number > MOST:
+            raise BadInput(
+                f"{name}: {number} instances are more than the {MOST} that can be managed; ask for fewer"
+            )
+    return found
 
 
 def multiply(topology: Topology, numbers: Mapping[str, int]) -> Topology:

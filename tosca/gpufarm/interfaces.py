@@ -9,6 +9,7 @@ from gpufarm.catalogue import Catalogue
 from gpufarm.document import Document
 from gpufarm.problems import Report, near
 from gpufarm.topology import DEPLOY, UNDEPLOY, Operation
+from gpufarm.values import function
 
 _STANDARD = ("Standard", "tosca.interfaces.node.lifecycle.Standard")
 _OPERATIONS = (*DEPLOY, *UNDEPLOY)
@@ -60,6 +61,14 @@ def _outputs(
     return found
 
 
+def _dependencies(names: Any, document: Document, keys: Keys, report: Report) -> None:
+    """Complain about files that a playbook needs and that are not there."""
+    for index, name in enumerate(names if isinstance(names, list) else [names] if names else []):
+        if not isinstance(name, str) or not document.beside(name):
+            place = document.at(*keys, "dependencies", index)
+            report.add(place, f"there is no file {str(name)[:200]!r}, on which the operation depends")
+
+
 def _operation(
     name: str,
     body: Any,
@@ -74,6 +83,7 @@ def _operation(
     definition = mapping(body, f"operation {name}", document, keys, report)
     implementation = definition.get("implementation")
     if isinstance(implementation, dict):
+        _dependencies(implementation.get("dependencies"), document, (*keys, "implementation"), report)
         implementation = implementation.get("primary")
     inputs = shared | mapping(
         definition.get("inputs"), f"inputs of operation {name}", document, (*keys, "inputs"), report
@@ -145,14 +155,33 @@ def artifacts(body: Any, catalogue: Catalogue, document: Document, keys: Keys, r
     for name, artifact in mapping(body, "artifacts", document, keys, report).items():
         definition = {"file": artifact} if isinstance(artifact, str) else artifact
         place = document.at(*keys, name)
+        if isinstance(definition, dict) and function(definition.get("file")):
+            continue  # an image, such as the one of an input
         if not isinstance(definition, dict) or not isinstance(definition.get("file"), str):
             report.add(place, f"artifact {name} names no file")
             continue
-        kind = catalogue.named("artifact_types", definition.get("type", "tosca.artifacts.File"))
-        is_file = any(
+        written = definition.get("type", "tosca.artifacts.File")
+        kind = catalogue.named("artifact_types", written)
+        if kind is None:
+            known = catalogue.names("artifact_types")
+            report.add(place, f"artifact {name}: there is no type {written}; {near(written, known)}")
+            continue
+        path = definition["file"]
+        endings = _endings(catalogue, kind)
+        if endings and not path.endswith(tuple(endings)):
+            ends = " or ".join(endings)
+            report.add(place, f"artifact {name}: a {kind} ends in {ends}, not as {path[:200]!r}")
+        is_file = endings or any(
             catalogue.derives("artifact_types", kind, f"tosca.artifacts.{base}")
             for base in ("File", "Implementation")
         )
-        path = definition["file"]
         if is_file and not definition.get("repository") and "://" not in path and not document.beside(path):
             report.add(place, f"artifact {name}: there is no file {path[:200]!r}")
+
+
+def _endings(catalogue: Catalogue, kind: str) -> list[str]:
+    """How files of an artifact type end, by its ``file_ext`` (TOSCA Simple Profile 1.3, section 3.7.4.1)."""
+    types = catalogue.names("artifact_types")
+    extensions = (types[name].get("file_ext") for name in catalogue.ancestry("artifact_types", kind))
+    found = next((listed for listed in extensions if isinstance(listed, list)), [])
+    return [f".{str(extension).removeprefix('.')}" for extension in found]

@@ -13,6 +13,7 @@ from gpufarm.instances import parsed
 from gpufarm.plan import Step
 from gpufarm.prepare import Prepared, Request
 from gpufarm.state import Store
+from gpufarm.topology import CONTROLLER
 
 
 @dataclass(frozen=True)
@@ -77,6 +78,8 @@ def compose(prepared: Prepared, pool: Mapping[str, Mapping[str, Any]]) -> Invent
             parents[name] = node.inventory_group
     wanted: dict[tuple[str, str], Step] = {}
     for step in prepared.steps:
+        if step.host == CONTROLLER:
+            continue
         for variable, value in step.variables.items():
             other = wanted.setdefault((step.host, variable), step)
             if other.variables[variable] != value:

@@ -51,6 +51,8 @@ def judge(source: Library, values: dict[str, Any] | None = None) -> None:
     flat = source.flat()
     # it writes into what it is given; the types it only reads
     flat["topology_template"] = copy.deepcopy(flat["topology_template"])
+    # what outputs refer to is examined already, and the first entry of an empty list makes it stumble
+    flat["topology_template"].pop("outputs", None)
     if values is not None:
         flat["topology_template"] = _with_inputs(flat["topology_template"], values)
     try:

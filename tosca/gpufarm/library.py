@@ -7,6 +7,7 @@ not tell which file a type came from. Implementations are relative to that file:
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,11 @@ from gpufarm import document
 from gpufarm.document import Document
 from gpufarm.errors import BadTemplate
 from gpufarm.problems import Place, Report
+
+# The libraries of types that templates of INDIGO-DataCloud, DEEP, INFN Cloud and EGI import by their URLs:
+# repositories called tosca-types, and grycap/tosca. Their names are mapped to the roles of this collection.
+_INDIGO = re.compile(r"https?://[^/]+/(.*/)?(tosca-types|grycap/tosca)/.+[.]ya?ml")
+INDIGO_TYPES = Path(__file__).resolve().parents[1] / "types" / "indigo_types.yaml"
 
 SECTIONS = (
     "artifact_types",
@@ -68,6 +74,19 @@ class Library:
         return next((place for place in places if place), Place(str(self.template.path)))
 
 
+def beside(parent: Document, entry: str) -> Path | None:
+    """Find the file that an import names.
+
+    Args:
+        parent: the importing file.
+        entry: a path relative to it, or the URL of a library of INDIGO's, for which there is a file here.
+
+    Returns:
+        The file; None if there is none.
+    """
+    return INDIGO_TYPES if _INDIGO.fullmatch(entry) else parent.beside(entry)
+
+
 def _imported(parent: Document, entry: Any, place: Place, report: Report) -> Path | None:
     """The file that an import names: a path, ``{file: path}`` or ``{name: path or {file: path}}``."""
     if isinstance(entry, dict) and "file" in entry:
@@ -79,10 +98,10 @@ def _imported(parent: Document, entry: Any, place: Place, report: Report) -> Pat
     if not isinstance(entry, str):
         report.add(place, "an import has to be the path of a file")
         return None
-    if "://" in entry:
+    path = beside(parent, entry)
+    if path is None and "://" in entry:
         report.add(place, f"{entry} is on the network; import a copy beside the template")
         return None
-    path = parent.beside(entry)
     if path is None:
         report.add(place, f"there is no file {entry[:200]!r}")
     return path

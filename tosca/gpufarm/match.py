@@ -80,8 +80,9 @@ class Wish:
             disk=_bytes(host.get("disk_size")),
             distribution=str(system.get("distribution") or "").lower(),
             version=str(system.get("version") or system.get("release") or ""),
-            gpus=int(gpu.get("count") or 0),
-            gpu_model=str(gpu.get("model") or ""),
+            # INDIGO's machines ask for GPUs in the capability host
+            gpus=int(gpu.get("count") or host.get("num_gpus") or 0),
+            gpu_model=str(gpu.get("model") or (host.get("num_gpus") and host.get("gpu_model")) or ""),
             gpu_memory=_bytes(gpu.get("memory")),
             mig=bool(gpu.get("mig_capable")),
             among=tuple(scope.evaluate(node.among, node.name) or ()),

@@ -15,7 +15,7 @@ from typing import Any
 
 import yaml
 
-from gpufarm import ansible, template
+from gpufarm import ansible, library, template
 from gpufarm.document import Document
 from gpufarm.errors import BadInput, GpufarmError
 from gpufarm.library import Library
@@ -46,15 +46,15 @@ def pack(path: Path, archive: Path, addresses: Mapping[str, str]) -> list[str]:
         BadInput: the template is wrong, lies beside what it needs, or has no machine of such a name.
         GpufarmError: the collection cannot be built.
     """
-    library, topology = template.read(path)
+    source, topology = template.read(path)
     _check(topology, addresses)
-    root = _root(library, topology)
+    root = _root(source, topology)
     with tempfile.TemporaryDirectory(prefix="gpufarm-") as folder:
         collection = _collection(Path(folder))
         members = {
             META: _meta(path.name),
-            path.name: _template(library.template, root, addresses),
-            **{str(file.relative_to(root)): file.read_bytes() for file in _needed(library, topology)},
+            path.name: _template(source.template, root, addresses),
+            **{str(file.relative_to(root)): file.read_bytes() for file in _needed(source, topology)},
             f"collections/{collection.name}": collection.read_bytes(),
         }
     _write(archive, members)
@@ -68,31 +68,48 @@ def _check(topology: Topology, addresses: Mapping[str, str]) -> None:
             raise BadInput(f"{name} is no machine of {topology.path.name}; {near(name, machines)}")
 
 
-def _needed(library: Library, topology: Topology) -> list[Path]:
-    """The imported files and the playbooks of all nodes and types: xOpera wants those of unused types too."""
-    files = {document.path.resolve() for document in library.origin.values()} - {topology.path}
-    for node in topology.nodes.values():
-        files |= {operation.playbook for operation in node.operations.values()}
-    for (section, name), document in library.origin.items():
-        named = _playbooks(library.types[section][name].get("interfaces"))
+def _needed(source: Library, topology: Topology) -> list[Path]:
+    """All files but the template that it and all types name: xOpera wants those of unused types too."""
+    files = {document.path.resolve() for document in source.origin.values()} - {topology.path}
+    bodies = [(source.template, body) for body in _nodes(source.template.data).values()]
+    bodies += [(document, source.types[kind][name]) for (kind, name), document in source.origin.items()]
+    for document, body in bodies:
+        named = [*_playbooks(body.get("interfaces")), *_artifacts(body.get("artifacts"))]
         files |= {path for path in map(document.beside, named) if path}
     return sorted(files)
 
 
+def _nodes(template: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = template["topology_template"]["node_templates"]
+    return found
+
+
 def _playbooks(value: Any) -> Iterator[str]:
-    """The paths of playbooks anywhere in interfaces."""
+    """The paths of playbooks anywhere in interfaces, and those of the files on which they depend."""
     if isinstance(value, dict):
-        for item in value.values():
-            yield from _playbooks(item)
+        for key, item in value.items():
+            yield from item if _are_dependencies(key, item) else _playbooks(item)
     elif isinstance(value, str) and value.endswith((".yml", ".yaml")):
         yield value
 
 
-def _root(library: Library, topology: Topology) -> Path:
+def _are_dependencies(key: Any, value: Any) -> bool:
+    return key == "dependencies" and isinstance(value, list)
+
+
+def _artifacts(artifacts: Mapping[str, Any] | None) -> Iterator[str]:
+    """The files of artifacts, among them names of images and addresses."""
+    for artifact in (artifacts or {}).values():
+        file = artifact.get("file") if isinstance(artifact, dict) else artifact
+        if isinstance(file, str):
+            yield file
+
+
+def _root(source: Library, topology: Topology) -> Path:
     """The deepest folder that has everything in it."""
-    folders = [topology.path.parent, *(file.parent for file in _needed(library, topology))]
+    folders = [topology.path.parent, *(file.parent for file in _needed(source, topology))]
     root = Path(os.path.commonpath(folders))
-    if (root / topology.path.name) in _needed(library, topology):
+    if (root / topology.path.name) in _needed(source, topology):
         raise BadInput(
             f"{root / topology.path.name} and {topology.path} would be one file; rename the template"
         )
@@ -101,7 +118,7 @@ def _root(library: Library, topology: Topology) -> Path:
 
 def _moved(document: Document, root: Path, name: str) -> str:
     """The path of a file, as seen from the template, once that stands at the root."""
-    found = document.beside(name)
+    found = library.beside(document, name)
     return str(found.relative_to(root)) if found else name
 
 
@@ -109,10 +126,12 @@ def _template(document: Document, root: Path, addresses: Mapping[str, str]) -> b
     """The template as it stands at the root."""
     data = copy.deepcopy(document.data)
     data["imports"] = [_import(document, root, entry) for entry in data.get("imports") or []]
-    nodes: dict[str, Any] = data["topology_template"]["node_templates"]
+    nodes = _nodes(data)
     for node in nodes.values():
         if "interfaces" in node:
             node["interfaces"] = _implementations(document, root, node["interfaces"])
+        for name, artifact in (node.get("artifacts") or {}).items():
+            node["artifacts"][name] = _import(document, root, artifact)
     for name, address in addresses.items():
         nodes[name].setdefault("attributes", {}).update(public_address=address, private_address=address)
     if not data["imports"]:
@@ -129,7 +148,12 @@ def _import(document: Document, root: Path, entry: Any) -> Any:
 def _implementations(document: Document, root: Path, value: Any) -> Any:
     """Interfaces in which the playbooks are named as seen from the root."""
     if isinstance(value, dict):
-        return {key: _implementations(document, root, item) for key, item in value.items()}
+        return {
+            key: [_moved(document, root, name) for name in item]
+            if _are_dependencies(key, item)
+            else _implementations(document, root, item)
+            for key, item in value.items()
+        }
     if isinstance(value, str) and value.endswith((".yml", ".yaml")):
         return _moved(document, root, value)
     return value

@@ -10,7 +10,8 @@ from typing import Any
 
 from gpufarm.errors import BadInput
 from gpufarm.functions import Scope, Unknown
-from gpufarm.topology import DEPLOY, UNDEPLOY, Node, Operation, Topology, is_secret
+from gpufarm.secrecy import HIDDEN, forms, veiled
+from gpufarm.topology import CONTROLLER, DEPLOY, UNDEPLOY, Node, Operation, Topology, is_secret
 
 
 @dataclass(frozen=True)
@@ -50,18 +51,19 @@ class Step:
         Returns:
             A copy with the secrets replaced.
         """
-        return {key: "(secret)" if key in self.secrets else value for key, value in self.variables.items()}
+        return {
+            key: HIDDEN if key in self.secrets else veiled(value) for key, value in self.variables.items()
+        }
 
+    def hidden(self) -> set[str]:
+        """The texts that must not be seen anywhere.
 
-def _inputs_in(expression: Any) -> set[str]:
-    """The inputs that an expression refers to."""
-    if isinstance(expression, dict):
-        if len(expression) == 1 and isinstance(expression.get("get_input"), str):
-            return {expression["get_input"]}
-        return set().union(*(_inputs_in(item) for item in expression.values()))
-    if isinstance(expression, list):
-        return set().union(*(_inputs_in(item) for item in expression))
-    return set()
+        Returns:
+            Every secret, in all its forms.
+        """
+        return {
+            form for key, value in self.variables.items() for form in forms(value, whole=key in self.secrets)
+        }
 
 
 def _own_property(node: Node, expression: Any) -> str | None:
@@ -85,9 +87,9 @@ def _variables(
     for variable, expression in operation.inputs.items():
         own = _own_property(node, expression)
         source = node.properties[own] if own else expression
-        used = _inputs_in(source)
+        used = scope.inputs_of(source, node.name)
         value = scope.evaluate(source, node.name)
-        if own and value == node.defaults.get(own) and not used & given:
+        if own == variable and value == node.defaults.get(own) and not used & given:
             continue
         if value is None:
             continue
@@ -136,7 +138,7 @@ def steps(
             if operation is None:
                 continue
             machine = topology.machine_of(name)
-            if machine is None:
+            if machine is None and not node.on_controller:
                 raise BadInput(f"{topology.path}: node {name} stands on no machine; add the requirement host")
             try:
                 variables, secrets = _variables(node, operation, scope, given)
@@ -148,7 +150,7 @@ def steps(
             step = Step(
                 node=name,
                 operation=operation_name,
-                host=hosts[machine],
+                host=hosts[machine] if machine else CONTROLLER,
                 playbook=operation.playbook,
                 variables=variables,
                 secrets=secrets,

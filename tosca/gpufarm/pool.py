@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import tempfile
 from collections.abc import Mapping
@@ -21,7 +22,7 @@ _WRAPPING = re.compile(
     r"|Finalization of task args for '[^']*' failed: "
     r"|Error while resolving value for '[^']*': |The lookup plugin '[^']*' failed: | Use -v+ to see .*$"
 )
-_PROBE = Path(__file__).parent / "probe" / "probe.yml"
+_PROBE = Path(__file__).parent / "probe"
 
 
 @dataclass(frozen=True)
@@ -101,6 +102,29 @@ def address(host: str, variables: dict[str, Any]) -> str:
     return str(variables.get("ansible_host") or host)
 
 
+def machine(host: str, reached: str, answer: str) -> Machine:
+    """Read what a machine says of itself.
+
+    Args:
+        host: its name in the inventory.
+        reached: its address.
+        answer: what probe.py printed; its JSON is the last line, after any greeting of the machine.
+
+    Returns:
+        The machine.
+
+    Raises:
+        ValueError: that is something else.
+    """
+    lines = [line for line in answer.splitlines() if line.startswith("{")]
+    try:
+        found = json.loads(lines[-1])
+        gpus = tuple(Gpu(**gpu) for gpu in found.pop("gpus"))
+        return Machine(host=host, address=reached, gpus=gpus, **found)
+    except (IndexError, KeyError, TypeError, AttributeError) as error:
+        raise ValueError(answer) from error
+
+
 def look(path: Path, hosts: Mapping[str, dict[str, Any]]) -> Pool:
     """Look at machines of an inventory, with one run of Ansible that changes nothing.
 
@@ -124,25 +148,27 @@ def look(path: Path, hosts: Mapping[str, dict[str, Any]]) -> Pool:
         host, result = data.get("host"), data.get("res", {})
         output.append(event.get("stdout") or "")
         if event["event"] == "runner_on_ok":
-            machines[host] = Machine(
-                host=host,
-                address=address(host, hosts[host]),
-                cpus=result["cpus"],
-                memory=result["memory"],
-                disk=result["disk"],
-                distribution=result["distribution"],
-                version=result["version"],
-                gpus=tuple(Gpu(**gpu) for gpu in result["gpus"]),
-            )
+            try:
+                machines[host] = machine(host, address(host, hosts[host]), str(result.get("stdout", "")))
+            except ValueError:
+                silent[host] = f"it answers {str(result.get('stdout', ''))[-200:]!r} to what it has"
         elif event["event"] in ("runner_on_unreachable", "runner_on_failed"):
             silent[host] = reason(result)
 
     with tempfile.TemporaryDirectory(prefix="gpufarm-") as directory:
         playbook = Path(directory) / "look.yml"
         playbook.write_text(
-            yaml.safe_dump([{"import_playbook": str(_PROBE), "vars": {"gpufarm_hosts": sorted(hosts)}}])
+            yaml.safe_dump(
+                [
+                    {
+                        "import_playbook": str(_PROBE / "probe.yml"),
+                        "vars": {"gpufarm_hosts": sorted(hosts), "gpufarm_probe": str(_PROBE / "probe.py")},
+                    }
+                ]
+            )
         )
-        status = ansible.play(playbook, path, Path(directory), on_event)
+        with ansible.signals() as stop:
+            status = ansible.play(playbook, path, Path(directory), on_event, stop)
     if status == "canceled":
         raise Interrupted("interrupted while looking at the pool; nothing was changed")
     if not machines and not silent:

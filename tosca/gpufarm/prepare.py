@@ -22,6 +22,9 @@ from gpufarm.reasons import Reason
 from gpufarm.state import Deployment, Store
 from gpufarm.topology import Topology
 
+# For templates that ask for no machine.
+NO_POOL = Path(__file__).with_name("controller.yml")
+
 
 @dataclass(frozen=True)
 class Request:
@@ -158,12 +161,14 @@ def same(request: Request, previous: Deployment | None) -> None:
         )
 
 
-def _counts(request: Request, previous: Deployment | None) -> tuple[dict[str, int], dict[str, int]]:
+def _counts(
+    request: Request, previous: Deployment | None, known: Mapping[str, Any]
+) -> tuple[dict[str, int], dict[str, int]]:
     """The chosen numbers of instances, and the numbers of all machines."""
     earlier = previous.instances if previous else {}
     chosen = {name: number for name, number in earlier.items() if name in request.template.nodes}
     chosen |= request.instances
-    return chosen, instances.counts(request.template, chosen)
+    return chosen, instances.counts(request.template, known, chosen)
 
 
 def survey(store: Store, request: Request, previous: Deployment | None, *, refresh: bool = False) -> Survey:
@@ -183,16 +188,16 @@ def survey(store: Store, request: Request, previous: Deployment | None, *, refre
     """
     same(request, previous)
     given, known = values(request, previous)
-    chosen, numbers = _counts(request, previous)
-    path = request.pool or (Path(previous.pool) if previous else None)
-    if path is None:
-        raise BadInput("--pool is missing: name the inventory with your machines, such as inventories/mysite")
+    chosen, numbers = _counts(request, previous, known)
     scope = Scope(multiply(request.template, numbers), known)
     wishes = {node.name: Wish.of(node, scope) for node in scope.topology.nodes.values() if node.is_machine}
+    path = request.pool or (Path(previous.pool) if previous else None if wishes else NO_POOL)
+    if path is None:
+        raise BadInput("--pool is missing: name the inventory with your machines, such as inventories/mysite")
     # a plan that cannot be compiled is refused before machines are bothered
     plan.steps(scope.on(dict.fromkeys(wishes, "")), dict.fromkeys(wishes, ""), frozenset(given))
     standing = [entry["host"] for entry in previous.machines.values()] if previous else []
-    settled = previous is not None and set(wishes) <= set(previous.machines)
+    settled = not wishes or (previous is not None and set(wishes) <= set(previous.machines))
     found = facts.survey(store, path, only=standing if settled else None, refresh=refresh or request.refresh)
     return Survey(request, previous, scope, given, chosen, wishes, found)
 
@@ -237,7 +242,7 @@ def unchanged(store: Store, request: Request, previous: Deployment) -> Prepared 
     """
     same(request, previous)
     given, known = values(request, previous)
-    chosen, numbers = _counts(request, previous)
+    chosen, numbers = _counts(request, previous, known)
     scope = Scope(multiply(request.template, numbers), known)
     machines = [node.name for node in scope.topology.nodes.values() if node.is_machine]
     if request.given or request.instances or request.pool or not set(machines) <= set(previous.machines):

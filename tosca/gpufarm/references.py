@@ -15,7 +15,7 @@ from gpufarm.problems import Place, Report, near
 from gpufarm.topology import Input, Node, Topology
 from gpufarm.values import function
 
-_SUPPORTED = ("get_input", "get_property", "get_attribute", "concat")
+_SUPPORTED = ("get_input", "get_property", "get_attribute", "get_artifact", "concat")
 
 
 @dataclass
@@ -106,7 +106,7 @@ class References:
         if target == "SELF":
             target = node
         elif target == "HOST":
-            target = self.topology.machine_of(node) if node else None
+            target = self.topology.host_of(node) if node else None
         if target in self.untyped:
             return ""
         found = self.topology.nodes.get(target) if target else None
@@ -115,6 +115,13 @@ class References:
                 f"{text}: {path[0]} is no node here; {near(path[0], ('SELF', 'HOST', *self.topology.nodes))}"
             )
         key = str(path[1])
+        if name == "get_artifact":
+            known = found.artifacts
+            return (
+                "" if key in known else f"{text}: node {found.name} has no artifact {key}; {near(key, known)}"
+            )
+        if name == "get_attribute" and (key == "tosca_name" or (len(path) > 2 and key in found.capabilities)):
+            return ""
         if name == "get_property" and len(path) > 2 and key in found.capabilities:
             known = self.catalogue.members("node_types", self.kinds[found.name], "capabilities")[key]
             kind = self.catalogue.named("capability_types", known.get("type"))

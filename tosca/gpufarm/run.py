@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-import json
 import os
+import threading
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -150,11 +150,21 @@ class _Watch:
     a machine goes on or the end is told, a step in which a task failed is in doubt.
     """
 
-    def __init__(self, plays: list[Play], listener: Listener, masked: tuple[str, ...], log: Any) -> None:
+    def __init__(
+        self,
+        plays: list[Play],
+        playbook: Path,
+        listener: Listener,
+        masked: tuple[str, ...],
+        log: Any,
+        label: str,
+    ) -> None:
         self.plays = plays
+        self.playbook = playbook
         self.listener = listener
         self.masked = masked
         self.log = log
+        self.label = label
         self.outcome = Outcome("failed")
         self.index = -1
         self.began = 0.0
@@ -173,12 +183,14 @@ class _Watch:
         """Take one event."""
         if event.get("stdout"):
             line = self.mask(event["stdout"].replace("\r", ""))
-            self.log.write(line + "\n")
+            self.log.write("".join(f"{self.label}{part}\n" for part in line.split("\n")))
             self.log.flush()
             self.output.append(line)
         data = event.get("event_data") or {}
         kind = event.get("event")
-        if kind == "playbook_on_play_start":
+        if kind == "playbook_on_start":
+            self.playbook.unlink(missing_ok=True)  # it has been read, and has secrets in it
+        elif kind == "playbook_on_play_start":
             self.close()
             self.open()
         elif self.index < 0:
@@ -262,17 +274,21 @@ def run(
     directory: Path,
     log: Path,
     listener: Listener,
+    stop: threading.Event,
     *,
+    label: str = "",
     check: bool = False,
 ) -> Outcome:
     """Run steps in one Ansible process.
 
     Args:
-        steps: as `waves.segment` chose them.
+        steps: as `waves.lanes` divided them.
         pool: the inventory.
         directory: private folder for the run.
         log: file to append Ansible's output to.
         listener: told about every step and task.
+        stop: ends the run when it is set.
+        label: begins every line in the log; empty if no other process writes to it.
         check: only say what would change.
 
     Returns:
@@ -284,14 +300,13 @@ def run(
     plays = waves.plays(steps)
     playbook = directory / "playbook.yml"
     _write(playbook, compile_playbook(plays))
-    values = {str(step.variables[name]) for step in steps for name in step.secrets}
-    # as they are, and as they look inside JSON; a short one would mask half of the log and protects nothing
-    forms = {form for value in values if len(value) >= 4 for form in (value, json.dumps(value)[1:-1])}
+    hidden = {form for step in steps for form in step.hidden()}
     with os.fdopen(
         os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "a", encoding="utf-8"
     ) as file:
-        watch = _Watch(plays, listener, tuple(sorted(forms, key=len, reverse=True)), file)
-        status = ansible.play(playbook, pool, directory, watch.on_event, check=check)
+        masked = tuple(sorted(hidden, key=len, reverse=True))
+        watch = _Watch(plays, playbook, listener, masked, file, label)
+        status = ansible.play(playbook, pool, directory, watch.on_event, stop, check=check)
     outcome = watch.outcome
     outcome.status = status
     if status == "canceled":

@@ -5,13 +5,11 @@ from __future__ import annotations
 
 import contextlib
 import datetime
-import hashlib
-import hmac
 import json
 import os
 import re
-import secrets
 import shutil
+import tempfile
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -20,8 +18,12 @@ from typing import Any
 import filelock
 
 from gpufarm.errors import BadInput, GpufarmError, Locked
+from gpufarm.key import Key
+from gpufarm.secrecy import separated
 
 FORMAT = 1
+# A file system in memory (shm_overview(7)): what a run needs in clear gets to no disk and into no backup.
+MEMORY = Path("/dev/shm")  # noqa: S108  (names in it are chosen by mkdtemp)
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}")
 
 
@@ -48,8 +50,9 @@ class Deployment:
         inputs: values that the user gave, secrets excepted.
         secrets: values of the secret inputs that the user gave; encrypted on disk.
         machines: ``host`` and ``address`` of each Compute node.
-        steps: of each step that was begun: ``digest`` (empty until it is done), ``attributes``, ``changed``
-            (number of tasks), and since it was done ``host`` and a hash of each of its ``variables``.
+        steps: of each step that was begun: ``digest`` (empty until it is done), ``attributes`` (the secret
+            ones are encrypted on disk), ``changed`` (number of tasks), and since it was done ``host`` and a
+            hash of each of its ``variables``.
         instances: chosen numbers of instances of Compute nodes.
         outputs: of the template.
         failure: what went wrong last; empty if nothing.
@@ -87,14 +90,15 @@ def default_directory() -> Path:
 class Store:
     """The folder with the state of all deployments of a user."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, password_file: Path | None = None) -> None:
         """Open the folder; it is made when something is written.
 
         Args:
             directory: the folder.
+            password_file: has the vault password that the key in the folder is encrypted with; None for none.
         """
         self.directory = directory
-        self._known_key = b""
+        self._key = Key(directory / "key", password_file)
 
     def _ready(self) -> None:
         try:
@@ -167,11 +171,12 @@ class Store:
         except Locked:
             return True
 
-    def load(self, name: str) -> Deployment | None:
+    def load(self, name: str, *, secrets: bool = True) -> Deployment | None:
         """Read a deployment.
 
         Args:
             name: its name.
+            secrets: whether they are needed; without them it can only be looked at, and no key is needed.
 
         Returns:
             The deployment; None if there is none of this name.
@@ -179,16 +184,18 @@ class Store:
         Raises:
             GpufarmError: its file cannot be understood.
         """
-        return self._load(name, unseal=True)
-
-    def _load(self, name: str, *, unseal: bool) -> Deployment | None:
         path = self._path(name)
         try:
             content = json.loads(path.read_text())
             if content.pop("format") != FORMAT:
                 raise GpufarmError(f"{path}: was written by another version of gpufarm")
-            sealed = content["secrets"] if unseal else ""
-            content["secrets"] = json.loads(self._vault().decrypt(sealed)) if sealed else {}
+            sealed, content["secrets"] = content["secrets"], {}
+            returned = content.pop("returned", "")
+            if secrets and sealed:
+                content["secrets"] = self._key.unseal(sealed)
+            if secrets and returned:
+                for step, attributes in self._key.unseal(returned).items():
+                    content["steps"][step]["attributes"] |= attributes
             return Deployment(**content)
         except FileNotFoundError:
             return None
@@ -210,7 +217,13 @@ class Store:
         deployment.updated = now()
         content = asdict(deployment) | {"format": FORMAT}
         if deployment.secrets:
-            content["secrets"] = self._vault().encrypt(json.dumps(deployment.secrets)).decode()
+            content["secrets"] = self._key.seal(deployment.secrets)
+        returned: dict[str, dict[str, Any]] = {}
+        for name, step in content["steps"].items():
+            step["attributes"], hidden = separated(step["attributes"])
+            returned |= {name: hidden} if hidden else {}
+        if returned:
+            content["returned"] = self._key.seal(returned)
         path = self._path(deployment.name)
         self.write(path, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
 
@@ -264,7 +277,7 @@ class Store:
         """
         found: dict[str, str] = {}
         for other in self.names():
-            deployment = self._load(other, unseal=False) if other != name else None
+            deployment = self.load(other, secrets=False) if other != name else None
             if deployment:
                 found |= {machine["address"]: other for machine in deployment.machines.values()}
         return found
@@ -289,7 +302,7 @@ class Store:
             name: of the deployment.
 
         Returns:
-            The folder; it exists only during a run and after one that was killed.
+            The folder, a link into memory; it exists only during a run and after one that was killed.
         """
         return self.directory / "runs" / name
 
@@ -304,12 +317,12 @@ class Store:
             An empty folder that is removed afterwards.
         """
         path = self.run_path(name)
-        shutil.rmtree(path, ignore_errors=True)
-        path.mkdir(mode=0o700)
+        _clear(path)
+        path.symlink_to(tempfile.mkdtemp(prefix="gpufarm-", dir=MEMORY))
         try:
             yield path
         finally:
-            shutil.rmtree(path, ignore_errors=True)
+            _clear(path)
 
     def digest(self, value: Any) -> str:
         """Fingerprint a value that may contain secrets.
@@ -320,31 +333,11 @@ class Store:
         Returns:
             A keyed hash; without the key it does not help to guess the value.
         """
-        text = json.dumps(value, sort_keys=True, default=str)
-        return hmac.new(self._key(), text.encode(), hashlib.sha256).hexdigest()
+        self._ready()
+        return self._key.digest(value)
 
-    def _key(self) -> bytes:
-        if self._known_key:
-            return self._known_key
-        path = self.directory / "key"
-        if not path.exists():
-            self._ready()
-            fresh = path.with_name(f".key.{secrets.token_hex(4)}")
-            handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-            with os.fdopen(handle, "w") as file:
-                file.write(secrets.token_hex(32))
-            # a link, unlike a rename, fails if another run has been faster
-            with contextlib.suppress(FileExistsError):
-                path.hardlink_to(fresh)
-            fresh.unlink()
-        try:
-            self._known_key = path.read_bytes()
-            return self._known_key
-        except OSError as error:
-            raise GpufarmError(f"{path}: the key of the state cannot be read: {error.strerror}") from error
 
-    def _vault(self) -> Any:
-        # importing Ansible takes longer than all other commands together, and only secrets need it
-        from ansible.parsing.vault import VaultLib, VaultSecret
-
-        return VaultLib([("gpufarm", VaultSecret(self._key()))])
+def _clear(path: Path) -> None:
+    """Remove the private folder of a run and the link to it."""
+    shutil.rmtree(path.resolve(), ignore_errors=True)
+    path.unlink(missing_ok=True)

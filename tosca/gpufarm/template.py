@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import graphlib
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,10 +23,10 @@ from gpufarm.topology import Input, Node, Operation, Policy, Topology, is_secret
 
 # Properties of the capabilities of a Compute node by which machines are chosen.
 _HEEDED = {
-    "host": ("num_cpus", "mem_size", "disk_size"),
+    "host": ("num_cpus", "mem_size", "disk_size", "num_gpus", "gpu_model"),
     "os": ("distribution", "version", "release"),
     "gpu": ("count", "model", "memory", "mig_capable"),
-    "scalable": ("min_instances", "max_instances", "default_instances"),
+    "scalable": ("min_instances", "max_instances", "default_instances", "count"),
 }
 _NODE_KEYS = (
     *("type", "description", "metadata", "properties", "requirements", "capabilities", "interfaces"),
@@ -33,6 +34,8 @@ _NODE_KEYS = (
 )
 _UNSUPPORTED = ("substitution_mappings", "workflows", "groups", "relationship_templates")
 VERSIONS = ("tosca_simple_yaml_1_0", "tosca_simple_yaml_1_2", "tosca_simple_yaml_1_3")
+# Names stand in tables, logs and names of steps; "name[2]" is an instance.
+_NAME = re.compile(r"\w[\w. -]{0,99}")
 _NODES: Keys = ("topology_template", "node_templates")
 
 
@@ -48,6 +51,7 @@ class _Kind:
     attributes: dict[str, Any]
     operations: dict[str, Operation]
     metadata: dict[str, Any]
+    lists: frozenset[str]
 
 
 class _Reader:
@@ -65,6 +69,15 @@ class _Reader:
 
     def mapping(self, value: Any, what: str, *keys: str | int) -> dict[str, Any]:
         return mapping(value, what, self.document, keys, self.report)
+
+    def named(self, value: Any, what: str, *keys: str | int) -> dict[str, Any]:
+        """A mapping of which the keys are names."""
+        found = self.mapping(value, what, *keys)
+        for name in found:
+            if not _NAME.fullmatch(name):
+                text = f'{name[:100]!r} is no name; use letters, digits, "_", "-", "." and blanks'
+                self.report.add(self.at(*keys, name), text)
+        return {name: body for name, body in found.items() if _NAME.fullmatch(name)}
 
     def at(self, *keys: str | int) -> Place:
         return self.document.at(*keys)
@@ -112,6 +125,11 @@ class _Reader:
             attributes=attributes,
             operations=found,
             metadata=metadata,
+            lists=frozenset(
+                attribute
+                for attribute, body in members("node_types", name, "attributes").items()
+                if body.get("type") == "list"
+            ),
         )
 
     def inputs(self, topology: Mapping[str, Any]) -> dict[str, Input]:
@@ -119,7 +137,7 @@ class _Reader:
         secrets = str(metadata.get("secret_inputs", "")).split()
         keys: Keys = ("topology_template", "inputs")
         found = {}
-        for name, schema in self.mapping(topology.get("inputs"), "inputs", *keys).items():
+        for name, schema in self.named(topology.get("inputs"), "inputs", *keys).items():
             place = (*keys, name)
             schemas.examine_schema(f"input {name}", schema, self.catalogue, self.document, place, self.report)
             definition = schema if isinstance(schema, dict) else {"type": "string"}
@@ -181,7 +199,7 @@ class _Reader:
                 what = f"capability {entry} of node {name}"
                 own = self.values(what, content.get("properties"), properties, place, defaults)
                 for key in own if kind.is_machine and entry in _HEEDED else ():
-                    if key in properties and key not in _HEEDED[entry]:
+                    if key in properties and key not in _HEEDED[entry] and not _idle(properties[key]):
                         text = f"{entry}.{key} of node {name} does nothing: machines are not chosen by it"
                         self.report.add(self.at(*place, key), f"{text}; remove it")
             found[entry] = {**defaults, **own}
@@ -211,6 +229,12 @@ class _Reader:
                 self.report.add(self.at(*place, key), f"{key} of node {name} is not supported; {hint}")
         artifacts(body.get("artifacts"), self.catalogue, self.document, (*place, "artifacts"), self.report)
         before = len(self.report.problems)
+        first = str(kind.metadata.get("after") or "")
+        before_it = [
+            other
+            for other, its_type in kinds.items()
+            if first and other != name and self.catalogue.derives("node_types", its_type, first)
+        ]
         pairs = requirements(name, body, kinds, self.untyped, self.catalogue, self.document, self.report)
         if len(self.report.problems) > before:
             self.adrift.add(name)
@@ -222,7 +246,7 @@ class _Reader:
             type=kinds[name],
             is_machine=kind.is_machine,
             host=next((target for requirement, target in pairs if requirement == "host"), None),
-            needs=tuple(dict.fromkeys(target for _requirement, target in pairs)),
+            needs=tuple(dict.fromkeys([*(target for _requirement, target in pairs), *before_it])),
             properties=kind.defaults | own,
             defaults=kind.defaults,
             attributes=kind.attributes,
@@ -231,8 +255,11 @@ class _Reader:
             | operations(
                 body.get("interfaces"), kind.attributes, self.document, (*place, "interfaces"), self.report
             ),
+            on_controller=kind.metadata.get("runs_on") == "controller",
             disruption=str(kind.metadata.get("disruption") or ""),
             inventory_group=str(kind.metadata.get("inventory_group") or ""),
+            lists=kind.lists,
+            artifacts=_files(body.get("artifacts")),
         )
 
     def ordered(self, nodes: dict[str, Node]) -> dict[str, Node]:
@@ -272,7 +299,7 @@ class _Reader:
 
     def outputs(self, topology: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
         keys: Keys = ("topology_template", "outputs")
-        for name, body in self.mapping(topology.get("outputs"), "outputs", *keys).items():
+        for name, body in self.named(topology.get("outputs"), "outputs", *keys).items():
             output = self.mapping(body, f"output {name}", *keys, name)
             if "value" not in output:
                 self.report.add(self.at(*keys, name), f"output {name} has no value")
@@ -290,14 +317,16 @@ class _Reader:
                     keys = (*_NODES, name, key, entry)
                     own = str(entry) if key == "properties" else None
                     found.examine(value, self.document, keys, name, own)
-            if node.operations and topology.machine_of(name) is None and name not in self.adrift:
+            adrift = topology.machine_of(name) is None and not node.on_controller
+            if node.operations and adrift and name not in self.adrift:
                 text = f"node {name} stands on no machine; add the requirement host"
                 self.report.add(self.at(*_NODES, name), text)
             found.examine(body.get("interfaces"), self.document, (*_NODES, name, "interfaces"), name)
             for kind in self.catalogue.ancestry("node_types", node.type):
                 origin = self.catalogue.origin("node_types", kind)
                 # one node of a type tells for all of them, unless the type names HOST
-                if origin and (kind, node.type) not in seen and topology.machine_of(name):
+                placed = topology.machine_of(name) or node.on_controller
+                if origin and (kind, node.type) not in seen and placed:
                     seen.add((kind, node.type))
                     interfaces = self.catalogue.names("node_types")[kind].get("interfaces")
                     self._of_type(found, interfaces, origin, kind, node)
@@ -323,6 +352,18 @@ class _Reader:
         )
 
 
+def _files(artifacts: Any) -> dict[str, Any]:
+    """The files of a node's artifacts, by name."""
+    found = artifacts.items() if isinstance(artifacts, dict) else ()
+    return {str(name): one.get("file") if isinstance(one, dict) else one for name, one in found}
+
+
+def _idle(definition: Any) -> bool:
+    """Whether the type itself says that a property does nothing."""
+    metadata = definition.get("metadata") if isinstance(definition, dict) else None
+    return isinstance(metadata, dict) and metadata.get("effect") == "none"
+
+
 def _with_properties(node: Node, properties: dict[str, Any]) -> Node:
     return Node(**{**vars(node), "properties": properties})
 
@@ -332,6 +373,27 @@ def _without_outputs(interfaces: Any) -> Any:
     if isinstance(interfaces, dict):
         return {key: _without_outputs(item) for key, item in interfaces.items() if key != "outputs"}
     return interfaces
+
+
+def read_inputs(path: Path) -> tuple[Library, Topology]:
+    """Read only the inputs of a service template, of one in which something else may be wrong.
+
+    Args:
+        path: the template.
+
+    Returns:
+        The template with its imports, and a topology without nodes.
+
+    Raises:
+        BadTemplate: the template cannot be read at all.
+    """
+    report = Report()
+    source = library.load(path, report)
+    reader = _Reader(source, report)
+    content = reader.mapping(
+        source.template.data.get("topology_template"), "topology_template", "topology_template"
+    )
+    return source, Topology(path.resolve(), path.stem, reader.inputs(content), {}, {})
 
 
 def read(path: Path) -> tuple[Library, Topology]:
@@ -365,7 +427,7 @@ def read(path: Path) -> tuple[Library, Topology]:
         if topology.get(key):
             place = reader.at("topology_template", key)
             report.add(place, f"{key} of a template are not supported; remove them")
-    bodies = reader.mapping(topology.get("node_templates"), "node_templates", *_NODES)
+    bodies = reader.named(topology.get("node_templates"), "node_templates", *_NODES)
     if not bodies:
         report.add(reader.at(*_NODES), "the template has no node_templates, so nothing to set up")
     kinds = {}

@@ -11,6 +11,8 @@ from typing import Any
 # Lifecycle operations of TOSCA Simple Profile 1.3, section 5.8.4, in the order in which they are called.
 DEPLOY = ("create", "configure", "start")
 UNDEPLOY = ("stop", "delete")
+# Where the operations of nodes are run that need no machine, as Ansible names it.
+CONTROLLER = "localhost"
 
 _SECRET = re.compile("secret|password|token", re.IGNORECASE)
 
@@ -92,9 +94,13 @@ class Node:
         attributes: default expression of each attribute of the type; None without one.
         capabilities: expression of each property of each capability.
         operations: by name.
+        on_controller: whether its operations need no machine, as the type's metadata says (``runs_on:
+            controller``): they ask a service that is there.
         disruption: what applying it interrupts, in the words of the type's metadata; empty if nothing.
         inventory_group: group of machines on which the collection's playbooks set it up, as the type's
             metadata says; empty if there is none.
+        lists: names of the attributes that are lists.
+        artifacts: expression of the file of each artifact.
         among: expression of the names of machines that may be taken for it; None for all.
         by_policy: properties whose values come from policies.
     """
@@ -109,8 +115,11 @@ class Node:
     attributes: dict[str, Any]
     capabilities: dict[str, dict[str, Any]]
     operations: dict[str, Operation]
+    on_controller: bool = False
     disruption: str = ""
     inventory_group: str = ""
+    lists: frozenset[str] = frozenset()
+    artifacts: dict[str, Any] = field(default_factory=dict)
     among: Any = None
     by_policy: frozenset[str] = frozenset()
 
@@ -155,6 +164,17 @@ class Topology:
     descriptions: dict[str, str] = field(default_factory=dict)
     groups: dict[str, tuple[str, ...]] = field(default_factory=dict)
     policies: dict[str, Policy] = field(default_factory=dict)
+
+    def host_of(self, name: str) -> str | None:
+        """Find what HOST means to a node.
+
+        Args:
+            name: of the node.
+
+        Returns:
+            The name of its machine's node, or of the node that it is hosted on where there is no machine.
+        """
+        return self.machine_of(name) or self.nodes[name].host
 
     def machine_of(self, name: str) -> str | None:
         """Find the machine that a node stands on.

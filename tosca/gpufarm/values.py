@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import datetime
 import re
+import signal
+import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -18,6 +20,8 @@ UNITS: dict[str, dict[str, float]] = {
     "scalar-unit.time": {"d": 86400, "h": 3600, "m": 60, "s": 1, "ms": 1e-3, "us": 1e-6, "ns": 1e-9},
     "scalar-unit.frequency": {"hz": 1, "khz": 1e3, "mhz": 1e6, "ghz": 1e9},
 }
+# Seconds for a pattern; those that are meant well take microseconds.
+PATIENCE = 2.0
 _SCALAR = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]+)")
 _VERSION = re.compile(r"[0-9]+(\.[0-9]+){0,2}(\.[A-Za-z0-9_]+(-[0-9]+)?)?")
 SIMPLE = (
@@ -226,6 +230,8 @@ def _constraint_fault(schema: Mapping[str, Any], value: Any) -> str:
         try:
             wrong = _violation(str(schema.get("type")), name, limit, value)
         except (TypeError, ValueError, re.error) as error:
+            if "takes too long" in str(error):
+                return f"{_shown(value)} cannot be judged: {error}"
             raise BadSchema(f"constraint {name}: {_shown(limit)} does not fit the type") from error
         if wrong:
             return f"{_shown(value)} {wrong}"
@@ -256,7 +262,24 @@ def _violation(kind: str, name: str, limit: Any, value: Any) -> str:
         if allowed or (kind in UNITS and plain(value) in map(plain, limit)):
             return ""
         return f"is not one of {', '.join(map(str, limit))}"
-    return "" if re.fullmatch(limit, value) else f"does not match the pattern {limit}"
+    return "" if _matches(limit, value) else f"does not match the pattern {limit}"
+
+
+def _matches(pattern: str, value: str) -> bool:
+    """Whether a pattern fits. Some take years over some values, and either may come from a stranger."""
+
+    def give_up(_number: int, _frame: Any) -> None:
+        raise ValueError(f"the pattern {pattern} takes too long")
+
+    if threading.current_thread() is not threading.main_thread():
+        return bool(re.fullmatch(pattern, value))
+    before = signal.signal(signal.SIGALRM, give_up)
+    signal.setitimer(signal.ITIMER_REAL, PATIENCE)
+    try:
+        return bool(re.fullmatch(pattern, value))
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def _shown(value: Any) -> str:

@@ -87,6 +87,32 @@ def segment(steps: Iterable[Step], done: Collection[str]) -> list[Step]:
     return list(found.values())
 
 
+def lanes(steps: Iterable[Step]) -> list[list[Step]]:
+    """Divide what one segment runs among Ansible processes that run side by side.
+
+    Inside a process one play follows the other, each on all its machines at once. So machines with the same
+    operations share a process, and machines with others do not wait for them: there are as many processes as
+    there are kinds of machine, not as many as there are machines.
+
+    Args:
+        steps: as `segment` chose them.
+
+    Returns:
+        The steps of each process, in the same order. No machine is in two of them.
+    """
+    own: dict[str, list[Step]] = {}
+    for step in steps:
+        own.setdefault(step.host, []).append(step)
+    found: dict[tuple[Any, ...], list[Step]] = {}
+    for chain in own.values():
+        kind = tuple((step.playbook, frozenset(step.variables)) for step in chain)
+        found.setdefault(kind, []).extend(chain)
+    order = {
+        step.name: number for number, step in enumerate(entry for chain in own.values() for entry in chain)
+    }
+    return [sorted(lane, key=lambda step: order[step.name]) for lane in found.values()]
+
+
 def depending(steps: Iterable[Step], names: Collection[str]) -> set[str]:
     """Find what depends on steps.
 

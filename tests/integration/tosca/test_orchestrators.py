@@ -15,14 +15,31 @@ import yaml
 ROOT = Path(__file__).resolve().parents[3]
 TOSCA = ROOT / "tosca"
 HERE = Path(__file__).parent
+INDIGO = ROOT / "tests" / "unit" / "tosca" / "data" / "indigo" / "mesos.yaml"
 TEMPLATES = sorted(path.name for path in (TOSCA / "templates").glob("*.yaml"))
 # What has no default in some template.
-GIVEN = {"iam_url": "https://iam.example.org/"}
+GIVEN = {
+    "iam_url": "https://iam.example.org/",
+    "owner": "ada",
+    "docker_image": "registry.example.org/tool:1",
+    "ssh_keys": "ssh-ed25519 AAAA ada",
+    "jupyter_password": "correct horse battery",
+    "app_id": "/ada/tool",
+    "command": "run",
+    "job_name": "ada-tool",
+    "schedule": "R1//PT1M",
+}
 
 
 def read(path: Path) -> dict[str, Any]:
     found: dict[str, Any] = yaml.safe_load(path.read_text())
     return found
+
+
+def has_machines(name: str) -> bool:
+    """Whether a template asks for machines; without, there is nothing to do for who makes machines."""
+    found = read(TOSCA / "templates" / name)["topology_template"]["node_templates"].values()
+    return any(body["type"] == "tosca.nodes.gpufarm.Compute" for body in found)
 
 
 def nodes(name: str) -> dict[str, Any]:
@@ -54,17 +71,23 @@ def released(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture(params=TEMPLATES)
+@pytest.fixture(params=[name for name in TEMPLATES if has_machines(name)])
 def contextualized(
     request: pytest.FixtureRequest, infrastructure_manager: Path, released: Path
 ) -> tuple[str, dict[str, Any]]:
     """A template and what Infrastructure Manager makes of it."""
     template = released / "indigo" / "templates" / request.param
+    return request.param, contextualize(infrastructure_manager, released, template)
+
+
+def contextualize(infrastructure_manager: Path, folder: Path, template: Path) -> dict[str, Any]:
+    """What Infrastructure Manager makes of a template."""
     program = [infrastructure_manager / "python", HERE / "im_contextualize.py", template]
     # it keeps a cache of what it fetches where it is started
-    done = subprocess.run(program, cwd=released, capture_output=True, text=True, check=False)
+    done = subprocess.run(program, cwd=folder, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    return request.param, json.loads(done.stdout)
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
 
 
 def test_infrastructure_manager_runs_each_node_once_after_those_it_needs(
@@ -99,20 +122,45 @@ def test_infrastructure_manager_knows_where_the_service_is(
     contextualized: tuple[str, dict[str, Any]],
 ) -> None:
     _name, found = contextualized
-    addresses = [text for key, text in found["outputs"].items() if key in ("node_ip", "jupyter_endpoint")]
+    services = {f"{service}_endpoint" for service in ("jupyter", "apps", "mesos", "marathon", "chronos")}
+    told = {"node_ip", "node_ips", "agent_ips"} | services
+    addresses = [text for key, text in found["outputs"].items() if key in told]
     assert addresses
     assert all("IM_NODE_PUBLIC_IP" in text for text in addresses), addresses
+
+
+def test_infrastructure_manager_runs_our_roles_under_the_names_of_indigo(
+    infrastructure_manager: Path, released: Path
+) -> None:
+    document = read(INDIGO)
+    document["imports"] = [{"indigo_types": f"file://{released}/indigo/indigo_types.yaml"}]
+    # tosca-parser stumbles over the first entry of an empty list
+    del document["topology_template"]["outputs"]["os_users"]
+    template = released / "mesos.yaml"
+    template.write_text(yaml.safe_dump(document, sort_keys=False))
+    found = contextualize(infrastructure_manager, released, template)
+    plays = {key.rsplit("_", 1)[0]: yaml.safe_load(text)[0] for key, text in found["recipes"].items()}
+    server = "{{ groups['mesos_master_server']|map('extract', hostvars,'IM_NODE_PRIVATE_IP')|list"
+    slave = plays["mesos_slave_mesos_slave_server"]
+    assert slave["vars"]["mesos_agent_masters"].startswith(server)
+    assert slave["tasks"][-1]["ansible.builtin.include_role"]["name"] == "gpufarm.cluster.mesos_agent"
+    master = plays["mesos_master_mesos_master_server"]
+    assert (
+        master["vars"]["marathon_http_password"] == "a-long-one" and master["vars"]["indigo_chronos"] is True
+    )
+    assert plays["mesos_lb_server"]["vars"] == {"user_accounts_users": []}
+    assert all(None not in play["vars"].values() for play in plays.values())
 
 
 @pytest.mark.parametrize("name", TEMPLATES)
 def test_puccini_compiles(puccini: Path, name: str) -> None:
     template = TOSCA / "templates" / name
     inputs = {key: GIVEN[key] for key in GIVEN.keys() & read(template)["topology_template"]["inputs"].keys()}
-    script = "import json, sys, puccini.tosca; puccini.tosca.compile(sys.argv[1], json.loads(sys.argv[2]))"
     done = subprocess.run(
-        [puccini / "python", "-c", script, template, json.dumps(inputs)],
+        [puccini / "python", HERE / "puccini_compile.py", template, json.dumps(inputs)],
         capture_output=True,
         text=True,
         check=False,
     )
     assert done.returncode == 0, done.stderr[-2000:]
+    assert json.loads(done.stdout) == []

@@ -7,6 +7,7 @@ very end which were lost. What it does is written to a journal.
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -69,12 +70,16 @@ class Stub:
         _pool: Path,
         _directory: Path,
         on_event: Callable[[dict[str, Any]], None],
+        _stop: threading.Event,
         *,
         check: bool = False,
     ) -> str:
         self.processes += 1
         lost: dict[str, int] = {}
-        for play in yaml.load(playbook.read_text(), Loader=_Loader):
+        plays = yaml.load(playbook.read_text(), Loader=_Loader)
+        on_event({"event": "playbook_on_start", "event_data": {}})
+        assert not playbook.exists(), "it has secrets in it, and has been read"
+        for play in plays:
             hosts = [host for host in play["vars"]["gpufarm_hosts"] if host not in lost]
             on_event({"event": "playbook_on_play_start", "event_data": {}})
             on_event({"event": "playbook_on_task_start", "event_data": {"name": "Write"}})

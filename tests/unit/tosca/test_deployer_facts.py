@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from gpufarm import ansible, facts, pool
 from gpufarm.pool import Gpu, Machine, Pool
 from gpufarm.state import Store
@@ -69,3 +72,31 @@ def test_too_old_or_damaged(tmp_path: Path, asked: list[list[str]], monkeypatch:
     for damage in ("", "[]", "{", '{"a": 1, "b": {}, "dead": {"key": null}}'):
         path.write_text(damage)
         assert set(facts.survey(store, site).machines) == {"a", "b"}
+
+
+def test_a_machine_tells_what_it_has_after_any_greeting() -> None:
+    told = {"cpus": 8, "memory": 1, "disk": 2, "distribution": "debian", "version": "12"}
+    gpu = {"model": None, "memory": None, "mig_capable": None}
+    answer = f"Welcome to {{ the }} farm\r\n{{x}}\r\n{json.dumps({**told, 'gpus': [gpu]})}\r\n"
+    assert pool.machine("a", "10.0.0.1", answer) == Machine(
+        "a", "10.0.0.1", 8, 1, 2, "debian", "12", (Gpu(None, None, None),)
+    )
+
+
+@pytest.mark.parametrize("answer", ["", "hello", "{", "{}", "[]", '{"gpus": []}', '{"gpus": [1], "cpus": 2}'])
+def test_a_machine_that_answers_something_else(answer: str) -> None:
+    with pytest.raises(ValueError):
+        pool.machine("a", "a", answer)
+
+
+@pytest.mark.parametrize("interpreter", [sys.executable, "auto_silent", "/usr/bin/python9", None])
+def test_the_machine_is_asked_with_whatever_python_it_has(tmp_path: Path, interpreter: str | None) -> None:
+    here: dict[str, Any] = {"ansible_connection": "local", "ansible_host": "127.0.0.9"}
+    here |= {"ansible_python_interpreter": interpreter} if interpreter else {}
+    path = tmp_path / "hosts.yml"
+    path.write_text(yaml.safe_dump({"all": {"hosts": {"here": here}}}))
+    found = pool.look(path, {"here": here})
+    assert not found.silent, found.silent
+    machine = found.machines["here"]
+    assert machine.address == "127.0.0.9" and machine.cpus == len(os.sched_getaffinity(0))
+    assert machine.memory > 0 and machine.disk > 0 and machine.distribution

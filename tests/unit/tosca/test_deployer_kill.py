@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -59,7 +60,10 @@ def killed(farm: StubSite, moment: int, action: Callable[[], object]) -> bool:
 
 def fresh(farm: StubSite) -> None:
     for path in sorted(farm.site.state.rglob("*"), reverse=True):
-        if path.is_dir():
+        if path.is_symlink():
+            shutil.rmtree(path.readlink())
+            path.unlink()
+        elif path.is_dir():
             path.rmdir()
         else:
             path.unlink()

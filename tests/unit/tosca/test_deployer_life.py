@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import yaml
-from deployer_site import HERE, SERVICE, Site
+from deployer_site import DATA, HERE, SERVICE, Site
 
 # looks like a template to Ansible, needs escaping in JSON, and must come out as it went in
 TOKEN = 'to{{ 6 * 7 }}k"en'
@@ -155,6 +155,16 @@ def test_two_at_once_then_interrupted_then_killed(site: Site) -> None:
     assert list((site.state / "runs").iterdir()) == []
 
 
+def test_told_to_end(site: Site) -> None:
+    run = site.start("--input", "seconds=120")
+    wait_for(lambda: len(site.journal()) == 2)
+    run.send_signal(signal.SIGTERM)
+    _output, error = run.communicate(timeout=60)
+    assert run.returncode == 130 and "run the same command again" in error and "Traceback" not in error
+    assert processes_of(site) == [] and list((site.state / "runs").iterdir()) == []
+    assert "notes: interrupted" in site.gpufarm("status", "notes").output
+
+
 def test_a_machine_belongs_to_one_deployment(site: Site) -> None:
     site.machines(here=HERE, silent={"ansible_host": "127.0.0.1", "ansible_port": 1})
     assert site.deploy().status == 0
@@ -163,6 +173,16 @@ def test_a_machine_belongs_to_one_deployment(site: Site) -> None:
     assert "here is held by deployment notes" in other.error
     assert "silent cannot be reached (connect to host 127.0.0.1 port 1: Connection refused)" in other.error
     assert not (site.state / "others.json").exists()
+
+
+def test_two_at_the_same_time_want_the_last_machine(site: Site) -> None:
+    runs = {name: site.start("--name", name) for name in ("one", "two")}
+    errors = {name: run.communicate(timeout=120)[1] for name, run in runs.items()}
+    assert sorted(run.returncode for run in runs.values()) == [0, 3], errors
+    (loser,) = (name for name, run in runs.items() if run.returncode == 3)
+    (winner,) = runs.keys() - {loser}
+    assert f"here is held by deployment {winner}" in errors[loser]
+    assert not (site.state / f"{loser}.json").exists()
 
 
 def test_operations_return_exactly_what_the_type_declares(site: Site, tmp_path: Path) -> None:
@@ -178,3 +198,25 @@ def test_operations_return_exactly_what_the_type_declares(site: Site, tmp_path: 
     playbook.write_text("---\n- name: Broken\n  hosts: all\n  tasks:\n    - no.such.module:\n")
     answer = site.gpufarm(*arguments)
     assert answer.status == 1 and "no.such.module" in answer.error and answer.error.count("\n") <= 2
+
+
+def test_what_needs_no_machine_runs_here(site: Site) -> None:
+    """An app of a cluster that is there already: no pool, no machine, no reservation."""
+    template = DATA / "app.yaml"
+    shown = site.gpufarm("plan", template, "--input", f"folder={site.notes}", "--json")
+    assert shown.status == 0, shown.error
+    (step,) = json.loads(shown.output)["steps"]
+    assert step["host"] == "localhost" and json.loads(shown.output)["machines"] == {}
+    done = site.gpufarm("deploy", template, "--input", f"folder={site.notes}")
+    assert done.status == 0, done.error
+    assert done.output == f"path: {site.notes}/app\n" and site.journal() == ["configure app"]
+    assert "nothing to do" in site.gpufarm("update", "app").error
+    assert site.gpufarm("deploy", template, "--pool", site.pool, "--name", "two").status == 2, (
+        "folder is needed"
+    )
+    other = site.gpufarm(
+        "deploy", template, "--pool", site.pool, "--name", "two", "--input", f"folder={site.notes}"
+    )
+    assert other.status == 0, other.error
+    assert site.gpufarm("undeploy", "app").status == 0 and site.journal()[-1].startswith("delete")
+    assert site.gpufarm("undeploy", "two").status == 0

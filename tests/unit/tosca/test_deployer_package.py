@@ -69,6 +69,38 @@ def test_own_operations_of_a_template_keep_their_playbooks(site: Site) -> None:
         assert template["imports"][0] in package.namelist()
 
 
+def test_artifacts_and_what_playbooks_depend_on_are_inside(site: Site) -> None:
+    folder = site.root / "service" / "templates"
+    shutil.copytree(DATA, folder.parent / "library")
+    folder.mkdir()
+    (folder.parent / "files").mkdir()
+    for name in ("disk.img", "words.txt"):
+        (folder.parent / "files" / name).write_text(name)
+    content = yaml.safe_load(SERVICE.read_text().replace("- types.yaml", "- ../library/types.yaml"))
+    first = content["topology_template"]["node_templates"]["first"]
+    playbook = {"primary": "../library/playbooks/configure.yml", "dependencies": ["../files/words.txt"]}
+    first["interfaces"] = {"Standard": {"operations": {"start": {"implementation": playbook}}}}
+    first["artifacts"] = {
+        "disk": "../files/disk.img",
+        "image": {"file": "example/image:1", "type": "tosca.artifacts.Deployment.Image"},
+    }
+    (folder / "mine.yaml").write_text(yaml.safe_dump(content))
+    path = site.root / "mine.csar"
+    answer = site.gpufarm("package", folder / "mine.yaml", "--output", path)
+    assert answer.status == 0, answer.error
+    with zipfile.ZipFile(path) as package:
+        first = yaml.safe_load(package.read("mine.yaml"))["topology_template"]["node_templates"]["first"]
+        start = first["interfaces"]["Standard"]["operations"]["start"]["implementation"]
+        assert package.read(first["artifacts"]["disk"]) == b"disk.img"
+        assert [package.read(name) for name in start["dependencies"]] == [b"words.txt"]
+        assert start["primary"] in package.namelist()
+        assert first["artifacts"]["image"]["file"] == "example/image:1"
+    (folder.parent / "files" / "words.txt").unlink()
+    refused = site.gpufarm("validate", folder / "mine.yaml")
+    assert refused.status == 2
+    assert "there is no file '../files/words.txt', on which the operation depends" in refused.error
+
+
 @pytest.mark.parametrize(
     ("address", "sentence"),
     [("srver=192.0.2.1", "did you mean server?"), ("server", "write it as NODE=ADDRESS")],

@@ -5,6 +5,8 @@ from __future__ import annotations
 import http.server
 import json
 import math
+import ssl
+import subprocess
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -252,3 +254,37 @@ def test_without_one_number_nothing_is_decided(metrics: str) -> None:
         Prometheus(metrics).ask("sum(nothing)")
     with pytest.raises(GpufarmError, match="does not answer"):
         Prometheus("http://127.0.0.1:9").ask("sum(jobs)")
+
+
+def certificate(folder: Path, name: str) -> tuple[Path, Path]:
+    """A certificate as the role monitoring makes it, and its key."""
+    made, key = folder / f"{name}.pem", folder / f"{name}.key"
+    words = f"req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -noenc -subj /CN={name} -days 1"
+    extensions = (f"subjectAltName=DNS:{name},DNS:localhost", "basicConstraints=critical,CA:FALSE")
+    more = [word for extension in extensions for word in ("-addext", extension)]
+    subprocess.run(
+        ["openssl", *words.split(), *more, "-keyout", key, "-out", made], check=True, capture_output=True
+    )
+    return made, key
+
+
+def test_a_server_that_wants_a_certificate_and_proves_its_own_name(tmp_path: Path) -> None:
+    own, asker = certificate(tmp_path, "gpufarm-monitoring"), certificate(tmp_path, "autoscaler")
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=str(asker[0]))
+    context.load_cert_chain(*own)
+    context.verify_mode = ssl.CERT_REQUIRED
+    Metrics.load = 4.0
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Metrics) as server:
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        url = f"https://127.0.0.1:{server.server_port}"
+        assert Prometheus(url, own[0], asker, "gpufarm-monitoring").ask("sum(jobs)") == 4
+        for wrong in (
+            Prometheus(url, own[0], asker),  # the certificate does not name the address
+            Prometheus(url, own[0], asker, "another"),
+            Prometheus(url, asker[0], asker, "gpufarm-monitoring"),  # signed by somebody else
+            Prometheus(url, own[0], None, "gpufarm-monitoring"),
+        ):
+            with pytest.raises(GpufarmError, match="does not answer"):
+                wrong.ask("sum(jobs)")
+        server.shutdown()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from gpufarm.errors import GpufarmError, Locked
-from gpufarm.state import Deployment, Store
+from gpufarm.state import MEMORY, Deployment, Store
 
 
 def deployment(name: str = "a") -> Deployment:
@@ -23,6 +23,37 @@ def test_round_trip(tmp_path: Path) -> None:
     assert store.names() == ["a"]
     store.remove("a")
     assert store.load("a") is None
+
+
+def test_what_operations_return_is_sealed_where_it_is_secret(tmp_path: Path) -> None:
+    returned = {
+        "path": "/x",
+        "admin_token": "hunter3",
+        "empty_password": "",
+        "accounts": [{"user": "ada", "password": "hunter4"}],
+    }
+    kept = deployment()
+    kept.steps = {"hub.configure": {"digest": "d", "attributes": dict(returned), "changed": 1}}
+    store = Store(tmp_path)
+    store.save(kept)
+    text = (tmp_path / "a.json").read_text()
+    assert "hunter" not in text and '"path": "/x"' in text
+    found = store.load("a")
+    assert found is not None and found.steps["hub.configure"]["attributes"] == returned
+    assert kept.steps["hub.configure"]["attributes"] == returned, "saving changes nothing"
+
+
+def test_what_a_run_needs_is_in_memory(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    store.save(deployment())
+    with store.run_directory("a") as directory:
+        assert directory == store.run_path("a") and directory.resolve().parent == MEMORY
+        assert directory.resolve().stat().st_mode & 0o077 == 0
+        first = directory.resolve()
+        (directory / "playbook.yml").touch()
+        with store.run_directory("a") as again:  # as after a kill
+            assert again.resolve() != first and not first.exists()
+    assert not first.exists() and list((tmp_path / "runs").iterdir()) == []
 
 
 def test_a_full_disk_leaves_the_old_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

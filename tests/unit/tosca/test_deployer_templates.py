@@ -12,7 +12,7 @@ import pytest
 import yaml
 from ansible_collections.gpufarm.cluster.plugins.module_utils._mig_flavor import FlavorError, parse_flavor
 from deployer_site import DATA, SERVICE, Site
-from gpufarm import deployment, inputs, match, plan, template
+from gpufarm import deployment, inputs, match, plan, template, values
 from gpufarm.errors import GpufarmError
 from gpufarm.functions import Scope
 from gpufarm.judge import judge
@@ -28,8 +28,8 @@ def test_ml_infn_is_valid(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(site.root)
     answer = site.gpufarm("validate", ML_INFN)
     assert answer.status == 0
-    nodes = "server, driver, accounts, repositories, partitions, containers, hub, monitoring"
-    assert f"valid, 8 nodes: {nodes}" in answer.output
+    nodes = "server, driver, repositories, homes, partitions, accounts, containers, hub, monitoring"
+    assert f"valid, 9 nodes: {nodes}" in answer.output
     ToscaTemplate(str(ML_INFN))  # also for those who use tosca-parser itself
 
 
@@ -44,9 +44,10 @@ def test_what_nobody_chose_is_left_to_the_role_and_the_inventory() -> None:
     steps = plan.steps(scope, {"server": "gpu1"}, frozenset(given_values))
     assert [(step.name, step.variables) for step in steps] == [
         ("driver.configure", {}),
-        ("accounts.configure", {}),
         ("repositories.configure", {}),
+        ("homes.configure", {}),
         ("partitions.configure", {"mig_partition_flavor": "7x 1g.10gb"}),
+        ("accounts.configure", {}),
         ("containers.configure", {"nvidia_container_enabled": False}),
         ("hub.configure", {"jupyterhub_iam_url": "https://iam.example.org/", "jupyterhub_port": 8888}),
         ("monitoring.configure", {"monitoring_enabled": False}),
@@ -146,6 +147,24 @@ BROKEN = {
         "      type: tosca.nodes.Compute\n      artifacts:\n        disk: disk.img",
         "artifact disk: there is no file 'disk.img'",
     ),
+    "a missing image": (
+        "      type: tosca.nodes.Compute",
+        "      type: tosca.nodes.Compute\n      artifacts:\n"
+        "        disk: {file: disk.iso, type: tosca.artifacts.Deployment.Image.VM.ISO}",
+        "artifact disk: there is no file 'disk.iso'",
+    ),
+    "an artifact of no type": (
+        "      type: tosca.nodes.Compute",
+        "      type: tosca.nodes.Compute\n      artifacts:\n"
+        "        disk: {file: types.yaml, type: tosca.artifacts.Fiel}",
+        "artifact disk: there is no type tosca.artifacts.Fiel; did you mean tosca.artifacts.File?",
+    ),
+    "an artifact of another type": (
+        "      type: tosca.nodes.Compute",
+        "      type: tosca.nodes.Compute\n      artifacts:\n"
+        "        disk: {file: types.yaml, type: tosca.artifacts.Implementation.Bash}",
+        "artifact disk: a tosca.artifacts.Implementation.Bash ends in .sh, not as 'types.yaml'",
+    ),
     "a missing implementation": (
         "      type: tosca.nodes.Compute",
         "      type: tosca.nodes.Compute\n      interfaces: {Standard: {operations: {start: start.yml}}}",
@@ -231,6 +250,23 @@ def test_everything_is_told_at_once_with_line_and_column(site: Site) -> None:
     assert json.loads(site.gpufarm("validate", SERVICE, "--json").output) == {"valid": True, "problems": []}
 
 
+def test_wrong_inputs_are_told_together_with_a_wrong_template(site: Site) -> None:
+    broken = site.root / "broken.yaml"
+    broken.write_text(
+        SERVICE.read_text().replace("label: second", "lable: second").replace("- types", f"- {DATA}/types")
+    )
+    answer = site.gpufarm("validate", broken, "--json", "--input", "txet=x", "--input", "num_cpus=0")
+    assert answer.status == 2
+    told = [(entry["file"], entry["text"]) for entry in json.loads(answer.output)["problems"]]
+    assert ("--input", "the template broken.yaml has no input txet; did you mean text?") in told
+    assert (str(broken), "node second has no property lable; did you mean label?") in told
+    answer = site.gpufarm("plan", broken, "--pool", site.pool, "--input", "num_cpus=0")
+    assert 'input num_cpus: "0" is out of range' in answer.error and "lable" in answer.error
+    answer = site.gpufarm("validate", SERVICE, "--json", "--input", "num_cpus=0")
+    (problem,) = json.loads(answer.output)["problems"]
+    assert (problem["file"], problem["text"]) == ("input num_cpus", '"0" is out of range: 1 to 100000')
+
+
 TYPES = {
     "a parent that is not there": (
         "tosca.nodes.SoftwareComponent",
@@ -305,6 +341,42 @@ def test_hostile_files(site: Site, text: str, sentence: str) -> None:
     path.write_bytes(b"\xff\xfe\xfa")
     assert "is no text in UTF-8" in site.gpufarm("validate", path).error
     assert site.gpufarm("validate", site.root / "nothing.yaml").status == 2
+
+
+@pytest.mark.parametrize("name", ["first[2]", "a\\e]0;x", "a\\nb", "", "x" * 200])
+@pytest.mark.parametrize("place", ["    second:\n", "    path:\n", "    text:\n"])
+def test_names_that_would_confuse(site: Site, name: str, place: str) -> None:
+    path = site.root / "odd.yaml"
+    text = SERVICE.read_text().replace("- types", f"- {DATA}/types")
+    assert place in text
+    path.write_text(text.replace(place, f'    "{name}":\n', 1))
+    answer = site.gpufarm("validate", path)
+    assert (
+        answer.status == 2
+        and "is no name; use letters, digits" in answer.error
+        and "\x1b" not in answer.error
+    )
+
+
+def test_a_pattern_that_would_take_years(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(values, "PATIENCE", 0.2)
+    path = site.root / "slow.yaml"
+    text = SERVICE.read_text().replace("- types", f"- {DATA}/types")
+    path.write_text(
+        text.replace("default: hello", f"default: {'a' * 50}\n      constraints: [{{pattern: (a+)+b}}]")
+    )
+    answer = site.gpufarm("validate", path)
+    assert answer.status == 2 and "cannot be judged: the pattern (a+)+b takes too long" in answer.error
+
+
+def test_more_instances_than_can_be_managed(site: Site) -> None:
+    path = site.root / "huge.yaml"
+    text = (DATA / "farm.yaml").read_text().replace("- types", f"- {DATA}/types")
+    path.write_text(
+        text.replace("instances: 2, max_instances: 4", "instances: 90000000, max_instances: 90000000")
+    )
+    answer = site.gpufarm("plan", path, "--pool", site.pool, "--input", "folder=/x")
+    assert answer.status == 2 and "90000000 instances are more than the 10000" in answer.error
 
 
 def test_nodes_in_a_circle(site: Site) -> None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from deployer_site import DATA, Site
 from deployer_stub import StubSite, install
 from gpufarm import ansible
+from gpufarm.plan import Step
+from gpufarm.progress import Progress
 
 FARM = DATA / "farm.yaml"
 
@@ -39,7 +42,7 @@ def test_waves(farm: StubSite) -> None:
         *("workers:", "  - m2", "  - m3"),
         *("paths:", "  - /m2/tool", "  - /m3/tool"),
     ]
-    assert farm.stub.processes == 2, "one for all that is on the same machines, one for what needs others"
+    assert farm.stub.processes == 3, "one for each kind of machine, one for what needs other machines"
     assert farm.stub.journal()[-1] == "configure list m1 workers ['m2', 'm3']"
 
 
@@ -79,6 +82,38 @@ def test_a_rescued_failure_is_none(farm: StubSite) -> None:
     farm.mark("rescued", "base", "list")
     assert farm.deploy(FARM).status == 0
     assert len(steps_of(farm)) == 6
+
+
+def test_events_for_a_caller(farm: StubSite, tmp_path: Path) -> None:
+    farm.mark("broken", "list")
+    events = tmp_path / "events.jsonl"
+    arguments = ("--pool", farm.site.pool, "--input", "folder=/x")
+    assert farm.gpufarm("--events", events, "deploy", FARM, *arguments).status == 1
+    told = [json.loads(line) for line in events.read_text().splitlines()]
+    assert events.stat().st_mode & 0o077 == 0 and all(entry["time"] for entry in told)
+    of_tool = [entry["event"] for entry in told if entry.get("step") == "tool[2].configure"]
+    assert of_tool == ["started", "finished"]
+    (failed,) = [entry for entry in told if entry["event"] == "failed"]
+    assert (failed["step"], failed["host"]) == ("list.configure", "m1") and "broken" in failed["failure"]
+    assert told[-1]["event"] == "ended" and told[-1]["result"] == "failed"
+    farm.mark("broken")
+    assert farm.gpufarm("--events", events, "resume", "farm").status == 0
+    assert json.loads(events.read_text().splitlines()[-1])["result"] == "done", "lines are added"
+
+
+def test_a_table_of_what_runs(farm: StubSite, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TTY_COMPATIBLE", "1")
+    shown = farm.deploy(FARM)
+    assert shown.status == 0 and "tool.configure on m2: ok, 1 changed" in shown.error
+    progress = Progress()
+    step = Step("a", "configure", "m1", FARM, {}, frozenset(), {})
+    for number in range(20):
+        progress.started(replace(step, node=f"a{number}"))
+    progress.task(replace(step, node="a3"), "Install [it]")
+    with progress.console.capture() as screen:
+        progress.console.print(progress.table())
+    assert screen.get().count("Install [it]") == 12 and "and 8 more" in screen.get()
 
 
 def test_update_does_what_is_necessary(farm: StubSite) -> None:
@@ -196,6 +231,14 @@ def test_a_refusal_is_not_based_on_old_facts(farm: StubSite, monkeypatch: pytest
     assert farm.deploy(FARM).status == 0
 
 
+def test_what_a_plan_has_seen_is_not_asked_again(farm: StubSite, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[int] = []
+    look = farm.stub.look
+    monkeypatch.setattr("gpufarm.pool.look", lambda path, hosts: seen.append(len(hosts)) or look(path, hosts))
+    assert farm.gpufarm("plan", FARM, "--pool", farm.site.pool, "--input", "folder=/x").status == 0
+    assert farm.deploy(FARM).status == 0 and seen == [6]
+
+
 def test_plan_touches_nothing(farm: StubSite) -> None:
     answer = farm.gpufarm("plan", FARM, "--pool", farm.site.pool, "--input", "folder=/x")
     assert answer.status == 0, answer.error
@@ -203,7 +246,9 @@ def test_plan_touches_nothing(farm: StubSite) -> None:
     assert [line for line in lines if line.startswith("wave")] == ["wave 1", "wave 2", "wave 3"]
     assert "worker[2]: m3 (m3): 8 CPUs, 100.0 GB memory, debian 12, A100" in lines
     assert "  6. list.configure on m1: new" in lines
-    assert not farm.site.state.exists() and farm.stub.journal() == []
+    assert farm.stub.journal() == [] and farm.gpufarm("status").output.split() == [
+        *("name", "status", "machines", "updated")
+    ]
 
 
 def test_a_plan_tells_what_it_may_interrupt(farm: StubSite, tmp_path: Path) -> None:

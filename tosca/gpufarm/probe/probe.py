@@ -1,20 +1,19 @@
-#!/usr/bin/python
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Tells what a machine has, in one round trip and before anything is installed on it.
+"""Tells what a machine has, as one line of JSON, before anything is installed on it.
 
-Private to the deployer. It needs nothing but Python: GPUs are asked for through the driver's own library, and
-counted in /proc and on the PCI bus where there is none.
+Sent to the machine's Python as it is, in one round trip: a module of Ansible would cost many times as much.
+It needs nothing but Python: GPUs are asked for through the driver's own library, and counted in /proc and on
+the PCI bus where there is none.
 """
 
 from __future__ import annotations
 
 import ctypes
+import json
 import os
 from pathlib import Path
 from typing import Any, Optional
-
-from ansible.module_utils.basic import AnsibleModule
 
 # nvml.h: NVML_SUCCESS, NVML_DEVICE_NAME_V2_BUFFER_SIZE
 SUCCESS = 0
@@ -94,24 +93,19 @@ def distribution() -> tuple[str, str]:
 
 
 def main() -> None:
-    """Run the module."""
-    module = AnsibleModule(argument_spec={}, supports_check_mode=True)
-    try:
-        root = os.statvfs("/")
-        gpus = from_nvml()
-        name, version = distribution()
-        module.exit_json(
-            changed=False,
-            cpus=len(os.sched_getaffinity(0)),
-            memory=memory(),
-            disk=root.f_blocks * root.f_frsize,
-            distribution=name,
-            version=version,
-            gpus=without_nvml() if gpus is None else gpus,
-        )
-    except OSError as error:
-        module.fail_json(msg=f"the machine cannot be looked at: {error}")
+    """Print what was found."""
+    root = os.statvfs("/")
+    gpus = from_nvml()
+    name, version = distribution()
+    found = {
+        "cpus": len(os.sched_getaffinity(0)),
+        "memory": memory(),
+        "disk": root.f_blocks * root.f_frsize,
+        "distribution": name,
+        "version": version,
+        "gpus": without_nvml() if gpus is None else gpus,
+    }
+    print(json.dumps(found))
 
 
-if __name__ == "__main__":
-    main()
+main()

@@ -1,0 +1,256 @@
+"""Templates in the words of INDIGO-DataCloud and INFN Cloud are read as they are, and mean our roles."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from ansible_collections.gpufarm.cluster.plugins.module_utils._indigo_app import chronos_job, marathon_app
+from deployer_site import DATA, Site
+from gpufarm import indigo, inputs, instances, library, plan, template, waves
+from gpufarm.catalogue import Catalogue
+from gpufarm.deployment import evaluate_outputs
+from gpufarm.functions import Scope
+from gpufarm.instances import multiply
+from gpufarm.match import Wish
+from gpufarm.state import Deployment
+
+INDIGO = DATA / "indigo"
+NOTEBOOKS = INDIGO / "notebooks.yaml"
+MESOS = INDIGO / "mesos.yaml"
+APPS = INDIGO / "apps.yaml"
+ROOT = Path(__file__).resolve().parents[3]
+USER = {
+    "os_user_name": "ada",
+    "os_user_ssh_public_key": "ssh-ed25519 AAAA ada",
+    "os_user_add_to_sudoers": True,
+}
+
+
+def scope(path: Path, **given: Any) -> Scope:
+    """The instances of a template, with addresses."""
+    source, topology = template.read(path)
+    known = inputs.complete(topology, given, Catalogue(source).names("data_types"))
+    made = multiply(topology, instances.counts(topology, known, {}))
+    machines = [node.name for node in made.nodes.values() if node.is_machine]
+    return Scope(made, known).on({name: f"192.0.2.{number}" for number, name in enumerate(machines, start=1)})
+
+
+def steps(path: Path, **given: Any) -> dict[str, dict[str, Any]]:
+    """The variables of each step."""
+    found = scope(path, **given)
+    hosts = {name: name for name, node in found.topology.nodes.items() if node.is_machine}
+    return {step.name: step.variables for step in plan.steps(found, hosts, frozenset(given))}
+
+
+@pytest.mark.parametrize("path", sorted(INDIGO.glob("*.yaml")), ids=lambda path: path.stem)
+def test_valid(site: Site, path: Path) -> None:
+    answer = site.gpufarm("validate", path)
+    assert answer.status == 0, answer.error
+
+
+def test_notebooks() -> None:
+    found = steps(NOTEBOOKS, num_gpus=1, gpu_partition_flavor="7x 1g.10gb MIG GPUs", users=[USER])
+    assert found["vm_server.configure"] == {"user_accounts_users": [USER]}
+    hub = found["notebooks.configure"]
+    assert hub["jupyterhub_public_host"] == "192.0.2.1.nip.example.org"
+    assert hub["mig_partition_flavor"] == "7x 1g.10gb MIG GPUs" and hub["indigo_num_gpus"] == 1
+    assert hub["jupyterhub_iam_admin_groups"] == "beta_tester", "the default of INFN Cloud, not of the role"
+    assert hub["jupyterhub_iam_groups"] == "ml-infn-users" and hub["jupyterhub_spawner"] == "docker"
+
+
+def test_a_mesos_cluster() -> None:
+    found = scope(MESOS, slave_num=3, marathon_password="opensesame")
+    hosts = {name: name for name, node in found.topology.nodes.items() if node.is_machine}
+    made = plan.steps(found, hosts, frozenset({"slave_num", "marathon_password"}))
+    variables = {step.name: step.variables for step in made}
+    assert sum(name.startswith("mesos_master") and "server" not in name for name in variables) == 3
+    masters = [f"192.0.2.{number}" for number in (1, 2, 3)]
+    slave = variables["mesos_slave[3].configure"]
+    assert slave == {"mesos_agent_masters": masters, "indigo_use_gpu": True}
+    master = variables["mesos_master[2].configure"]
+    assert master["marathon_http_password"] == "opensesame" and master["marathon_gpus"] is True
+    assert master["marathon_http_user"] == "admin" and master["indigo_chronos"] is True
+    gateway = variables["mesos_load_balancer.configure"]
+    assert gateway["indigo_masters"] == masters and gateway["app_gateway_marathon_user"] == "admin"
+    secrets = {step.name: step.secrets for step in made}
+    assert secrets["mesos_load_balancer.configure"] == {"app_gateway_marathon_password"}
+    wave = waves.levels(made)
+    assert wave["mesos_slave.configure"] == wave["mesos_master[3].configure"] + 1, "it needs its secret"
+    assert wave["mesos_load_balancer.configure"] == wave["mesos_master.configure"] + 1
+
+
+def test_apps_and_jobs() -> None:
+    found = scope(APPS, image="mine:1", gpus=2)
+    made = {step.name: step for step in plan.steps(found, {}, frozenset({"image", "gpus"}))}
+    app = made["tensorflow.configure"]
+    assert app.host == "localhost" and app.secrets == {"marathon_app_secret_env"}
+    assert app.variables["marathon_app_secret_env"] == {"TOKEN": "opensesame"}
+    said = marathon_app(app.variables["indigo_app"])
+    assert (said["id"], said["gpus"], said["cpus"]) == ("/tensorflow", 2, 1.0)
+    assert said["container"]["docker"]["image"] == "mine:1"
+    job = chronos_job(made["job.configure"].variables["indigo_app"])
+    assert (job["name"], job["retries"], job["command"]) == ("job", 3, "/bin/bash run.sh")
+    assert job["container"]["image"] == "indigodatacloud/ambertools_app" and "gpus" not in job
+
+
+def test_artifacts_that_are_not_there(site: Site) -> None:
+    path = site.root / "apps.yaml"
+    path.write_text(
+        APPS.read_text().replace(
+            "        image:\n          file: indigo", "        picture:\n          file: indigo"
+        )
+    )
+    answer = site.gpufarm("plan", path)
+    assert answer.status == 2 and "node job has no artifact image" in answer.error
+
+
+def test_machines_are_chosen_by_what_the_capability_host_says() -> None:
+    found = scope(NOTEBOOKS, num_gpus=2, gpu_model="A100")
+    wish = Wish.of(found.topology.nodes["vm_server"], found)
+    assert (wish.gpus, wish.gpu_model, wish.distribution, wish.version) == (2, "A100", "debian", "12")
+    found = scope(NOTEBOOKS, gpu_model="A100")
+    assert Wish.of(found.topology.nodes["vm_server"], found).gpu_model == "", "no GPU, no model"
+
+
+def test_outputs() -> None:
+    found = scope(NOTEBOOKS)
+    deployment = Deployment(
+        "x", str(NOTEBOOKS), "", machines={"vm_server": {"host": "a", "address": "192.0.2.7"}}
+    )
+    assert evaluate_outputs(found, deployment) == {
+        "node_ip": "192.0.2.7",
+        "jupyter_endpoint": "https://192.0.2.7.nip.example.org:8888",
+        "os_users": None,
+    }
+    named = evaluate_outputs(scope(NOTEBOOKS, users=[USER]), deployment)
+    assert named["os_users"] == USER
+
+
+def test_outputs_under_the_names_of_indigo() -> None:
+    topology = template.read(NOTEBOOKS)[1]
+    deployment = Deployment(
+        "x",
+        str(NOTEBOOKS),
+        "",
+        machines={
+            "vm_server": {"host": "a", "address": "192.0.2.7"},
+            "vm_server[2]": {"host": "b", "address": "192.0.2.8"},
+        },
+        steps={
+            "vm_server.configure": {"attributes": {}},
+            "notebooks.configure": {"attributes": {"endpoint": "https://hub.example.org:8888"}},
+        },
+        outputs={"os_users": [USER], "other": None, "label": "mine"},
+    )
+    assert indigo.outputs(deployment, topology) == {
+        "node_ip": "192.0.2.7",
+        "vm_server_ip": "192.0.2.7",
+        "vm_server[2]_ip": "192.0.2.8",
+        "jupyter_endpoint": "https://hub.example.org:8888",
+        "ssh_account": "ada",
+        "os_users": [USER],
+        "label": "mine",
+    }
+    deployment.outputs = {"jupyter_endpoint": "https://mine", "os_users": ["bob", "eve"]}
+    named = indigo.outputs(deployment, topology)
+    assert (named["jupyter_endpoint"], named["ssh_account"]) == ("https://mine", "bob"), "the template wins"
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://raw.githubusercontent.com/indigo-dc/tosca-types/master/custom_types.yaml",
+        "https://raw.githubusercontent.com/indigo-dc/tosca-types/v4.0.0/custom_types.yaml",
+        "https://baltig.infn.it/infn-cloud/tosca-types/raw/v3.4.0/tosca_types/applications/jupyter_types.yaml",
+        "https://raw.githubusercontent.com/grycap/tosca/main/custom_types.yaml",
+    ],
+)
+@pytest.mark.parametrize("form", ["{url}", "indigo_custom_types: {url}", "types: {{file: {url}}}"])
+def test_their_libraries_are_imported_by_url(tmp_path: Path, url: str, form: str) -> None:
+    path = tmp_path / "one.yaml"
+    path.write_text(
+        f"tosca_definitions_version: tosca_simple_yaml_1_0\nimports:\n  - {form.format(url=url)}\n"
+        "topology_template: {node_templates: {server: {type: tosca.nodes.indigo.Compute}}}\n"
+    )
+    assert list(template.read(path)[1].nodes) == ["server"]
+
+
+def test_no_other_library_is(site: Site) -> None:
+    path = site.root / "one.yaml"
+    path.write_text(
+        "tosca_definitions_version: tosca_simple_yaml_1_0\nimports:\n  - https://example.org/types.yaml\n"
+        "topology_template: {node_templates: {server: {type: tosca.nodes.indigo.Compute}}}\n"
+    )
+    answer = site.gpufarm("validate", path)
+    assert answer.status == 2 and "is on the network; import a copy" in answer.error
+
+
+def changed(site: Site, old: str, new: str) -> Path:
+    path = site.root / "changed.yaml"
+    text = NOTEBOOKS.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+    return path
+
+
+def test_the_number_of_instances_may_come_from_an_input(site: Site) -> None:
+    path = changed(site, "count: 1", "count: {get_input: num_cpus}")
+    found = scope(path, num_cpus=4)
+    assert len(found.topology.groups["vm_server"]) == 4
+    everywhere = found.evaluate({"get_attribute": ["vm_server", "public_address"]})
+    assert everywhere == [f"192.0.2.{number}" for number in range(1, 5)]
+    assert found.evaluate({"get_attribute": ["HOST", "public_address", 0]}, "notebooks[3]") == "192.0.2.3"
+
+
+def test_what_cannot_be_meant_is_refused(site: Site) -> None:
+    kubernetes = changed(
+        site,
+        "tosca.nodes.DODAS.single-node-jupyterhub\n      properties:",
+        "tosca.nodes.indigo.JupyterHub\n      properties:\n        spawner: kubernetes",
+    )
+    answer = site.gpufarm("validate", kubernetes)
+    assert answer.status == 2 and '"kubernetes" is not one of local' in answer.error
+
+
+def variables() -> set[str]:
+    """The variables of all roles."""
+    found: set[str] = set()
+    for path in (ROOT / "roles").glob("*/meta/argument_specs.yml"):
+        found |= set(yaml.safe_load(path.read_text())["argument_specs"]["main"]["options"])
+    return found
+
+
+def properties_in(value: Any) -> set[str]:
+    """The properties of its own node that an expression reads."""
+    if isinstance(value, dict):
+        path = value.get("get_property")
+        if isinstance(path, list):
+            return {path[1]} if path[0] == "SELF" else set()
+        return set().union(*map(properties_in, value.values()))
+    return set()
+
+
+def test_every_word_leads_to_a_variable_of_a_role() -> None:
+    types = yaml.safe_load(library.INDIGO_TYPES.read_text())["node_types"]
+    for name, body in types.items():
+        passed = body.get("interfaces", {}).get("Standard", {}).get("inputs", {})
+        own = {"indigo_use_gpu", "indigo_num_gpus", "indigo_chronos", "indigo_masters", "indigo_app"}
+        known = variables() | own
+        assert set(passed) <= known, name
+        used = set().union(*(properties_in(entry["value"]) for entry in passed.values()))
+        idle = {
+            key
+            for key, one in body.get("properties", {}).items()
+            if one.get("metadata") == {"effect": "none"}
+        }
+        silent = {
+            *("client_id", "registration_access_token", "spawner", "authenticator"),
+            *("marathon_enable_ssl", "chronos_enable_ssl"),
+        }
+        assert set(body.get("properties", {})) == (used | idle | silent) & set(body.get("properties", {})), (
+            name
+        )
+        assert not used & idle, name
