@@ -58,6 +58,11 @@ options:
     type: path
     env:
       - name: GPUFARM_STATE_DIR
+  vault_password_file:
+    description: File with the vault password of the state, or program that prints it.
+    type: path
+    env:
+      - name: GPUFARM_VAULT_PASSWORD_FILE
 author:
   - gpufarm maintainers (@gpufarm)
 """
@@ -164,7 +169,8 @@ class InventoryModule(BaseInventoryPlugin):  # type: ignore[misc]
 
     def _store(self) -> Any:
         chosen = self.get_option("state_dir")
-        return Store(Path(chosen) if chosen else default_directory())
+        password = self.get_option("vault_password_file")
+        return Store(Path(chosen) if chosen else default_directory(), Path(password) if password else None)
 
     def _request(self, template: Path, folder: Path) -> Any:
         library, topology = gpufarm_template.read(template)

@@ -14,6 +14,7 @@ import re
 from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, NoReturn, Optional, Tuple, Union
 
 from ._cvmfs_parameters import ParameterError, is_repository, proxies_problem, read_value
+from ._mounts import unit_name
 
 ROOT = "/cvmfs"
 CONFIGURATION = "/etc/cvmfs"
@@ -65,26 +66,6 @@ def read_repositories(wish: Union[str, List[str]]) -> List[str]:
 def domain_of(repository: str) -> str:
     """Return the domain of a repository: its name without the first label (mount/config.sh)."""
     return repository.partition(".")[2]
-
-
-def unit_name(path: str, suffix: str) -> str:
-    """Return the name of the unit of a mount point.
-
-    Source: systemd.unit(5), "String Escaping for Inclusion in Unit Names".
-
-    Args:
-        path: absolute path of the mount point.
-        suffix: ``mount`` or ``automount``.
-    """
-    escaped = []
-    for position, character in enumerate(path.strip("/")):
-        if character == "/":
-            escaped.append("-")
-        elif re.match("[A-Za-z0-9:_]", character) or (character == "." and position > 0):
-            escaped.append(character)
-        else:
-            escaped.extend("\\x%02x" % byte for byte in character.encode())
-    return "%s.%s" % ("".join(escaped), suffix)
 
 
 def problem(settings: Mapping[str, Any]) -> str:

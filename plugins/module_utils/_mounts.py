@@ -8,19 +8,23 @@ Source: proc(5), "/proc/pid/mountinfo"; Linux, Documentation/filesystems/shareds
 from __future__ import annotations
 
 import re
-from typing import Dict, Iterator, List, NamedTuple, Optional, Sequence
+from typing import Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 PROPAGATIONS = ("shared", "slave", "private")
 
 
 class Mount(NamedTuple):
-    """A mount: where, what kind of file system, from what, and how it passes on what is mounted below it."""
+    """A mount: where, what kind of file system, from what, and how it passes on what is mounted below it.
+
+    `options` are those of the mount and of its file system.
+    """
 
     path: str
     kind: str
     source: str
     writable: bool
     propagation: str
+    options: Tuple[str, ...] = ()
 
 
 class Declared(NamedTuple):
@@ -78,8 +82,41 @@ def parse(table: str) -> Dict[str, Mount]:
         path = _plain(fields[4])
         # Later lines are mounted on top of earlier ones.
         found.pop(path, None)
-        found[path] = Mount(path, others[0], _plain(others[1]), "ro" not in options, propagation)
+        source = _plain(others[1])
+        found[path] = Mount(path, others[0], source, "ro" not in options, propagation, tuple(options))
     return found
+
+
+def mount_of(path: str, mounts: Mapping[str, Mount]) -> Optional[Mount]:
+    """Return the mount that a path lies on.
+
+    Args:
+        path: absolute path without symbolic links.
+        mounts: mounts by mount point.
+    """
+    while path not in mounts and path != "/":
+        path = path.rpartition("/")[0] or "/"
+    return mounts.get(path)
+
+
+def unit_name(path: str, suffix: str) -> str:
+    """Return the name of the unit of a mount point.
+
+    Source: systemd.unit(5), "String Escaping for Inclusion in Unit Names".
+
+    Args:
+        path: absolute path of the mount point.
+        suffix: ``mount`` or ``automount``.
+    """
+    escaped = []
+    for position, character in enumerate(path.strip("/")):
+        if character == "/":
+            escaped.append("-")
+        elif re.match("[A-Za-z0-9:_]", character) or (character == "." and position > 0):
+            escaped.append(character)
+        else:
+            escaped.extend("\\x%02x" % byte for byte in character.encode())
+    return "%s.%s" % ("".join(escaped), suffix)
 
 
 def to_look_at(declared: Sequence[Declared], mounts: Dict[str, Mount]) -> List[str]:

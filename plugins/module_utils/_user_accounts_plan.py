@@ -60,6 +60,7 @@ class Machine(NamedTuple):
         keys: lines of the files of keys, by user name.
         sudoers: the file with the rights of sudo; None without one.
         operators: names of the accounts behind this very run.
+        homes_on_use: whether homes are made at the first login (role shared_home), and not with the account.
     """
 
     accounts: Dict[str, Account]
@@ -70,6 +71,7 @@ class Machine(NamedTuple):
     keys: Mapping[str, Tuple[str, ...]] = MappingProxyType({})
     sudoers: Optional[str] = None
     operators: FrozenSet[str] = frozenset()
+    homes_on_use: bool = False
 
     def ours(self) -> Dict[str, Account]:
         """Return the accounts that were made by an earlier run."""
@@ -142,7 +144,7 @@ def plan(users: List[User], machine: Machine) -> Plan:
     _refuse_to_lock_out(machine, accounts, wanted)
     commands = [] if GROUP in machine.groups or not accounts else [["groupadd", "--system", GROUP]]
     for name, account in sorted(accounts.items()):
-        commands += _commands(name, ours.get(name), account)
+        commands += _commands(name, ours.get(name), account, machine.homes_on_use)
     return Plan(
         accounts,
         {name: user.keys for name, user in wanted.items()},
@@ -259,14 +261,15 @@ def _sudoers(names: List[str]) -> Optional[str]:
     return "\n".join(lines) + "\n"
 
 
-def _commands(name: str, before: Optional[Account], after: Account) -> List[List[str]]:
+def _commands(name: str, before: Optional[Account], after: Account, homes_on_use: bool) -> List[List[str]]:
     """Return the calls of useradd(8) or usermod(8) for one account."""
     groups = ",".join(after.groups)
     if before is None:
         number = [] if after.uid is None else ["--uid", str(after.uid)]
+        home = "--no-create-home" if homes_on_use else "--create-home"
         return [
             [
-                "useradd", "--create-home", "--user-group", "--key", "HOME_MODE=0700", *number,
+                "useradd", home, "--user-group", "--key", "HOME_MODE=0700", *number,
                 "--groups", groups, "--shell", after.shell, "--password", "*", "--", name,
             ]
         ]  # fmt: skip

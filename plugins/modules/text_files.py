@@ -36,6 +36,13 @@ options:
     description: The files' permissions in octal.
     type: str
     default: "0644"
+  remove_others:
+    description:
+      - Patterns of file names, such as V(*.py). Files in O(folder) and below it that match one and are
+        not among O(files) are removed, such as those that an earlier version had installed.
+    type: list
+    elements: str
+    default: []
 author:
   - gpufarm maintainers (@gpufarm)
 """
@@ -51,13 +58,14 @@ EXAMPLES = r"""
   gpufarm.cluster.text_files:
     folder: /opt/example
     files: "{{ dict(sources | map('basename') | zip(query('file', *sources, rstrip=false))) }}"
+    remove_others: ["*.py"]
   vars:
     sources: "{{ query('fileglob', 'package/*.py') }}"
 """
 
 RETURN = r"""
 changed_files:
-  description: Paths of the files that were written, or whose permissions were changed.
+  description: Paths of the files that were written or removed, or whose permissions were changed.
   returned: success
   type: list
   elements: str
@@ -68,7 +76,7 @@ import os
 import stat
 import tempfile
 from pathlib import Path
-from typing import Any, Dict, Optional
+from typing import Any, Dict, Iterable, List, Optional
 
 from ansible.module_utils.basic import AnsibleModule
 
@@ -91,6 +99,13 @@ def difference(
     return {**shown, "before": (before or b"").decode("utf-8", "replace"), "after": content}
 
 
+def others(folder: Path, names: Iterable[str], patterns: Iterable[str]) -> List[Path]:
+    """Return the files below a folder that match a pattern and have none of the names."""
+    wanted = {folder / name for name in names}
+    found = {path for pattern in patterns for path in folder.rglob(pattern)}
+    return sorted(path for path in found - wanted if path.is_symlink() or path.is_file())
+
+
 def write(module: AnsibleModule, path: Path, content: str, mode: int) -> None:
     """Replace the file."""
     path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
@@ -110,6 +125,7 @@ def main() -> None:
             "folder": {"type": "path", "required": True},
             "files": {"type": "dict", "required": True},
             "mode": {"type": "str", "default": "0644"},
+            "remove_others": {"type": "list", "elements": "str", "default": []},
         },
         supports_check_mode=True,
     )
@@ -119,8 +135,9 @@ def main() -> None:
         mode = int(module.params["mode"], 8)
     except ValueError:
         module.fail_json(msg="The mode %r is no octal number; give one such as 0644." % module.params["mode"])
-    for name, content in sorted(module.params["files"].items()):
-        path = Path(module.params["folder"]) / name
+    folder, files = Path(module.params["folder"]), module.params["files"]
+    for name, content in sorted(files.items()):
+        path = folder / name
         if not isinstance(content, str):
             module.fail_json(msg="The content of %s is no text." % path)
         try:
@@ -134,6 +151,14 @@ def main() -> None:
                 write(module, path, content, mode)
         except OSError as error:
             module.fail_json(msg="%s cannot be written: %s." % (path, error.strerror))
+    for path in others(folder, files, module.params["remove_others"]):
+        changed.append(str(path))
+        try:
+            diffs.append(difference(path, read(path), "", None, mode))
+            if not module.check_mode:
+                path.unlink()
+        except OSError as error:
+            module.fail_json(msg="%s cannot be removed: %s." % (path, error.strerror))
     module.exit_json(changed=bool(changed), changed_files=changed, diff=diffs)
 
 

@@ -118,6 +118,8 @@ from ansible_collections.gpufarm.cluster.plugins.module_utils._user_accounts_pla
     shown,
 )
 
+# There where the role shared_home makes homes at the first login.
+HOME_COMMAND = "/usr/local/sbin/gpufarm-home"
 # Seconds that processes have to end by themselves.
 PATIENCE = 10
 
@@ -161,16 +163,23 @@ def read_machine(users: List[User], keys_folder: Path, sudoers_file: Path) -> Ma
         *(Path("/etc", name).read_text() for name in ("passwd", "group", "shadow"))
     )
     names = [user.name for user in users]
+    homes_on_use = Path(HOME_COMMAND).exists()
     files = sorted(keys_folder.iterdir()) if keys_folder.is_dir() else []
     return Machine(
         accounts=accounts,
         groups=groups,
         elsewhere=frozenset(name for name in names if name not in accounts and known_elsewhere(name)),
-        homes=frozenset(name for name in names if name not in accounts and Path("/home", name).exists()),
+        # The command that makes homes refuses one that is another user's.
+        homes=frozenset(
+            name
+            for name in names
+            if not homes_on_use and name not in accounts and Path("/home", name).exists()
+        ),
         shells=frozenset(user.shell for user in users if os.access(user.shell, os.X_OK)),
         keys={path.name: tuple(path.read_text().splitlines()) for path in files},
         sudoers=sudoers_file.read_text() if sudoers_file.exists() else None,
         operators=operators(),
+        homes_on_use=homes_on_use,
     )
 
 

@@ -1,0 +1,66 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Filter that says an app or a job of an INDIGO template in the words of Marathon or Chronos."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+name: indigo_definition
+short_description: Say an app or a job of an INDIGO template in the words of Marathon or Chronos
+version_added: 0.1.0
+description:
+  - Does with the properties of INDIGO's TOSCA types what INDIGO's orchestrator does with them.
+positional: _input, service
+options:
+  _input:
+    description:
+      - Properties of the node and of the runtime that it stands on, by their names in INDIGO's types, and
+        C(name) and C(image).
+    type: dict
+    required: true
+  service:
+    description: Who is to run it; an app on Marathon, a job on Chronos.
+    type: str
+    choices: [marathon, chronos]
+    required: true
+author:
+  - gpufarm maintainers (@gpufarm)
+"""
+
+EXAMPLES = r"""
+- name: Show the definition
+  ansible.builtin.debug:
+    msg: "{{ words | gpufarm.cluster.indigo_definition('chronos') }}"
+  vars:
+    words: {name: tool, image: "tool:1", command: run, schedule: R1//PT1M}
+"""
+
+RETURN = r"""
+_value:
+  description: The definition.
+  type: dict
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from ansible.errors import AnsibleFilterError
+from ansible_collections.gpufarm.cluster.plugins.module_utils import _indigo_app
+
+DEFINITIONS = {"marathon": _indigo_app.marathon_app, "chronos": _indigo_app.chronos_job}
+
+
+def indigo_definition(words: dict[str, Any], service: str) -> dict[str, Any]:
+    """Return the definition."""
+    try:
+        return DEFINITIONS[service](words)
+    except (_indigo_app.IndigoError, KeyError) as error:
+        raise AnsibleFilterError(str(error)) from error
+
+
+class FilterModule:
+    """The filters of this file."""
+
+    def filters(self) -> dict[str, Callable[..., dict[str, Any]]]:
+        """Return the filters by name."""
+        return {"indigo_definition": indigo_definition}
