@@ -6,6 +6,8 @@ MAKEFLAGS += --no-print-directory
 
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 export ANSIBLE_CONFIG := $(CURDIR)/ansible.cfg
+# Hundreds of processes import the same packages; some machines' settings would have each compile them anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help
 help: ## Show this list
@@ -33,14 +35,15 @@ distclean: clean ## Remove .venv, .work and the bench's images too; no bench may
 	rm -rf .venv .work $${LAB_CACHE_DIR:-/var/cache/gpufarm-lab}
 
 .PHONY: test
-test: setup-test lint unit sanity hosts ## Run every test
+test: setup-test lint unit sanity hosts ## Run every test but the scenario shared_home_kernel
 
 .PHONY: lint
-lint: setup-test ## ansible-lint (production), yamllint, ruff, mypy, documentation and changelog checks
+lint: setup-test ## ansible-lint (production), yamllint, ruff, mypy; locks, documentation and changelog
 	yamllint --strict .
 	ruff check .
 	ruff format --check .
-	mypy lab tosca/gpufarm plugins roles/jupyterhub/files/gpufarm_hub
+	pytest -q -p no:cacheprovider tests/contract/test_locks.py
+	mypy lab tosca/gpufarm plugins roles/jupyterhub/files/gpufarm_hub roles/app_gateway/files/gpufarm_gateway
 	ansible-lint --strict --offline
 	antsibull-changelog lint
 	scripts/role-docs --check
@@ -95,7 +98,8 @@ docs: setup-test ## Write the generated parts of documentation and TOSCA library
 	scripts/tosca-types
 	scripts/template-docs
 
-LOCK := uv pip compile --quiet --upgrade --universal --generate-hashes --no-emit-index-url --no-header
+LOCK := uv pip compile --quiet --upgrade --universal --generate-hashes --no-emit-index-url --no-header \
+	--override requirements/locks.override
 
 .PHONY: lock
 lock: setup ## Resolve the Python packages of controller, GPU modules and hub anew and lock them with hashes
@@ -104,7 +108,7 @@ lock: setup ## Resolve the Python packages of controller, GPU modules and hub an
 	$(LOCK) --python-version 3.11 --no-annotate --output-file roles/jupyterhub/files/hub.lock roles/jupyterhub/files/hub.in
 	$(LOCK) --python-version 3.11 --no-annotate --output-file roles/jupyterhub/files/collaborative.lock \
 		roles/jupyterhub/files/collaborative.in
-	for judge in im puccini; do \
+	for judge in im puccini mesos_clients; do \
 		$(LOCK) --no-annotate --python-version 3.11 --output-file requirements/judges/$$judge.lock requirements/judges/$$judge.in; \
 	done
 	# of Infrastructure Manager only what reads TOSCA is needed, not what its own package asks for

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lab import cgroups, rootfs, vm
+from lab import bytecode, cgroups, rootfs, vm
 from lab.boot import boot
 from lab.errors import LabError
 from lab.hosts import RUN, Bind, Host, load, ssh_control, unmount_all
@@ -308,7 +308,10 @@ class Bench:
             from lab import iam
 
             binds += iam.install(host.root, host.address, self.directory, self.cache)
-        if host.spec.kind == "qemu":
+        if host.spec.kind == "nspawn":
+            binds.append(bytecode.install(host.root, self.cache))
+        else:
+            bytecode.install_copy(host.root, self.cache)
             vm.make_disk(host)
         return binds
 

@@ -27,6 +27,9 @@ from lab import orchestrators
 
 NODES = 1000
 HOSTS = (1, 8, 32)
+OURS = "gpufarm deploy"
+
+Figure = tuple[float, float]  # seconds of CPU, seconds by the clock
 
 TYPES = """\
 ---
@@ -173,9 +176,7 @@ def matched() -> dict[str, str]:
     return {"match 1000 nodes with 2000 machines": f"{time.process_time() - start:.2f} s"}
 
 
-def spent(
-    command: list[str | Path], environment: dict[str, str], folder: Path | None = None
-) -> tuple[float, float]:
+def spent(command: list[str | Path], environment: dict[str, str], folder: Path | None = None) -> Figure:
     """Run a command.
 
     Args:
@@ -194,15 +195,17 @@ def spent(
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, clock
 
 
-def deployed(folder: Path, hosts: int) -> dict[str, float]:
-    """Deploy one operation on each of many hosts, twice, and update with nothing changed.
+def deployed(folder: Path, hosts: int) -> dict[str, Figure]:
+    """Plan and deploy one operation on each of many hosts, deploy again, and update with nothing changed.
+
+    The plan looks at the hosts, and what it has seen is known for the rest.
 
     Args:
         folder: an empty one.
         hosts: how many.
 
     Returns:
-        CPU seconds of each, those of Ansible included.
+        The figures of each, those of Ansible included.
     """
     template = write_template(folder, hosts)
     here = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable}
@@ -211,13 +214,16 @@ def deployed(folder: Path, hosts: int) -> dict[str, float]:
     environment = os.environ | {"GPUFARM_STATE_DIR": str(folder / "state")}
     gpufarm: list[str | Path] = [sys.executable, "-m", "gpufarm"]
     return {
-        "gpufarm": spent([*gpufarm, "deploy", template, "--pool", pool], environment)[0],
-        "gpufarm, again": spent([*gpufarm, "deploy", template], environment)[0],
-        "gpufarm update, nothing changed": spent([*gpufarm, "update", "timing"], environment)[0],
+        "gpufarm plan, which looks at the hosts": spent(
+            [*gpufarm, "plan", template, "--pool", pool], environment
+        ),
+        OURS: spent([*gpufarm, "deploy", template, "--pool", pool], environment),
+        "gpufarm deploy, again": spent([*gpufarm, "deploy", template], environment),
+        "gpufarm update, nothing changed": spent([*gpufarm, "update", "timing"], environment),
     }
 
 
-def by_opera(folder: Path, hosts: int, programs: Path) -> dict[str, float]:
+def by_opera(folder: Path, hosts: int, programs: Path) -> dict[str, Figure]:
     """Have xOpera run the same operations.
 
     Args:
@@ -226,7 +232,7 @@ def by_opera(folder: Path, hosts: int, programs: Path) -> dict[str, float]:
         programs: folder with the command `opera`.
 
     Returns:
-        CPU seconds with one worker and with eight.
+        The figures with one worker and with eight.
     """
     template = write_template(folder, hosts)
     content = yaml.safe_load(template.read_text())
@@ -239,14 +245,14 @@ def by_opera(folder: Path, hosts: int, programs: Path) -> dict[str, float]:
     return {
         f"xOpera, {count} worker{'s' * (count > 1)}": spent(
             [*deploy, "--workers", str(count)], environment, folder
-        )[0]
+        )
         for count in (1, 8)
     }
 
 
 @click.command()
 def main() -> None:
-    """Measure and print CPU seconds."""
+    """Measure and print."""
     opera = orchestrators.environment("opera")
     console = Console(stderr=True, highlight=False)
     table = Table(box=None, pad_edge=False)
@@ -257,33 +263,34 @@ def main() -> None:
         figures = planned(Path(temporary)) | matched()
     for what, figure in figures.items():
         table.add_row(what, figure)
-    runs: dict[str, list[float]] = {}
+    runs: dict[str, list[Figure]] = {}
     for hosts in HOSTS:
         console.print(f"an operation on {hosts} hosts ...")
         with tempfile.TemporaryDirectory(prefix="gpufarm-timing-") as temporary:
             found = deployed(Path(temporary), hosts)
         with tempfile.TemporaryDirectory(prefix="gpufarm-timing-") as temporary:
             found |= by_opera(Path(temporary), hosts, opera)
-        for what, seconds in found.items():
-            runs.setdefault(what, []).append(seconds)
+        for what, spending in found.items():
+            runs.setdefault(what, []).append(spending)
     console = Console(highlight=False)
     console.print(table)
     console.print()
     console.print(_comparison(runs))
-    ours, theirs = runs["gpufarm"][-1], min(runs[name][-1] for name in runs if name.startswith("xOpera"))
+    ours, one = runs[OURS][-1][0], runs[OURS][0][0]
+    theirs = min(runs[name][-1][0] for name in runs if name.startswith("xOpera"))
     console.print(
-        f"{HOSTS[-1]} hosts cost {ours / runs['gpufarm'][0]:.1f} times the CPU of one; "
+        f"{HOSTS[-1]} hosts cost {ours / one:.1f} times the CPU of one; "
         f"xOpera takes {theirs / ours:.1f} times as much"
     )
 
 
-def _comparison(runs: dict[str, list[float]]) -> Table:
+def _comparison(runs: dict[str, list[Figure]]) -> Table:
     table = Table(box=None, pad_edge=False)
-    table.add_column("CPU seconds, one operation on each host")
+    table.add_column("seconds of CPU / by the clock, one operation on each host")
     for hosts in HOSTS:
         table.add_column(f"{hosts} host{'s' * (hosts > 1)}", justify="right")
-    for what, seconds in runs.items():
-        table.add_row(what, *(f"{figure:.1f}" for figure in seconds))
+    for what, spending in runs.items():
+        table.add_row(what, *(f"{cpu:.1f} / {clock:.1f}" for cpu, clock in spending))
     return table
 
 

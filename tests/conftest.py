@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import importlib.machinery
 import importlib.util
+import os
 import sys
 import types
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 ROOT = Path(__file__).resolve().parent.parent
 NAME = "ansible_collections.gpufarm.cluster"
@@ -42,6 +45,10 @@ def _register() -> None:
 
 _register()
 
+# No test fails because a machine is slow. What else the profile in force says, as that of CI, stays.
+settings.register_profile("patient", settings(), deadline=None)
+settings.load_profile("patient")
+
 
 @pytest.fixture(autouse=True)
 def on_a_target(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -49,3 +56,11 @@ def on_a_target(monkeypatch: pytest.MonkeyPatch) -> None:
     where it would print a module's warnings instead of returning them.
     """
     monkeypatch.setattr("ansible.module_utils._internal.is_controller", False)
+
+
+@pytest.fixture(autouse=True)
+def own_umask() -> Iterator[None]:
+    """Programs run in the tests' own process too; a umask that one sets is none of the next test's."""
+    before = os.umask(0o022)
+    yield
+    os.umask(before)

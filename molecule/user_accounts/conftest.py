@@ -4,27 +4,25 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 
 @pytest.fixture
-def login() -> Callable[[str, str, str], subprocess.CompletedProcess[str]]:
+def login(facts: dict[str, Any]) -> Callable[[str, str, str], subprocess.CompletedProcess[str]]:
     """Run a command as a user of the host, over SSH and with one of the keys."""
-    done = subprocess.run(["lab", "status", "--json"], capture_output=True, text=True, check=True)
-    address = json.loads(done.stdout)["hosts"][0]["address"]
     folder = Path(os.environ["MOLECULE_EPHEMERAL_DIRECTORY"])
 
     def run(user: str, key: str, command: str) -> subprocess.CompletedProcess[str]:
         options = ["BatchMode=yes", "IdentitiesOnly=yes", "IdentityAgent=none", "StrictHostKeyChecking=no"]
         options += ["UserKnownHostsFile=/dev/null", "LogLevel=ERROR", "ControlPath=none"]
         words = [word for option in options for word in ("-o", option)]
-        argv = ["ssh", "-F", "none", *words, "-i", str(folder / key), f"{user}@{address}", command]
+        argv = ["ssh", "-F", "none", *words, "-i", str(folder / key), f"{user}@{facts['address']}", command]
         return subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)
 
     return run

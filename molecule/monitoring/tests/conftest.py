@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -53,11 +52,8 @@ def eventually(query: Query) -> Callable[[str], list[dict[str, Any]]]:
 
 
 @pytest.fixture(scope="session")
-def visit(request: pytest.FixtureRequest) -> Iterator[Callable[[Host, str], Visitor]]:
+def visit(bench: dict[str, Any], passwords: dict[str, str]) -> Iterator[Callable[[Host, str], Visitor]]:
     """Log users in; at the end their notebooks are stopped."""
-    done = subprocess.run(["lab", "status", "--json"], capture_output=True, text=True, check=True)
-    bench = json.loads(done.stdout)
-    users = json.loads(Path(bench["iam"]["users_file"]).read_text())
     address = next(entry["address"] for entry in bench["hosts"] if entry["name"] == "mon12")
     with ExitStack() as stack:
         visitors: dict[str, Visitor] = {}
@@ -67,7 +63,7 @@ def visit(request: pytest.FixtureRequest) -> Iterator[Callable[[Host, str], Visi
                 authority = host.file("/etc/jupyterhub/tls/ca.crt").content_string
                 context = trust(authority, Path(bench["iam"]["ca_file"]).read_text())
                 visitors[name] = stack.enter_context(Visitor(f"https://{address}:8888", context))
-                visitors[name].login(name, users[name]["password"])
+                visitors[name].login(name, passwords[name])
             return visitors[name]
 
         yield log_in

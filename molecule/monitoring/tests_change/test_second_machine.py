@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import time
 from typing import Any
 
@@ -15,11 +14,6 @@ IDENTITY = "/etc/gpufarm/monitoring"
 CURL = (
     f"curl --silent --fail --cacert {IDENTITY}/cert.pem --cert {IDENTITY}/cert.pem --key {IDENTITY}/key.pem"
 )
-
-
-def address(name: str) -> str:
-    done = subprocess.run(["lab", "status", "--json"], capture_output=True, text=True, check=True)
-    return next(one["address"] for one in json.loads(done.stdout)["hosts"] if one["name"] == name)
 
 
 def ask(host: Host, what: str) -> dict[str, Any]:
@@ -36,8 +30,9 @@ def test_the_second_machine_is_seen(host: Host) -> None:
     assert health == {"prometheus mon12": "up", "node mon12": "up", "hub mon12": "up", "node iam": "up"}
 
 
-def test_it_answers_the_server_alone(host: Host) -> None:
-    url = f"https://gpufarm-monitoring:9100/metrics --resolve gpufarm-monitoring:9100:{address('iam')}"
+def test_it_answers_the_server_alone(host: Host, bench: dict[str, Any]) -> None:
+    address = next(entry["address"] for entry in bench["hosts"] if entry["name"] == "iam")
+    url = f"https://gpufarm-monitoring:9100/metrics --resolve gpufarm-monitoring:9100:{address}"
     known = f"--cacert {IDENTITY}/targets/iam.pem"
     key = f"--cert {IDENTITY}/cert.pem --key {IDENTITY}/key.pem"
     assert "node_load1" in host.check_output(f"curl --silent --fail {known} {key} {url}")

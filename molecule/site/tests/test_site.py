@@ -4,9 +4,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 from __future__ import annotations
 
-import json
-import subprocess
 from pathlib import Path
+from typing import Any
 
 from testinfra.host import Host
 
@@ -14,13 +13,11 @@ from lab.selfcheck import check
 from lab.visitor import trust
 
 
-def test_a_user_runs_python_on_one_of_the_slices(host: Host) -> None:
-    done = subprocess.run(["lab", "status", "--json"], capture_output=True, text=True, check=True)
-    bench = json.loads(done.stdout)
-    address = next(entry["address"] for entry in bench["hosts"] if entry["name"] == "gpu1")
-    password = json.loads(Path(bench["iam"]["users_file"]).read_text())["alice"]["password"]
+def test_a_user_runs_python_on_one_of_the_slices(
+    host: Host, bench: dict[str, Any], facts: dict[str, Any], passwords: dict[str, str]
+) -> None:
     authorities = trust(
         host.file("/etc/jupyterhub/tls/ca.crt").content_string, Path(bench["iam"]["ca_file"]).read_text()
     )
-    proof = check(f"https://{address}:8888", authorities, "alice", password, say=print)
+    proof = check(f"https://{facts['address']}:8888", authorities, "alice", passwords["alice"], say=print)
     assert proof.free == {"3g.40gb": 1, "2g.20gb": 2}

@@ -10,13 +10,14 @@ import signal
 import subprocess
 import sys
 import time
+import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from lab import cgroups
+from lab import bytecode, cgroups
 from lab.bench import Bench, cache_dir
 from lab.hosts import NSPAWN, RUN, Host
 
@@ -128,6 +129,8 @@ def test_the_life_of_a_bench(lab: Lab):
         assert lab.out("exec", host, "--", "cat", "/proc/1/comm") == "systemd"
     assert lab.ssh("deb12", "ping -c 1 -W 2 deb13 >/dev/null && echo answered") == "answered"
 
+    assert_modules_are_compiled_once(lab, "deb12", "deb13")
+
     changed = json.dumps({"hosts": [{"name": "deb12", "suite": "trixie"}]})
     assert "suite 'bookworm' -> 'trixie'" in lab.error("up", "--spec", "-", stdin=changed)
     assert lab.error("exec", "deb11", "true") == "bench one has no host deb11; it has deb12, deb13"
@@ -151,6 +154,18 @@ def test_the_life_of_a_bench(lab: Lab):
     assert lab.leftovers() == []
     assert not any(lock.exists() for lock in locks)
     lab.out("down")  # of nothing is nothing
+
+
+def assert_modules_are_compiled_once(lab: Lab, *hosts: str):
+    """What a host's virtual environment compiles out of an archive is there for all hosts."""
+    mark = uuid.uuid4().hex
+    for host in hosts:
+        lab.ssh(host, "python3 -m venv --without-pip /root/venv")
+        lab.ssh(host, f"cd /root && echo 'mark = \"{mark}\"' >sent.py && python3 -m zipfile -c a.zip sent.py")
+        lab.ssh(host, "cd / && PYTHONPATH=/root/a.zip /root/venv/bin/python -c 'import sent'")
+    compiled = [path for path in (cache_dir() / "bytecode").iterdir() if mark.encode() in path.read_bytes()]
+    assert {path.name.split("-")[1] for path in compiled} == {"311", "313"}
+    assert all(path.name in lab.ssh(host, f"ls {bytecode.FOLDER}") for path in compiled for host in hosts)
 
 
 def test_a_reboot_keeps_disk_address_and_host_key(lab: Lab):

@@ -33,6 +33,7 @@ def imported(path: Path, package: str) -> set[str]:
         ("mig", "__mig_restore_files", "partitions"),
         ("monitoring", "__monitoring_files", "metrics"),
         ("nvidia_container", "__nvidia_container_files", "gpus"),
+        ("shared_home", "__shared_home_files", "homes"),
     ],
 )
 def test_nothing_is_missing_or_too_much(role: str, variable: str, package: str) -> None:

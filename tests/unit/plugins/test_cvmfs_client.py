@@ -14,7 +14,10 @@ import pytest
 import yaml
 from ansible_collections.gpufarm.cluster.plugins.filter.cvmfs_client_plan import cvmfs_client_plan
 from ansible_collections.gpufarm.cluster.plugins.filter.cvmfs_client_problem import cvmfs_client_problem
-from ansible_collections.gpufarm.cluster.plugins.module_utils import _cvmfs_client, _cvmfs_parameters
+from ansible_collections.gpufarm.cluster.plugins.module_utils import (
+    _cvmfs_parameters,
+    _mounts,
+)
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -177,7 +180,7 @@ def test_a_key_on_the_machine_will_do() -> None:
 @settings(max_examples=200, deadline=None)
 def test_names_of_units_are_unescaped_by_systemd_to_the_path(name: str) -> None:
     path = f"/cvmfs/{name.replace('/', '').replace(chr(0), '')}".rstrip("/")
-    unit = _cvmfs_client.unit_name(path, "mount").removesuffix(".mount")
+    unit = _mounts.unit_name(path, "mount").removesuffix(".mount")
     assert re.fullmatch(r"[A-Za-z0-9:_.\\-]+", unit)
     plain = unit.replace("-", "/")
     plain = re.sub(r"\\x([0-9a-f]{2})", lambda found: chr(int(found[1], 16)), plain)

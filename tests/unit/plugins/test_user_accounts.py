@@ -91,6 +91,14 @@ def test_a_new_user() -> None:
     assert "ada ALL=(ALL:ALL) NOPASSWD: ALL\n" in str(done.sudoers)
 
 
+@pytest.mark.parametrize(
+    ("on_use", "option"), [(False, "--create-home"), (True, "--no-create-home")], ids=["with", "later"]
+)
+def test_a_home_is_made_with_the_account_or_at_the_first_login(on_use: bool, option: str) -> None:
+    commands = plan(read_users([wish("ada")]), EMPTY._replace(homes_on_use=on_use)).commands
+    assert option in next(words for words in commands if words[0] == "useradd")
+
+
 def test_who_is_gone_from_the_list_is_locked_and_comes_back() -> None:
     users = read_users([wish("ada", os_user_add_to_sudoers=True), wish("ben", groups=["video"])])
     machine = after(EMPTY, plan(users, EMPTY))
