@@ -1,0 +1,72 @@
+"""What playbooks owe each other: what one sets up is judged before anything is set up."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).resolve().parents[2]
+PLAYBOOKS = ROOT / "playbooks"
+IMPORT = "ansible.builtin.import_playbook"
+
+
+def load(name: str) -> list[dict[str, Any]]:
+    """A playbook with those that it imports in their places."""
+    found: list[dict[str, Any]] = []
+    for play in yaml.safe_load((PLAYBOOKS / f"{name}.yml").read_text()):
+        found += load(play[IMPORT].rpartition(".")[2]) if IMPORT in play else [play]
+    return found
+
+
+def groups(play: dict[str, Any]) -> set[str]:
+    return {group for group in play["hosts"].split(":") if not group.startswith("!")}
+
+
+def validated(name: str) -> dict[str, set[str]]:
+    """The groups on which each role's input is judged."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for play in load(name):
+        for task in play.get("tasks", []):
+            if "validate_role" in task.get("vars", {}):
+                found[task["vars"]["validate_role"]] |= groups(play)
+    return found
+
+
+def set_up(name: str) -> dict[str, set[str]]:
+    """The groups on which each role is run."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for play in load(name):
+        for role in play.get("roles", []):
+            found[role["role"].rpartition(".")[2]] |= groups(play)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("name", "judge"), [("site", "validate"), ("mesos_cluster", "validate_mesos_cluster")]
+)
+def test_what_is_set_up_is_judged_first_on_the_same_machines(name: str, judge: str) -> None:
+    assert set_up(name)
+    for role, where in set_up(name).items():
+        assert where <= validated(judge)[role], role
+    first = yaml.safe_load((PLAYBOOKS / f"{name}.yml").read_text())[0]
+    assert first[IMPORT] == f"gpufarm.cluster.{judge}"
+
+
+@pytest.mark.parametrize("role", validated("validate"))
+def test_input_is_judged_against_the_same_list_of_variables(role: str) -> None:
+    specs = yaml.safe_load((ROOT / "roles" / role / "meta" / "argument_specs.yml").read_text())[
+        "argument_specs"
+    ]
+    assert specs["validate"]["options"] == specs["main"]["options"]
+
+
+@pytest.mark.parametrize("name", ["validate", "validate_mesos_cluster"])
+def test_the_last_play_refuses_for_all_machines(name: str) -> None:
+    last = load(name)[-1]
+    assert last["hosts"] == "all" and last["any_errors_fatal"]
+    (task,) = last["tasks"]
+    assert "validate_problems" in task["ansible.builtin.assert"]["that"]
