@@ -12,16 +12,8 @@ version_added: 0.1.0
 description:
   - Reads the list of packages of a source that the machine does not use yet, and verifies its signature as
     apt does. Files of apt's are not touched; what is read goes to a folder that is removed.
-attributes:
-  check_mode:
-    support: full
-    description: Only reads.
-  diff_mode:
-    support: none
-    description: Never changes anything.
-  idempotent:
-    support: full
-    description: Only reads.
+extends_documentation_fragment:
+  - gpufarm.cluster.attributes.info_module
 options:
   url:
     description: Address of the source.

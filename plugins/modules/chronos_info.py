@@ -13,17 +13,8 @@ description:
   - Asks a Chronos who leads, and for its jobs with their definition, what they do, and how their last run
     ended.
 extends_documentation_fragment:
+  - gpufarm.cluster.attributes.info_module
   - gpufarm.cluster.cluster_http
-attributes:
-  check_mode:
-    support: full
-    description: This module changes nothing.
-  diff_mode:
-    support: N/A
-    description: This module changes nothing.
-  idempotent:
-    support: N/A
-    description: This module changes nothing.
 options:
   names:
     description: Names of the jobs that are wanted; empty for all.

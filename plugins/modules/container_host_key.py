@@ -17,17 +17,8 @@ description:
     answers first.
   - The result has the private key; a task with this module says C(no_log).
 extends_documentation_fragment:
+  - gpufarm.cluster.attributes.info_module
   - gpufarm.cluster.cluster_http
-attributes:
-  check_mode:
-    support: full
-    description: This module changes nothing.
-  diff_mode:
-    support: N/A
-    description: This module changes nothing.
-  idempotent:
-    support: N/A
-    description: This module changes nothing.
 options:
   id:
     description: Path of the app.

@@ -14,16 +14,12 @@ description:
     runs with what the files in F(/etc/cvmfs) say now.
   - Everything is asked through the programs of the client, each of which is given up after a while, so that a
     repository that hangs does not hang the module.
+extends_documentation_fragment:
+  - gpufarm.cluster.attributes.info_module
 attributes:
   check_mode:
     support: full
     description: Only reads. O(probe) makes an automounter mount the repositories.
-  diff_mode:
-    support: none
-    description: Never changes anything.
-  idempotent:
-    support: full
-    description: Only reads.
 options:
   repositories:
     description: Names of repositories. Those that are mounted are told of as well.

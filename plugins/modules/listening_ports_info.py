@@ -12,16 +12,8 @@ version_added: 0.1.0
 description:
   - Lists the processes that listen on the given TCP ports, with the systemd unit each belongs to.
   - Reads F(/proc) only, so it needs no program on the target. Other users' processes are seen by root only.
-attributes:
-  check_mode:
-    support: full
-    description: Only reads.
-  diff_mode:
-    support: none
-    description: Never changes anything.
-  idempotent:
-    support: full
-    description: Only reads.
+extends_documentation_fragment:
+  - gpufarm.cluster.attributes.info_module
 options:
   ports:
     description: The ports.

@@ -14,16 +14,8 @@ description:
     their targets are.
   - Everything that could hang is asked by a process of its own that is given up after a while, so a server
     that is gone is a finding and does not hang the module.
-attributes:
-  check_mode:
-    support: full
-    description: Only reads.
-  diff_mode:
-    support: none
-    description: Never changes anything.
-  idempotent:
-    support: full
-    description: Only reads.
+extends_documentation_fragment:
+  - gpufarm.cluster.attributes.info_module
 options:
   kernels:
     description: Releases of kernels to tell about; if empty, the running one and those that can be booted.

@@ -12,17 +12,8 @@ version_added: 0.1.0
 description:
   - Asks a Marathon for its version and leader, its apps with their tasks, and what waits, with the reason.
 extends_documentation_fragment:
+  - gpufarm.cluster.attributes.info_module
   - gpufarm.cluster.cluster_http
-attributes:
-  check_mode:
-    support: full
-    description: This module changes nothing.
-  diff_mode:
-    support: N/A
-    description: This module changes nothing.
-  idempotent:
-    support: N/A
-    description: This module changes nothing.
 options:
   id:
     description: Only apps with this path, or in the group that has it; empty for all.

@@ -13,17 +13,7 @@ description:
   - Asks the master that leads for agents, roles, quotas and weights, and adds up what is free.
   - What the credentials may not see is left out by Mesos without a word. Give them the rights to view agents,
     roles and quotas, or what is hidden is taken for absent.
-extends_documentation_fragment: [gpufarm.cluster.cluster_http]
-attributes:
-  check_mode:
-    support: full
-    description: Only reads.
-  diff_mode:
-    support: none
-    description: Never changes anything.
-  idempotent:
-    support: full
-    description: Only reads.
+extends_documentation_fragment: [gpufarm.cluster.cluster_http, gpufarm.cluster.attributes.info_module]
 """
 
 EXAMPLES = r"""

@@ -13,16 +13,12 @@ description:
   - Compares the mounts of a machine with what is declared about them, and fails with all violations at once.
   - Each path is looked into by a process of its own that is given up after a while, so that a mount that
     hangs is a finding and does not hang the module.
+extends_documentation_fragment:
+  - gpufarm.cluster.attributes.info_module
 attributes:
   check_mode:
     support: full
     description: Only reads. Looking into a path makes an automounter mount what belongs there.
-  diff_mode:
-    support: none
-    description: Never changes anything.
-  idempotent:
-    support: full
-    description: Only reads.
 options:
   mounts:
     description: What is declared.

@@ -14,16 +14,8 @@ description:
   - A file system that is not mounted yet is looked into by a process with mounts of its own, read-only and
     without a replay of its journal, so that nothing is left behind and nothing is written.
   - Each look is given up after a while, so that a file system that hangs does not hang the module.
-attributes:
-  check_mode:
-    support: full
-    description: Only reads.
-  diff_mode:
-    support: none
-    description: Never changes anything.
-  idempotent:
-    support: full
-    description: Only reads.
+extends_documentation_fragment:
+  - gpufarm.cluster.attributes.info_module
 options:
   settings:
     description: The variables of the role C(shared_home) without C(shared_home_).

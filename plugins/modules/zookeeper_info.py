@@ -12,16 +12,8 @@ version_added: 0.1.0
 description:
   - Asks each server with the four-letter word C(srvr), which has to be allowed there, and tells who leads and
     whether the ensemble serves.
-attributes:
-  check_mode:
-    support: full
-    description: Only reads.
-  diff_mode:
-    support: none
-    description: Never changes anything.
-  idempotent:
-    support: full
-    description: Only reads.
+extends_documentation_fragment:
+  - gpufarm.cluster.attributes.info_module
 options:
   servers:
     description: Addresses of the servers, as the target reaches them.
