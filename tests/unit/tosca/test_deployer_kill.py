@@ -81,7 +81,8 @@ def test_deploying(farm: StubSite) -> None:
         assert listed.status == 0, (moment, listed)
         done = set(farm.site.remembered("farm")["steps"]) if "interrupted" in listed.output else set()
         recorded = {name for name in done if farm.site.remembered("farm")["steps"][name]["digest"]}
-        assert len(recorded) >= len(before) - 2, (moment, "at most the play that ran is not written down")
+        # two plays run side by side, one of them on two machines
+        assert len(recorded) >= len(before) - 3, (moment, "at most the plays that ran are not written down")
         again = farm.deploy(FARM)
         assert again.status == 0 and "paths:" in again.output, (moment, again)
         assert len(farm.stub.journal()) - len(before) == 6 - len(recorded), (
