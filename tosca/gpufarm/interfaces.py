@@ -7,12 +7,13 @@ from typing import Any
 
 from gpufarm.catalogue import Catalogue
 from gpufarm.document import Document
-from gpufarm.problems import Report, near
+from gpufarm.problems import Place, Report, near
 from gpufarm.topology import DEPLOY, UNDEPLOY, Operation
 from gpufarm.values import function
 
 _STANDARD = ("Standard", "tosca.interfaces.node.lifecycle.Standard")
 _OPERATIONS = (*DEPLOY, *UNDEPLOY)
+_PLAYBOOKS = (".yml", ".yaml")
 Keys = tuple[str | int, ...]
 
 
@@ -74,6 +75,7 @@ def _operation(
     body: Any,
     shared: dict[str, Any],
     attributes: dict[str, Any],
+    catalogue: Catalogue,
     document: Document,
     keys: Keys,
     report: Report,
@@ -85,12 +87,21 @@ def _operation(
     if isinstance(implementation, dict):
         _dependencies(implementation.get("dependencies"), document, (*keys, "implementation"), report)
         implementation = implementation.get("primary")
+    if isinstance(implementation, dict):
+        place = document.at(*keys, "implementation", "primary")
+        _kind(f"operation {name}", implementation, catalogue, place, report)
+        implementation = implementation.get("file")
     inputs = shared | mapping(
         definition.get("inputs"), f"inputs of operation {name}", document, (*keys, "inputs"), report
     )
     outputs = _outputs(definition.get("outputs"), attributes, document, (*keys, "outputs"), report)
     if not isinstance(implementation, str):
         report.add(document.at(*keys), f"operation {name} names no playbook as its implementation")
+        return None
+    if not implementation.endswith(_PLAYBOOKS):
+        known = f"({', '.join(_PLAYBOOKS)}), and nothing else is run"
+        place = document.at(*keys, "implementation")
+        report.add(place, f"operation {name}: {implementation[:200]!r} is no playbook of Ansible {known}")
         return None
     playbook = document.beside(implementation)
     if playbook is None:
@@ -100,13 +111,19 @@ def _operation(
 
 
 def operations(
-    interfaces: Any, attributes: dict[str, Any], document: Document, keys: Keys, report: Report
+    interfaces: Any,
+    attributes: dict[str, Any],
+    catalogue: Catalogue,
+    document: Document,
+    keys: Keys,
+    report: Report,
 ) -> dict[str, Operation]:
     """Read the interfaces of a node type or a node template.
 
     Args:
         interfaces: as written.
         attributes: that the node's type defines.
+        catalogue: the types.
         document: where they stand.
         keys: the way to them.
         report: gets the complaints.
@@ -136,7 +153,9 @@ def operations(
                 hint = f"Standard has {', '.join(_OPERATIONS)}"
                 report.add(document.at(*above, name), f"operation {name} is unknown; {hint}")
                 continue
-            operation = _operation(name, body, shared, attributes, document, (*above, name), report)
+            operation = _operation(
+                name, body, shared, attributes, catalogue, document, (*above, name), report
+            )
             if operation:
                 found[name] = operation
     return found
@@ -160,23 +179,32 @@ def artifacts(body: Any, catalogue: Catalogue, document: Document, keys: Keys, r
         if not isinstance(definition, dict) or not isinstance(definition.get("file"), str):
             report.add(place, f"artifact {name} names no file")
             continue
-        written = definition.get("type", "tosca.artifacts.File")
-        kind = catalogue.named("artifact_types", written)
+        kind = _kind(f"artifact {name}", definition, catalogue, place, report)
         if kind is None:
-            known = catalogue.names("artifact_types")
-            report.add(place, f"artifact {name}: there is no type {written}; {near(written, known)}")
             continue
         path = definition["file"]
-        endings = _endings(catalogue, kind)
-        if endings and not path.endswith(tuple(endings)):
-            ends = " or ".join(endings)
-            report.add(place, f"artifact {name}: a {kind} ends in {ends}, not as {path[:200]!r}")
-        is_file = endings or any(
+        is_file = _endings(catalogue, kind) or any(
             catalogue.derives("artifact_types", kind, f"tosca.artifacts.{base}")
             for base in ("File", "Implementation")
         )
         if is_file and not definition.get("repository") and "://" not in path and not document.beside(path):
             report.add(place, f"artifact {name}: there is no file {path[:200]!r}")
+
+
+def _kind(
+    what: str, definition: dict[str, Any], catalogue: Catalogue, place: Place, report: Report
+) -> str | None:
+    """The type of an artifact; complain about one that there is not, and about a file of another."""
+    written = definition.get("type", "tosca.artifacts.File")
+    kind = catalogue.named("artifact_types", written)
+    if kind is None:
+        known = catalogue.names("artifact_types")
+        report.add(place, f"{what}: there is no type {written}; {near(written, known)}")
+        return None
+    endings, path = _endings(catalogue, kind), definition.get("file")
+    if endings and isinstance(path, str) and not path.endswith(tuple(endings)):
+        report.add(place, f"{what}: a {kind} ends in {' or '.join(endings)}, not as {path[:200]!r}")
+    return kind
 
 
 def _endings(catalogue: Catalogue, kind: str) -> list[str]:

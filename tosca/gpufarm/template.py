@@ -113,7 +113,7 @@ class _Reader:
             interfaces = self.catalogue.names("node_types")[entry].get("interfaces")
             if interfaces:
                 keys = ("node_types", entry, "interfaces")
-                found = operations(interfaces, attributes, origin, keys, self.report)
+                found = operations(interfaces, attributes, self.catalogue, origin, keys, self.report)
                 break
         properties = members("node_types", name, "properties")
         return _Kind(
@@ -253,7 +253,12 @@ class _Reader:
             capabilities=self.capabilities(name, body, kind),
             operations=kind.operations
             | operations(
-                body.get("interfaces"), kind.attributes, self.document, (*place, "interfaces"), self.report
+                body.get("interfaces"),
+                kind.attributes,
+                self.catalogue,
+                self.document,
+                (*place, "interfaces"),
+                self.report,
             ),
             on_controller=kind.metadata.get("runs_on") == "controller",
             disruption=str(kind.metadata.get("disruption") or ""),

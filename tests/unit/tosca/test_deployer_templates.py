@@ -170,6 +170,29 @@ BROKEN = {
         "      type: tosca.nodes.Compute\n      interfaces: {Standard: {operations: {start: start.yml}}}",
         "there is no file 'start.yml'",
     ),
+    "an implementation of no type": (
+        "      type: tosca.nodes.Compute",
+        "      type: tosca.nodes.Compute\n      interfaces: {Standard: {operations: {start: {implementation: "
+        "{primary: {file: playbooks/configure.yml, type: tosca.artifacts.Implementation.Ansible}}}}}}",
+        "operation start: there is no type tosca.artifacts.Implementation.Ansible; did you mean",
+    ),
+    "an implementation of another type": (
+        "      type: tosca.nodes.Compute",
+        "      type: tosca.nodes.Compute\n      interfaces: {Standard: {operations: {start: {implementation: "
+        "{primary: {file: playbooks/configure.yml, type: tosca.artifacts.Implementation.Bash}}}}}}",
+        "operation start: a tosca.artifacts.Implementation.Bash ends in .sh, not as 'playbooks/",
+    ),
+    "an implementation that is no playbook": (
+        "      type: tosca.nodes.Compute",
+        "      type: tosca.nodes.Compute\n      interfaces: {Standard: {operations: {start: start.sh}}}",
+        "operation start: 'start.sh' is no playbook of Ansible (.yml, .yaml), and nothing else is run",
+    ),
+    "a missing implementation that has a type": (
+        "      type: tosca.nodes.Compute",
+        "      type: tosca.nodes.Compute\n      interfaces: {Standard: {operations: {start: {implementation: "
+        "{primary: {file: start.yml, type: tosca.artifacts.Implementation}}}}}}",
+        "there is no file 'start.yml'",
+    ),
     "an unknown operation": (
         "      type: tosca.nodes.Compute",
         "      type: tosca.nodes.Compute\n      interfaces: {Standard: {operations: {restart: start.yml}}}",
