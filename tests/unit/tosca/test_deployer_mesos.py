@@ -105,6 +105,13 @@ def test_passwords_are_secrets_and_no_other_secret_is_passed_on() -> None:
     }, "machines get what they log in with from each other"
 
 
+def test_what_libmesos_is_told_of_tls_reaches_both_who_use_it() -> None:
+    told = {"LIBPROCESS_SSL_ENABLED": "true", "LIBPROCESS_SSL_KEY_FILE": "/srv/tls/key.pem"}
+    made = {step.name: step.variables for step in steps(master_count=3, mesos_client_environment=told)}
+    for name in ("marathon", "chronos"):
+        assert made[f"{name}[3].configure"][f"{name}_environment"] == told
+
+
 def test_outputs_are_addresses_of_all_instances() -> None:
     found = scope(master_count=3, agent_count=2)
     outputs = found.topology.outputs
