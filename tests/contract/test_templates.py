@@ -151,6 +151,11 @@ def test_the_form_places_every_input_on_a_tab(path: Path) -> None:
     assert {shown["inputs"][key]["type"] for key in unplaced} <= {"hidden", "ssh_user"}
 
 
+def test_every_template_has_a_form_but_the_one_that_formats_disks() -> None:
+    names = {path.stem for path in TEMPLATES} - {"lustre_filesystem"}
+    assert {path.name.partition(".")[0] for path in FORMS} == names
+
+
 def test_the_catalogue_lists_what_is_there() -> None:
     catalogue = load(DASHBOARD / "tosca-metadata" / "metadata.yml")
     check_schema("catalogue", catalogue)

@@ -180,6 +180,21 @@ def test_incomplete_policies_are_refused(decision: str, now: Situation, sentence
         decide(decision, now, rested=math.inf, cooldown=0)
 
 
+def test_a_python_package_can_decide(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "night.py").write_text(
+        "from gpufarm.scaling import Decision\n"
+        "def none(now):\n"
+        "    return Decision(now.least, 'nobody works at night')\n"
+    )
+    known = tmp_path / "night-1.dist-info"
+    known.mkdir()
+    (known / "METADATA").write_text("Metadata-Version: 2.1\nName: night\nVersion: 1\n")
+    (known / "entry_points.txt").write_text("[gpufarm.scaling]\nat_night = night:none\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    found = decide("at_night", situation(5, 99), rested=math.inf, cooldown=600)
+    assert (found.instances, found.reason) == (1, "nobody works at night")
+
+
 def test_nothing_is_changed_while_the_last_change_rests() -> None:
     found = decide("threshold", situation(2, 6, high=5), rested=60, cooldown=600)
     assert found.instances == 2
