@@ -11,7 +11,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help
 help: ## Show this list
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: setup
 setup: ## Install what the demo needs: system packages, .venv (demo calls this)
@@ -58,12 +58,16 @@ sanity: setup-test ## ansible-test sanity on the collection as it is shipped
 	scripts/sanity
 
 .PHONY: integration
-integration: setup-test ## Tests of the bench itself (root)
-	pytest -q tests/integration
+integration: setup-test ## Tests of the bench itself and of what runs on it (root)
+	pytest -q tests/integration --ignore tests/integration/tosca
+
+.PHONY: integration-tosca
+integration-tosca: setup-test ## The deployer on hosts of the bench, and other orchestrators with our library (root)
+	pytest -q tests/integration/tosca
 
 .PHONY: hosts
-hosts: setup-test ## What needs hosts of the bench, side by side: integration, e2e, molecule (root)
-	scripts/scenarios --beside integration --beside e2e
+hosts: setup-test ## What needs hosts of the bench, side by side: both integration, e2e, molecule (root)
+	scripts/scenarios --beside integration --beside integration-tosca --beside e2e
 
 .PHONY: molecule
 molecule: setup-test ## Every role on bench hosts (root)
