@@ -47,6 +47,23 @@ def test_a_unit_hides_what_is_for_others() -> None:
     assert properties["BindReadOnlyPaths"] == ["-/proc/driver"]
 
 
+def test_what_is_for_others_is_hidden_inside_of_folders_that_are_seen_as_well() -> None:
+    offers = mounts.read(
+        [
+            {"source": "/srv/", "target": "/site"},
+            {"source": "/srv", "target": "/writable/", "read_only": False},
+            {"source": "/srv/staff", "target": "/staff", "groups": ["staff"]},
+            {"source": "/srvice", "groups": ["staff"]},
+        ]
+    )
+    seen = mounts.choose(offers, [], [])
+    hidden = mounts.hidden(offers, seen)
+    assert hidden == ["/srv/staff", "/srvice"]
+    assert mounts.within(hidden, seen) == ["/site/staff", "/writable/staff"]
+    seen = mounts.choose(offers, ["staff"], [])
+    assert mounts.within(mounts.hidden(offers, seen), seen) == []
+
+
 def test_a_unit_binds_what_has_another_path_and_writes_where_it_may() -> None:
     binds = [Bind("/a b", "/c"), Bind("/d", "/e", read_only=False), Bind("/f", "/f"), Bind("/g", "/g", False)]
     properties = systemd_spawner.properties_of(binds, [], "1G", 2 << 30)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 from typing import Any
 
 
@@ -81,6 +82,18 @@ def hidden(offers: Iterable[Offer], seen: Iterable[Bind]) -> list[str]:
     """Return the folders of the machine that must be hidden from a notebook that sees the machine's files."""
     there = {path for bind in seen for path in (bind.source, bind.target)}
     return sorted({offer.bind.source for offer in offers if offer.groups} - there)
+
+
+def within(hidden: Iterable[str], seen: Iterable[Bind]) -> list[str]:
+    """Return where hidden folders of the machine would show up inside of folders that the notebook sees."""
+    pairs = [(PurePosixPath(path), bind) for path in hidden for bind in seen]
+    return sorted(
+        {
+            str(PurePosixPath(bind.target, path.relative_to(bind.source)))
+            for path, bind in pairs
+            if path.is_relative_to(bind.source)
+        }
+    )
 
 
 def read(entries: Iterable[Mapping[str, Any]]) -> list[Offer]:

@@ -78,6 +78,7 @@ class SystemdSliceSpawner(SliceSpawner, SystemdSpawner):  # type: ignore[misc]
     async def equip(self, pieces: Sequence[Slice]) -> None:
         """Put limits, folders and the devices of the slices into the unit that is to be started."""
         hidden = mounts.hidden(self.folders, self._binds)
+        hidden += mounts.within(hidden, self._binds)
         properties = properties_of(self._binds, hidden, self.temporary, self.mem_limit)
         properties |= {
             "CPUQuota": f"{int(self.cpu_limit * 100)}%",
