@@ -176,7 +176,11 @@ class Visitor:
         return SpawnForm([choice.value for choice in form.choices["memory"]], free_slices(form))
 
     def spawn(
-        self, memory: str = "", gpu: str = "", progress: Callable[[str], None] = lambda message: None
+        self,
+        memory: str = "",
+        gpu: str = "",
+        progress: Callable[[str], None] = lambda message: None,
+        **fields: str | list[str],
     ) -> None:
         """Start the notebook server and wait until it answers.
 
@@ -184,13 +188,14 @@ class Visitor:
             memory: one of the form's choices; "" takes the one that is selected.
             gpu: a profile such as "1g.10gb"; "" for none.
             progress: called with each message that the hub shows while it starts the server.
+            fields: what is put into further fields of the form, such as "group" or "mounts".
 
         Raises:
             Refused: the hub does not start it, or it failed; the message is the hub's.
         """
         page = self._http.get(f"{self.hub}/hub/spawn/{self._owner}")
         form = self._spawn_form(page)
-        values = {**form.values, "gpu": gpu} | ({"memory": memory} if memory else {})
+        values = {**form.values, "gpu": gpu} | ({"memory": memory} if memory else {}) | fields
         # Not as multipart/form-data: httpx keeps that header on the redirected GET, which tornado refuses.
         response = self._http.post(
             page.url.join(form.action), data=values, headers={"Referer": str(page.url)}

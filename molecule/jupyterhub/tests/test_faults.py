@@ -1,4 +1,4 @@
-"""What breaks under the hub: its proxy, itself, the provider, its disk."""
+"""What breaks under the hub: its proxy, itself, the provider, its disk, the machine."""
 
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
@@ -129,3 +129,29 @@ def test_a_full_disk_costs_no_slice(host, small_disk, visit, leases, eventually)
         bob.spawn(gpu="1g.10gb")
     assert list(leases()) == ["bob"]
     assert host.run(CONSISTENT).rc == 0
+
+
+def test_a_machine_that_dies_takes_its_notebooks_along_and_leaves_no_lease(
+    host, visit, leases, eventually, hub_answers
+):
+    alice = visit("alice")
+    alice.spawn(gpu="1g.10gb")
+    boot = "/proc/sys/kernel/random/boot_id"
+    before = host.file(boot).content_string
+    host.check_output("systemd-run --on-active=1 systemctl reboot --force --force")
+
+    def is_back() -> bool:
+        with contextlib.suppress(RuntimeError):
+            return host.file(boot).content_string != before and hub_answers()
+        return False
+
+    def is_ended() -> bool:
+        with contextlib.suppress(httpx.HTTPError):
+            return not alice.running()
+        return False
+
+    eventually(is_back)
+    eventually(is_ended)
+    assert leases() == {}
+    alice.spawn(gpu="1g.10gb")
+    assert alice.slices().visible == [leases()["alice"]["uuid"]]

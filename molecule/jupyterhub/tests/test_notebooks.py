@@ -46,6 +46,17 @@ def test_a_notebook_sees_its_slice_and_nothing_else(host, visit, leases):
     assert len(nodes) == 2  # of its GPU instance and of its compute instance
 
 
+def test_who_may_hold_two_slices_sees_both_and_no_other(visit):
+    alice, bob = visit("alice"), visit("bob")
+    bob.spawn(gpu="1g.10gb", slices="2")
+    slices = bob.slices()
+    assert len(slices.visible) == 2
+    assert slices.given.split(",") == slices.visible
+    assert alice.form().free == {"3g.40gb": 1, "1g.10gb": 0}
+    with pytest.raises(Refused, match="You asked for 2 GPU slices and may hold 1 at once"):
+        alice.spawn(gpu="1g.10gb", slices="2")
+
+
 def test_without_a_slice_there_is_no_gpu(visit, leases):
     alice = visit("alice")
     alice.spawn()
@@ -171,9 +182,9 @@ def test_a_notebook_that_dies_while_the_hub_is_down_gives_its_slice_back(host, v
     eventually(lambda: leases() == {})
 
 
-def test_a_kernel_that_takes_too_much_memory_is_ended(visit, facts):
-    if not facts["memory_limits"]:
-        pytest.skip("this machine's control groups enforce no memory limits for the guest")
+def test_a_kernel_that_takes_too_much_memory_is_ended(visit, controllers):
+    if "memory" not in controllers:
+        pytest.skip("this guest has no memory controller")
     alice = visit("alice")
     alice.spawn(memory="800M")
     assert alice.execute("print(len(bytearray(50 << 20)) >> 20)") == "50"
@@ -182,9 +193,9 @@ def test_a_kernel_that_takes_too_much_memory_is_ended(visit, facts):
     assert alice.running()
 
 
-def test_a_notebook_has_no_more_processes_than_the_limit(shell, facts):
-    if not facts["memory_limits"]:
-        pytest.skip("this machine's control groups enforce no limits for the guest")
+def test_a_notebook_has_no_more_processes_than_the_limit(shell, controllers):
+    if "pids" not in controllers:
+        pytest.skip("this guest has no controller of processes")
     assert "Resource temporarily unavailable" in shell()(f"python3 -c '{FORKS}'")
 
 
