@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from gpufarm_hub.upkeep import redirect
-from tornado import httpclient, httpserver
+from tornado import httpclient
 from tornado.testing import bind_unused_port
 
 Ask = Callable[..., httpclient.HTTPResponse]
@@ -23,23 +23,23 @@ def ask(tmp_path: Path) -> Ask:
     (folder / "the-token").write_text("the-token.of-the-account")
     (tmp_path / "secret").write_text("secret")
 
-    async def fetch(path: str, method: str, headers: dict[str, str]) -> httpclient.HTTPResponse:
+    async def fetch(path: str, method: str, body: str, headers: dict[str, str]) -> httpclient.HTTPResponse:
         socket, port = bind_unused_port()
-        server = httpserver.HTTPServer(redirect.application("https://hub:8888", tmp_path / "webroot"))
+        server = redirect.server("https://hub:8888", tmp_path / "webroot")
         server.add_sockets([socket])
         try:
             return await httpclient.AsyncHTTPClient().fetch(
                 f"http://127.0.0.1:{port}{path}",
                 method=method,
                 headers=headers,
-                body="" if method == "POST" else None,
+                body=body if method == "POST" else None,
                 follow_redirects=False,
                 raise_error=False,
             )
         finally:
             server.stop()
 
-    return lambda path, method="GET", **headers: asyncio.run(fetch(path, method, headers))
+    return lambda path, method="GET", body="", **headers: asyncio.run(fetch(path, method, body, headers))
 
 
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
@@ -54,7 +54,7 @@ def test_everything_is_led_to_the_hub_and_nowhere_else(ask: Ask, path: str, meth
 def test_what_is_no_path_leads_nowhere(tmp_path: Path, target: str) -> None:
     async def talk() -> bytes:
         socket, port = bind_unused_port()
-        server = httpserver.HTTPServer(redirect.application("https://hub", tmp_path))
+        server = redirect.server("https://hub", tmp_path)
         server.add_sockets([socket])
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(f"GET {target} HTTP/1.1\r\nHost: hub\r\nConnection: close\r\n\r\n".encode())
@@ -68,7 +68,8 @@ def test_what_is_no_path_leads_nowhere(tmp_path: Path, target: str) -> None:
 
 
 def test_what_was_sent_in_the_clear_is_refused(ask: Ask) -> None:
-    assert ask("/hub/login", "POST").code == 405
+    assert ask("/hub/login", "POST", body="password=x").code == 405
+    assert ask("/hub/login", "POST", body="x" * 100_000).code in (400, 599)
 
 
 def test_challenges_are_answered_from_their_folder_only(ask: Ask) -> None:

@@ -15,7 +15,7 @@ from tornado import httpserver, web
 
 # RFC 8555, 8.3: where an answer is looked for. A token has the characters of base64url only.
 CHALLENGE = r"/\.well-known/acme-challenge/([A-Za-z0-9_-]+)"
-LONGEST_HEADERS = 16 << 10  # bytes
+LONGEST = 16 << 10  # bytes of headers, and of a body: one that nobody reads would cut the answer off
 PATIENCE = 10  # seconds that a connection may say nothing
 
 
@@ -76,16 +76,20 @@ def application(url: str, webroot: Path) -> web.Application:
     )
 
 
-async def serve(port: int, url: str, webroot: Path) -> None:
-    """Listen until the process ends."""
-    server = httpserver.HTTPServer(
+def server(url: str, webroot: Path) -> httpserver.HTTPServer:
+    """Return what answers; the arguments are those of `application`."""
+    return httpserver.HTTPServer(
         application(url, webroot),
         idle_connection_timeout=PATIENCE,
         body_timeout=PATIENCE,
-        max_header_size=LONGEST_HEADERS,
-        max_body_size=0,
+        max_header_size=LONGEST,
+        max_body_size=LONGEST,
     )
-    server.listen(port)
+
+
+async def serve(port: int, url: str, webroot: Path) -> None:
+    """Listen until the process ends."""
+    server(url, webroot).listen(port)
     await asyncio.Event().wait()
 
 
