@@ -76,6 +76,9 @@ repositories:
     path:
       description: Where it is or would be mounted.
       type: str
+    unit:
+      description: The unit of systemd that would be its mount.
+      type: str
     mounted:
       description: Whether it is mounted.
       type: bool
@@ -244,6 +247,7 @@ def main() -> None:
             {
                 "name": name,
                 "path": "%s/%s" % (ROOT, name),
+                "unit": _mounts.unit_name("%s/%s" % (ROOT, name), "mount"),
                 "mounted": name in there,
                 **unknown,
                 "stale": [],
