@@ -102,6 +102,14 @@ def test_an_alien_cache_takes_what_it_needs_with_it() -> None:
     assert (default["CVMFS_QUOTA_LIMIT"], default["CVMFS_SHARED_CACHE"]) == ("-1", "no")
 
 
+def test_a_machine_that_stands_alone_leaves_proxies_to_the_configuration_repository() -> None:
+    wish = role_settings(profile="single", proxies="")
+    assert cvmfs_client_problem(wish) == ""
+    default = assignments(cvmfs_client_plan(wish)["files"]["default.local"])
+    assert default["CVMFS_CLIENT_PROFILE"] == "single"
+    assert "CVMFS_HTTP_PROXY" not in default
+
+
 def test_units_mount_the_configuration_repository_first() -> None:
     plan = cvmfs_client_plan(
         role_settings(mount="systemd-automount", config_repository="cvmfs-config.cern.ch", idle_timeout=90)
