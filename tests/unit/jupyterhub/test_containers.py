@@ -42,6 +42,12 @@ def test_a_container_has_no_privilege_and_writes_to_the_home_only() -> None:
     assert container.user_of(PLAN) == "1001:5000"
 
 
+def test_what_is_hidden_in_a_folder_is_empty() -> None:
+    plan = Plan(**{**PLAN.__dict__, "hidden": ["/data/staff"]})
+    [mount] = [mount for mount in container.host_config(plan)["mounts"] if mount["Target"] == "/data/staff"]
+    assert mount["Type"] == "tmpfs" and mount["ReadOnly"]
+
+
 @pytest.mark.parametrize("access", list(GpuAccess))
 def test_slices_are_given_in_one_way_only(access: GpuAccess) -> None:
     plan = Plan(**{**PLAN.__dict__, "slices": ["MIG-1", "MIG-2"], "access": access})

@@ -58,6 +58,7 @@ class Plan:
         temporary: size of its ``/tmp``, and of its ``/var/tmp``, such as ``1G``.
         network: the network it is in.
         binds: more folders of the machine.
+        hidden: paths inside of them that must not be seen.
         slices: UUIDs of its GPU slices.
         access: how it gets them; None for without any.
     """
@@ -72,6 +73,7 @@ class Plan:
     temporary: str
     network: str
     binds: Sequence[Bind] = ()
+    hidden: Sequence[str] = ()
     slices: Sequence[str] = ()
     access: GpuAccess | None = None
 
@@ -118,7 +120,7 @@ def host_config(plan: Plan) -> dict[str, Any]:
         "init": True,
         "group_add": [str(group) for group in plan.groups],
         "log_config": LogConfig(type="local", config={"max-size": "10m", "max-file": "2"}),
-        "mounts": [_mount(bind) for bind in _with_home(plan)],
+        "mounts": [*map(_mount, _with_home(plan)), *map(_nothing, plan.hidden)],
     }
     if plan.slices and plan.access is GpuAccess.CDI:
         names = [f"nvidia.com/gpu={uuid}" for uuid in plan.slices]
@@ -135,3 +137,7 @@ def _with_home(plan: Plan) -> Iterable[Bind]:
 def _mount(bind: Bind) -> Mount:
     # rslave: what is mounted on the machine later is seen; the other way nothing is.
     return Mount(bind.target, bind.source, type="bind", read_only=bind.read_only, propagation="rslave")
+
+
+def _nothing(path: str) -> Mount:
+    return Mount(path, None, type="tmpfs", read_only=True)

@@ -20,7 +20,7 @@ from traitlets import Dict, Instance, Unicode, default
 from gpufarm_hub.sharing import devices
 from gpufarm_hub.sharing.slices import Slice
 
-from . import container, containers, form, images, network, pulling
+from . import container, containers, form, images, mounts, network, pulling
 from .container import GpuAccess, NoGpuAccessError, Plan
 from .images import Image, ImageError, Policy, runs_with
 from .spawner import RefusedSpawnError, SliceSpawner
@@ -103,6 +103,7 @@ class DockerSliceSpawner(SliceSpawner, DockerSpawner):  # type: ignore[misc]
             temporary=self.temporary,
             network=self.network_name,
             binds=self._binds,
+            hidden=mounts.within(mounts.hidden(self.folders, self._binds), self._binds),
         )
         loop = asyncio.get_running_loop()
 
