@@ -1,4 +1,4 @@
-"""Doubles of Marathon, Chronos and a master of Mesos, and who asks them: the deployer, or a role alone."""
+"""Doubles of Marathon, Chronos and a master of Mesos, and a deployer that asks them."""
 
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
@@ -14,64 +14,19 @@ import threading
 import time
 import urllib.request
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from lab.mesos import one_agent
+
 ROOT = Path(__file__).resolve().parents[3]
 TEMPLATES = ROOT / "tosca" / "templates"
 PASSWORD = "correct horse battery"
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJxQ0O1hN9fDqkW0cYVh1fHj0cZ8mX0m6Wq3b0n8v0aX ada@laptop"
 GPUS = ("--enable_features", "gpu_resources")
-
-
-def scalars(**amounts: float) -> list[dict[str, Any]]:
-    return [{"name": name, "type": "SCALAR", "scalar": {"value": value}} for name, value in amounts.items()]
-
-
-class Mesos(BaseHTTPRequestHandler):
-    """The answers of a master to what the module mesos_info asks (docs/operator-http-api.md,
-    docs/endpoints/master/roles.md): one agent with two GPUs of which one is free, and a user with a quota.
-    """
-
-    answers = {  # noqa: RUF012
-        "GET_VERSION": {"version_info": {"version": "1.11.0"}},
-        "GET_AGENTS": {
-            "agents": [
-                {
-                    "agent_info": {"id": {"value": "S0"}, "hostname": "gpu1", "port": 5051},
-                    "active": True,
-                    "total_resources": scalars(cpus=8, mem=16384, disk=100000, gpus=2),
-                    "allocated_resources": scalars(cpus=1, gpus=1),
-                }
-            ]
-        },
-        "GET_QUOTA": {
-            "status": {"configs": [{"role": "ada", "limits": {"gpus": {"value": 1}, "cpus": {"value": 4}}}]}
-        },
-        "GET_WEIGHTS": {},
-    }
-
-    def do_POST(self) -> None:
-        kind = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["type"]
-        self._say({"type": kind, kind.lower(): self.answers[kind]})
-
-    def do_GET(self) -> None:
-        self._say({"roles": [{"name": "ada", "quota": {"consumed": {}}}]})
-
-    def _say(self, document: Any) -> None:
-        text = json.dumps(document).encode()
-        self.send_response(200)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(text)))
-        self.end_headers()
-        self.wfile.write(text)
-
-    def log_message(self, *_arguments: Any) -> None:
-        """Say nothing."""
 
 
 class Site:
@@ -104,36 +59,6 @@ class Site:
             *("deploy", str(TEMPLATES / f"{template}.yaml"), "--pool", str(self.pool), *words),
             GPUFARM_INPUT_JUPYTER_PASSWORD=PASSWORD,
         )
-
-    def play(self, role: str, *words: str, **variables: Any) -> subprocess.CompletedProcess[str]:
-        """Run a role on this machine, and keep the fact with its result in the folder."""
-        result = self.root / "result.json"
-        result.unlink(missing_ok=True)
-        tasks = [
-            {"name": "Run", "include_role": {"name": f"gpufarm.cluster.{role}"}, "vars": variables},
-            {
-                "name": "Keep what it returns",
-                "copy": {
-                    "content": f"{{{{ {role}_result | to_json }}}}",
-                    "dest": str(result),
-                    "mode": "0600",
-                },
-                "changed_when": False,
-                "when": f"{role}_result is defined",
-            },
-        ]
-        book = self.root / "play.yml"
-        book.write_text(json.dumps([{"hosts": "localhost", "gather_facts": False, "tasks": tasks}]))
-        return subprocess.run(
-            ["ansible-playbook", "-i", self.pool, "--diff", *words, book],
-            cwd=ROOT,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-
-    def result(self) -> dict[str, Any]:
-        return json.loads((self.root / "result.json").read_text())
 
     def jobs(self) -> dict[str, dict[str, Any]]:
         with urllib.request.urlopen(f"{self.chronos}/v1/scheduler/jobs") as answer:
@@ -180,7 +105,7 @@ def double(name: str, *options: str) -> Iterator[str]:
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     root = tmp_path_factory.mktemp("site")
-    mesos = ThreadingHTTPServer(("127.0.0.1", 0), Mesos)
+    mesos = one_agent.server(0)
     threading.Thread(target=mesos.serve_forever, daemon=True).start()
     with contextlib.ExitStack() as stack:
         urls = [
