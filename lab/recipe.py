@@ -35,8 +35,9 @@ PACKAGES = [
     "tzdata",
     "udev",
 ]
-# A virtual machine adds a kernel; the cloud flavour has the drivers of a virtual machine and boots fast.
-VM_PACKAGES = ["initramfs-tools", "linux-image-cloud-amd64", "zstd"]
+# A virtual machine adds a kernel; the cloud flavour has the drivers of a virtual machine and boots fast. With a
+# kernel of its own it can be an NFS server, which would take minutes to install where all is emulated.
+VM_PACKAGES = ["initramfs-tools", "linux-image-cloud-amd64", "nfs-kernel-server", "zstd"]
 
 # The host has no console to log in at and no clock of its own, and must not start apt by itself.
 MASKED = [
@@ -107,8 +108,9 @@ class Recipe:
             "etc/systemd/system.conf.d/lab-environment.conf": "[Manager]\n"
             + "".join(f"DefaultEnvironment={name}={value}\n" for name, value in environment.items()),
             "etc/pip.conf": f"[global]\ncert = {BUNDLE}\ndisable-pip-version-check = true\n",
-            # A snapshot mirror has old Release dates.
-            "etc/apt/apt.conf.d/99lab": 'Acquire::Check-Valid-Until "false";\nAcquire::Check-Date "false";\n',
+            # A snapshot mirror has old Release dates; nobody reads translated descriptions of packages.
+            "etc/apt/apt.conf.d/99lab": 'Acquire::Check-Valid-Until "false";\nAcquire::Check-Date "false";\n'
+            'Acquire::Languages "none";\n',
         }
         if self.kernel:
             files["etc/fstab"] = "/dev/vda / ext4 defaults,noatime 0 1\n"

@@ -3,7 +3,8 @@
 set -eu
 umask 022
 truncate --size 128M /var/disk-homes
-modprobe loop
+# Emulated, loading what mounts NFS would take longer than the role waits for a server.
+modprobe --all loop nfsv4
 losetup /dev/loop0 /var/disk-homes
 mkfs.ext4 -q -O quota -L homes /dev/loop0
 udevadm trigger --action=change --settle /dev/loop0

@@ -18,6 +18,16 @@ def test_the_kernel_limits_each_user(host, name, fits):
     assert ("Disk quota exceeded" in done.stderr) is not fits
 
 
+def test_the_kernel_limits_a_unit_that_runs_as_a_user(host):
+    """As notebooks are started."""
+    host.check_output("gpufarm-home ada")
+    write = "head --bytes 16M /dev/zero > big; rm big"
+    done = host.run(
+        "systemd-run --quiet --wait --pipe --uid ada --working-directory /srv/home/ada sh -c %s", write
+    )
+    assert "Disk quota exceeded" in done.stderr, done
+
+
 def test_the_kernel_limits_the_number_of_files(host):
     done = log_in(host, "carol", "mkdir many; cd many; seq 200 | xargs touch; ls | wc --lines")
     assert 0 < int(done.stdout) < 100
