@@ -49,7 +49,7 @@ def test_no_secret_is_to_be_seen(host):
     principals = host.check_output(f"ls {folder}/principals").split()
     assert principals == ["agent", "chronos", "marathon", "operator"]
     secrets = [host.file(f"{folder}/principals/{name}").content_string for name in principals]
-    secrets.append(host.file(f"{folder}/zookeeper").content_string)
+    secrets.append(host.file("/var/lib/mesos-master/zookeeper").content_string)
     assert len(set(secrets)) == 5 and {len(one) for one in secrets} == {43}
     seen = host.check_output("cat /proc/*/cmdline /etc/mesos-master/environment; journalctl --boot")
     assert not [one for one in secrets if one in seen]

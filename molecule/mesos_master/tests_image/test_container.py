@@ -15,9 +15,7 @@ def test_it_is_a_container_without_rights(host):
 
 
 def test_no_secret_is_to_be_seen(host):
-    secrets = host.check_output(
-        "cat /etc/mesos-master/secrets/principals/* /etc/mesos-master/secrets/zookeeper"
-    )
+    secrets = host.check_output("cat /etc/mesos-master/secrets/principals/* /var/lib/mesos-master/zookeeper")
     seen = host.check_output("docker inspect mesos-master; cat /proc/*/cmdline; journalctl --boot")
     length = 43
     assert len(secrets) == 5 * length
