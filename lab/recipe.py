@@ -35,8 +35,8 @@ PACKAGES = [
     "tzdata",
     "udev",
 ]
-# A virtual machine adds a kernel; the cloud flavour has the drivers of a virtual machine and boots fast. With a
-# kernel of its own it can be an NFS server, which would take minutes to install where all is emulated.
+# A virtual machine adds a kernel; the cloud flavour has the drivers of a virtual machine and boots fast. It
+# can be an NFS server then, which would take minutes to install where all is emulated.
 VM_PACKAGES = ["initramfs-tools", "linux-image-cloud-amd64", "nfs-kernel-server", "zstd"]
 
 # The host has no console to log in at and no clock of its own, and must not start apt by itself.
