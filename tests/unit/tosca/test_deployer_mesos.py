@@ -10,6 +10,7 @@ import pytest
 from deployer_site import HERE, Site
 from gpufarm import inputs, instances, plan, template, waves
 from gpufarm.catalogue import Catalogue
+from gpufarm.errors import BadInput
 from gpufarm.functions import Scope
 from gpufarm.instances import multiply
 from gpufarm.match import Wish
@@ -103,6 +104,15 @@ def test_passwords_are_secrets_and_no_other_secret_is_passed_on() -> None:
         "marathon": {"marathon_http_password"},
         "chronos": {"chronos_http_password"},
     }, "machines get what they log in with from each other"
+
+
+@pytest.mark.parametrize(
+    "password", ["too-short", "with a blank in it", 'with-"quotes"-in-it', "with-a-\\-in-it"]
+)
+def test_a_password_that_the_roles_refuse_is_refused_before_anything_is_set_up(password: str) -> None:
+    for name in ("marathon_password", "chronos_password"):
+        with pytest.raises(BadInput, match=name):
+            steps(**{name: password})
 
 
 def test_what_libmesos_is_told_of_tls_reaches_both_who_use_it() -> None:
