@@ -16,6 +16,6 @@ cat > /etc/exports << EXPORTS
 /srv/export/homes 127.0.0.1(rw,sync,no_subtree_check,root_squash)
 /srv/export/open 127.0.0.1(rw,sync,no_subtree_check,no_root_squash)
 EXPORTS
-exportfs -ra
+systemctl restart nfs-server
 planted /srv/export/homes /srv/export/open /srv/export/open/results
 touch /srv/prepared
