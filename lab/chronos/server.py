@@ -161,6 +161,7 @@ def main() -> int:
             values["ssl_keystore_path"] or os.environ.get("MESOSPHERE_KEYSTORE_PATH", ""),
             values["ssl_keystore_password"] or os.environ.get("MESOSPHERE_KEYSTORE_PASS", ""),
         )
+        options.libprocess(os.environ)
     except (options.Stop, OSError) as error:
         print(f"[scallop] Error: {error}", file=sys.stderr)
         return 1

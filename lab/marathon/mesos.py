@@ -4,7 +4,7 @@ The real Marathon gets offers by the protocol of schedulers; here the master is 
 the limits of roles, by which it would cut the offers. Sources:
 apache/mesos 1.11.0, src/zookeeper/group.cpp (the member with the lowest number leads),
 include/mesos/v1/master/master.proto (GET_AGENTS; `recovered_agents` are those that a new master knows from
-its registry and that have not come back yet; GET_QUOTA), docs/ssl.md (LIBPROCESS_SSL_*).
+its registry and that have not come back yet; GET_QUOTA).
 """
 
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
@@ -37,12 +37,12 @@ class View(NamedTuple):
 class Mesos:
     """The masters of one cluster."""
 
-    def __init__(self, address: str, login: str, environment: Mapping[str, str]) -> None:
+    def __init__(self, address: str, login: str, context: ssl.SSLContext | None) -> None:
         """Connect to their ZooKeeper.
 
         :param address: `zk://host:port,.../path`, also with a user and a password
         :param login: `principal:secret` that the masters know
-        :param environment: says whether they speak TLS, and whom to trust then
+        :param context: what to ask them with where they speak TLS
         :raises ValueError: the address is another one
         """
         from kazoo.client import KazooClient
@@ -55,9 +55,7 @@ class Mesos:
         self.client.start(timeout=30)
         pair = base64.b64encode(login.encode()).decode()
         self.headers = {"Authorization": f"Basic {pair}", "Content-Type": "application/json"}
-        self.context = None
-        if environment.get("LIBPROCESS_SSL_ENABLED") in ("true", "1"):
-            self.context = ssl.create_default_context(cafile=environment.get("LIBPROCESS_SSL_CA_FILE"))
+        self.context = context
 
     def view(self) -> View | None:
         """Return what the leader tells; None without one, as while they elect another."""

@@ -1,7 +1,8 @@
 """Options as Marathon and Chronos read them, which leave that to the library scallop.
 
 Sources: rogach/scallop, Scallop.scala (options and toggles, "read options from a file"); mesosphere/marathon,
-Main.scala, `envToArgs` (variables of the environment); the lists of options `flags.json`, which name theirs.
+Main.scala, `envToArgs` (variables of the environment); the lists of options `flags.json`, which name theirs;
+apache/mesos 1.11.0, 3rdparty/libprocess/src/openssl.cpp (LIBPROCESS_SSL_*).
 """
 
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
@@ -9,6 +10,7 @@ Main.scala, `envToArgs` (variables of the environment); the lists of options `fl
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -25,6 +27,25 @@ def from_environment(environment: Mapping[str, str], prefix: str) -> list[str]:
         if name.startswith(prefix) and not name.startswith(prefix + "APP_"):
             words += [f"--{name.removeprefix(prefix).lower()}", *([value] if value else [])]
     return words
+
+
+def libprocess(environment: Mapping[str, str]) -> ssl.SSLContext | None:
+    """Return what libmesos encrypts with, None where it does not.
+
+    :raises Stop: it has no certificate or no key, or they do not fit
+    """
+    if environment.get("LIBPROCESS_SSL_ENABLED") not in ("true", "1"):
+        return None
+    found = {name: environment.get(f"LIBPROCESS_SSL_{name}_FILE", "") for name in ("KEY", "CERT", "CA")}
+    for name, what in (("KEY", "key"), ("CERT", "certificate")):
+        if not found[name]:
+            raise Stop(f"SSL requires {what}! NOTE: Set path with LIBPROCESS_SSL_{name}_FILE")
+    try:
+        context = ssl.create_default_context(cafile=found["CA"] or None)
+        context.load_cert_chain(found["CERT"], found["KEY"])
+    except OSError as error:
+        raise Stop(f"Could not load cert, key or CA file: {error}") from error
+    return context
 
 
 def parse(arguments: Sequence[str], flags: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:

@@ -437,6 +437,7 @@ def main() -> int:
         )
         if keystore[0] and not keystore[1]:
             raise options.Stop("ssl_keystore_password must be set when ssl_keystore_path is")
+        context = options.libprocess(os.environ)
     except options.Stop as error:
         print(f"[scallop] Error: {error}", file=sys.stderr)
         return 1
@@ -457,7 +458,7 @@ def main() -> int:
     serve(values, api, credentials, keystore)
     if os.environ.get("DOUBLE_AGENTS") == MESOS:
         login = f"{values['mesos_authentication_principal']}:{secret}"
-        mesos = Mesos(values["master"], login, os.environ)
+        mesos = Mesos(values["master"], login, context)
         threading.Thread(target=api.follow, args=[mesos], daemon=True).start()
     while True:
         api.tick()

@@ -24,8 +24,10 @@ from ._framework_settings import (
     jvm_problems,
     lines,
     mesos_login_problems,
+    mesos_tls_problems,
     source_problems,
 )
+from ._mesos_options import framework_tls
 
 # Options that variables of the role set, or that it sets itself.
 OWN = {
@@ -85,6 +87,7 @@ def _problems(settings: Mapping[str, Any]) -> Iterator[str]:
         yield "chronos_zookeeper_login is not USER:PASSWORD without blanks; correct it."
     yield from certificate_problems("chronos", settings)
     yield from mesos_login_problems("chronos", settings)
+    yield from mesos_tls_problems("chronos", settings)
     if not re.fullmatch(r"[a-z_][a-z0-9_-]{0,31}", settings["job_user"]):
         yield "chronos_job_user is '%s'; give an account that the agents have." % settings["job_user"]
     known = known_flags(settings["gpus"])
@@ -157,17 +160,17 @@ def plan(settings: Mapping[str, Any]) -> Dict[str, Any]:
         return {"problems": found}
     wanted = flags(settings)
     rows = words(known_flags(settings["gpus"]), wanted)
-    variables = dict(settings["environment"])
+    secrets = "/etc/%s/secrets" % settings["name"]
+    variables = {**framework_tls(settings, secrets), **settings["environment"]}
     if settings["libmesos"]:
         variables["MESOS_NATIVE_JAVA_LIBRARY"] = settings["libmesos"]
     image = settings["source"] == "image"
     java = settings["java_home"] + "/bin/java" if settings["java_home"] and not image else "java"
     jar = settings["image_jar"] if image else "/opt/chronos/chronos-%s.jar" % settings["version"]
-    options = "/etc/%s/secrets/options" % settings["name"]
     return {
         "problems": [],
         "options": "".join("--%s%s\n" % (name, "" if value is None else " " + value) for name, value in rows),
         "secret": any(is_secret(name, value) for name, value in wanted.items()),
         "environment": lines(variables),
-        "command": [java, *settings["jvm_options"].split(), "-cp", jar, MAIN, "@" + options],
+        "command": [java, *settings["jvm_options"].split(), "-cp", jar, MAIN, "@%s/options" % secrets],
     }

@@ -111,6 +111,19 @@ def mesos_login_problems(role: str, settings: Mapping[str, Any]) -> Iterator[str
         )
 
 
+def mesos_tls_problems(role: str, settings: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what is wrong with what the framework's libmesos encrypts with."""
+    paths = [settings["mesos_tls_%s" % what] for what in ("certificate", "key", "ca")]
+    if any(paths) and not all(paths):
+        yield (
+            "%s_mesos_tls_certificate, %s_mesos_tls_key and %s_mesos_tls_ca belong together; give all or"
+            " none." % (role, role, role)
+        )
+    for path in paths:
+        if path and not re.fullmatch(r"(/[\w.+@-]+)+", path):
+            yield "%s_mesos_tls has '%s'; give the path of a file on the machine." % (role, path)
+
+
 def environment_problems(role: str, environment: Mapping[str, Any]) -> Iterator[str]:
     """Yield what is wrong with variables of the environment."""
     for name, value in environment.items():

@@ -21,9 +21,11 @@ from ._framework_settings import (
     jvm_problems,
     lines,
     mesos_login_problems,
+    mesos_tls_problems,
     source_problems,
 )
 from ._marathon_flags import FLAGS
+from ._mesos_options import framework_tls
 
 # Options that variables of the role set, or that it sets itself.
 OWN = {
@@ -70,6 +72,7 @@ def _problems(settings: Mapping[str, Any]) -> Iterator[str]:
         )
     yield from certificate_problems("marathon", settings)
     yield from mesos_login_problems("marathon", settings)
+    yield from mesos_tls_problems("marathon", settings)
     for feature in settings["features"]:
         if feature not in FEATURES or feature == "gpu_resources":
             yield "marathon_features has '%s'; there are %s, and marathon_gpus sets gpu_resources." % (
@@ -132,7 +135,11 @@ def plan(settings: Mapping[str, Any]) -> Dict[str, Any]:
     wanted = flags(settings)
     plain = {name: value for name, value in wanted.items() if not is_secret(name, value)}
     secret = {name: value for name, value in wanted.items() if name not in plain}
-    variables = {"JAVA_OPTS": settings["jvm_options"], **settings["environment"]}
+    variables = {
+        "JAVA_OPTS": settings["jvm_options"],
+        **framework_tls(settings, SECRETS),
+        **settings["environment"],
+    }
     if settings["java_home"]:
         variables["JAVA_HOME"] = settings["java_home"]
     if settings["libmesos"]:

@@ -184,6 +184,12 @@ def tls(settings: Mapping[str, Any], certificate: str, key: str, authority: str)
     }
 
 
+def framework_tls(settings: Mapping[str, Any], folder: str) -> Dict[str, str]:
+    """Return the same for the libmesos of a framework, whose certificate and key are in a folder."""
+    wanted = {"tls": "provided" if settings["mesos_tls_certificate"] else "none"}
+    return tls(wanted, *("%s/libmesos.%s" % (folder, what) for what in ("pem", "key", "ca")))
+
+
 def common_problems(program: str, settings: Mapping[str, Any]) -> Iterator[str]:
     """Tell what is wrong with the settings that both roles have."""
     prefix = "mesos_%s" % program

@@ -131,6 +131,25 @@ def test_what_has_a_password_goes_to_the_file_that_nobody_reads() -> None:
     )
 
 
+@pytest.mark.parametrize("role", ["marathon", "chronos"])
+def test_libmesos_encrypts_where_the_masters_do(role: str) -> None:
+    wish = settings(
+        role, mesos_tls_certificate="/srv/m1.pem", mesos_tls_key="/srv/m1.key", mesos_tls_ca="/srv/ca.pem"
+    )
+    found = framework_plan(wish, role)["environment"]
+    folder = f"/etc/{role}/secrets"
+    for line in (
+        "ENABLED=true",
+        "SUPPORT_DOWNGRADE=false",
+        "VERIFY_SERVER_CERT=true",
+        f"CERT_FILE={folder}/libmesos.pem",
+        f"KEY_FILE={folder}/libmesos.key",
+        f"CA_FILE={folder}/libmesos.ca",
+    ):
+        assert f"LIBPROCESS_SSL_{line}\n" in found
+    assert "LIBPROCESS" not in framework_plan(settings(role), role)["environment"]
+
+
 def test_a_user_has_an_instance_with_a_state_of_its_own() -> None:
     plan = framework_plan(
         settings("chronos", name="chronos-ada", gpus=True, zookeeper_login="u:p"), "chronos"
@@ -160,6 +179,8 @@ def test_a_user_has_an_instance_with_a_state_of_its_own() -> None:
         ("marathon", {"http_password": "short"}, "marathon_http_password is too short"),
         ("marathon", {"http_user": "a:b"}, "marathon_http_user is 'a:b'"),
         ("marathon", {"mesos_principal": "m"}, "belong together"),
+        ("marathon", {"mesos_tls_key": "/k"}, "marathon_mesos_tls_ca belong together"),
+        ("chronos", {"mesos_tls_ca": "ca.pem"}, "chronos_mesos_tls has 'ca.pem'"),
         ("marathon", {"mesos_role": "a/b"}, "marathon_mesos_role is 'a/b'"),
         ("marathon", {"features": ["maintenance_mode"]}, "marathon_features has 'maintenance_mode'"),
         ("marathon", {"flags": {"disable_ha": True}}, "set ha to false"),

@@ -115,11 +115,13 @@ def test_a_password_that_the_roles_refuse_is_refused_before_anything_is_set_up(p
             steps(**{name: password})
 
 
-def test_what_libmesos_is_told_of_tls_reaches_both_who_use_it() -> None:
-    told = {"LIBPROCESS_SSL_ENABLED": "true", "LIBPROCESS_SSL_KEY_FILE": "/srv/tls/key.pem"}
-    made = {step.name: step.variables for step in steps(master_count=3, mesos_client_environment=told)}
-    for name in ("marathon", "chronos"):
-        assert made[f"{name}[3].configure"][f"{name}_environment"] == told
+def test_libmesos_encrypts_with_the_certificate_of_its_machine() -> None:
+    files = {"certificate": "/srv/tls/m.pem", "key": "/srv/tls/m.key", "ca": "/srv/tls/ca.pem"}
+    given = {f"mesos_tls_{name}": path for name, path in files.items()}
+    made = {step.name: step.variables for step in steps(master_count=3, **given)}
+    for role in ("marathon", "chronos"):
+        for name, path in files.items():
+            assert made[f"{role}[3].configure"][f"{role}_mesos_tls_{name}"] == path
 
 
 def test_outputs_are_addresses_of_all_instances() -> None:
