@@ -155,7 +155,8 @@ class Mesos:
                 pass
             time.sleep(0.05)
         self.stop()
-        raise RuntimeError(f"Mesos ended with {self.process.returncode}: {self.log()[-4000:]}")
+        # all of it: the master goes on writing while an agent dies
+        raise RuntimeError(f"Mesos ended with {self.process.returncode}: {self.log()}")
 
     def stop(self) -> None:
         if self.process and self.process.poll() is None:
