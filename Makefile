@@ -34,8 +34,12 @@ distclean: clean ## Remove .venv, .work and the bench's images too; no bench may
 	@if [ -x .venv/bin/lab ]; then lab down --all; fi
 	rm -rf .venv .work $${LAB_CACHE_DIR:-/var/cache/gpufarm-lab}
 
+# Side by side, as each by itself leaves processors idle.
+HOSTS := --beside integration --beside integration-tosca --beside e2e
+
 .PHONY: test
-test: setup-test lint unit sanity hosts ## Run every test but the scenario shared_home_kernel
+test: setup-test ## Run every test but the scenario shared_home_kernel; logs in .work/log (root)
+	scripts/scenarios --beside lint --beside unit --beside sanity $(HOSTS)
 
 .PHONY: lint
 lint: setup-test ## ansible-lint (production), yamllint, ruff, mypy; locks, documentation and changelog
@@ -67,7 +71,7 @@ integration-tosca: setup-test ## The deployer on hosts of the bench, and other o
 
 .PHONY: hosts
 hosts: setup-test ## What needs hosts of the bench, side by side: both integration, e2e, molecule (root)
-	scripts/scenarios --beside integration --beside integration-tosca --beside e2e
+	scripts/scenarios $(HOSTS)
 
 .PHONY: molecule
 molecule: setup-test ## Every role on bench hosts (root)
