@@ -28,8 +28,8 @@ def test_ml_infn_is_valid(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(site.root)
     answer = site.gpufarm("validate", ML_INFN)
     assert answer.status == 0
-    nodes = "server, driver, repositories, homes, partitions, accounts, containers, hub, monitoring"
-    assert f"valid, 9 nodes: {nodes}" in answer.output
+    nodes = "server, driver, repositories, lustre, partitions, homes, containers, accounts, hub, monitoring"
+    assert f"valid, 10 nodes: {nodes}" in answer.output
     ToscaTemplate(str(ML_INFN))  # also for those who use tosca-parser itself
 
 
@@ -45,10 +45,11 @@ def test_what_nobody_chose_is_left_to_the_role_and_the_inventory() -> None:
     assert [(step.name, step.variables) for step in steps] == [
         ("driver.configure", {}),
         ("repositories.configure", {}),
-        ("homes.configure", {}),
+        ("lustre.configure", {}),
         ("partitions.configure", {"mig_partition_flavor": "7x 1g.10gb"}),
-        ("accounts.configure", {}),
+        ("homes.configure", {}),
         ("containers.configure", {"nvidia_container_enabled": False}),
+        ("accounts.configure", {}),
         ("hub.configure", {"jupyterhub_iam_url": "https://iam.example.org/", "jupyterhub_port": 8888}),
         ("monitoring.configure", {"monitoring_enabled": False}),
     ]
