@@ -14,3 +14,11 @@ def test_nothing_is_left(host):
     assert host.run("systemctl cat mesos-agent").rc != 0
     assert not host.socket("tcp://5051").is_listening
     assert host.file("/var/lib/mesos/agent").is_directory
+
+
+def test_it_could_come_back_as_another_agent(host):
+    """With its old identity its masters would know it as drained, and give it nothing."""
+    if not host.check_output("hostname -s").startswith("agent"):
+        pytest.skip("it is no agent")
+    assert host.file("/var/lib/mesos/agent/meta/slaves").is_directory
+    assert not host.file("/var/lib/mesos/agent/meta/slaves/latest").exists
