@@ -16,9 +16,9 @@ extends_documentation_fragment:
   - gpufarm.cluster.attributes.info_module
 options:
   paths:
-    description: Absolute paths to look at.
+    description: Absolute paths to look at. They are taken as they are, C($) and C(~) too.
     type: list
-    elements: path
+    elements: str
     required: true
 seealso:
   - module: gpufarm.cluster.paths
@@ -102,7 +102,7 @@ def look(path: str) -> Optional[Dict[str, Any]]:
 def main() -> None:
     """Run the module."""
     module = AnsibleModule(
-        argument_spec={"paths": {"type": "list", "elements": "path", "required": True}},
+        argument_spec={"paths": {"type": "list", "elements": "str", "required": True}},
         supports_check_mode=True,
     )
     found = {}

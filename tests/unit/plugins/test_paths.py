@@ -79,6 +79,11 @@ def test_tells_the_number_of_an_account_without_a_name(
     assert (seen["owner"], seen["group"]) == (str(os.getuid()), str(tmp_path.stat().st_gid))
 
 
+def test_answers_under_the_very_words_that_it_was_asked_with(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "$HOME").mkdir()
+    assert list(run(path_info, f"{tmp_path}/$HOME")["found"]) == [f"{tmp_path}/$HOME"]
+
+
 def test_says_what_cannot_be_looked_at(run: Run, tmp_path: Path) -> None:
     assert "cannot be looked at: File name too long" in run(path_info, f"{tmp_path}/{'x' * 300}")["msg"]
 
