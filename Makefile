@@ -39,7 +39,7 @@ HOSTS := --beside integration --beside integration-tosca --beside e2e
 
 .PHONY: test
 test: setup-test ## Run every test but the scenario shared_home_kernel; logs in .work/log (root)
-	scripts/scenarios --beside lint --beside unit --beside sanity $(HOSTS)
+	scripts/scenarios --beside lint --beside unit --beside sanity $(HOSTS) $(if $(MINUTES),--minutes $(MINUTES))
 
 .PHONY: lint
 lint: setup-test ## ansible-lint (production), yamllint, ruff, mypy; locks, documentation and changelog

@@ -93,6 +93,24 @@ def test_a_failure_is_told_and_not_remembered(checkout: Checkout):
     assert checkout.remembered["molecule small"] == 900
 
 
+def test_what_does_not_begin_in_time_is_named_and_has_not_failed(checkout: Checkout):
+    done = checkout.run("--beside", "other", "--minutes", "0")
+    assert (done.returncode, checkout.ran) == (0, [])
+    assert "0 minutes were over: make other, molecule large, molecule medium, molecule small" in done.stdout
+    assert "jobs: 0 passed, 0 failed" in done.stdout
+    done = checkout.run("--beside", "other", "--minutes", "5")
+    assert "left out" not in done.stdout
+    assert checkout.ran[0] == "other" and sorted(checkout.ran[1:]) == ["large", "medium", "small"]
+
+
+def test_the_order_is_one_of_chance_when_not_all_may_begin(checkout: Checkout):
+    checkout.scenario("broken", hosts=1, steps=1)
+    orders = set()
+    while len(orders) < 3:  # of 24
+        checkout.run("--minutes", "5")
+        orders.add(tuple(checkout.ran))
+
+
 def test_a_scenario_that_is_not_there_is_refused(checkout: Checkout):
     done = checkout.run("smal")
     assert done.returncode == 2
