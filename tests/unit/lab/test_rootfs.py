@@ -25,11 +25,11 @@ pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="images are built in n
 RECIPE = Recipe("bookworm", ("systemd",), "http://mirror.example/debian", "")
 DOUBLE = """\
 #!/bin/sh
-echo run >> {log}
 for word; do case $word in */rootfs/*) target=$word;; esac; done
 mkdir -p "$target/etc/systemd/system" "$target/etc/ssh" "$target/etc/apt" "$target/var/lib/apt/lists"
 echo secret > "$target/etc/ssh/ssh_host_ed25519_key"
 cat > "$target/etc/apt/sources.list"
+echo run >> {log}
 {then}
 """
 BUILDER = """\
