@@ -25,7 +25,7 @@ from ._nvml import _pci_address, session
 from ._nvml_readings import Failed, NotTold, Reader
 
 # Seconds that a killed process gets to end.
-GRACE = 1.0
+GRACE = 5.0
 
 
 @dataclass(frozen=True)
