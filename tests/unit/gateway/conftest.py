@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import sys
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,14 +13,10 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "roles" / "app_gateway" / "files"))
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from small_marathon import SmallMarathon
+from small_marathon import SmallMarathon, running
 
 
 @pytest.fixture
 def marathon() -> Iterator[SmallMarathon]:
-    server = SmallMarathon()
-    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
-    thread.start()
-    yield server
-    server.stop()
-    thread.join()
+    with running() as server:
+        yield server

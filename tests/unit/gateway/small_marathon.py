@@ -11,6 +11,9 @@ from __future__ import annotations
 import base64
 import json
 import queue
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -47,6 +50,17 @@ class SmallMarathon(ThreadingHTTPServer):
         self.hang_up()
         self.shutdown()
         self.server_close()
+
+
+@contextmanager
+def running() -> Iterator[SmallMarathon]:
+    """A server that answers until the block ends."""
+    server = SmallMarathon()
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
+    thread.start()
+    yield server
+    server.stop()
+    thread.join()
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -14,23 +14,19 @@ from gpufarm_gateway import follow
 from gpufarm_gateway.marathon import Account, Marathon, MarathonError, lines, names
 from hypothesis import given
 from hypothesis import strategies as st
-from small_marathon import SmallMarathon
+from small_marathon import SmallMarathon, running
 
 NOWHERE = "http://127.0.0.1:9"
 
 
 @pytest.fixture
 def other() -> Iterator[SmallMarathon]:
-    server = SmallMarathon()
-    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
-    thread.start()
-    yield server
-    server.stop()
-    thread.join()
+    with running() as server:
+        yield server
 
 
 def until(true: Callable[[], bool]) -> None:
-    end = time.monotonic() + 20
+    end = time.monotonic() + 120
     while not true():
         assert time.monotonic() < end
         time.sleep(0.01)
@@ -67,7 +63,7 @@ def test_a_redirect_leads_to_servers_that_were_named_only(
 
 def test_events_tell_that_something_may_have_changed(marathon: SmallMarathon) -> None:
     client = Marathon([marathon.url], Account())
-    events = client.events(marathon.url, 20)
+    events = client.events(marathon.url, 120)
     assert next(events) == ""
     marathon.tell("status_update_event", '{"taskStatus":"TASK_KILLING"}')
     assert next(events) == "status_update_event"
@@ -79,7 +75,7 @@ def test_events_tell_that_something_may_have_changed(marathon: SmallMarathon) ->
 def test_what_is_no_stream_of_events_is_refused(marathon: SmallMarathon) -> None:
     marathon.status = 503
     with pytest.raises(MarathonError, match="HTTP status 503"):
-        next(Marathon([marathon.url], Account()).events(marathon.url, 20))
+        next(Marathon([marathon.url], Account()).events(marathon.url, 120))
 
 
 def test_silence_is_given_up(marathon: SmallMarathon) -> None:
@@ -108,7 +104,7 @@ def test_the_follower_goes_on_with_another_server(
     until(dirty.is_set)
     ended.set()
     other.tell("any")
-    thread.join(20)
+    thread.join(120)
     assert not thread.is_alive()
 
 

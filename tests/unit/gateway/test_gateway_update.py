@@ -253,7 +253,7 @@ def master(tmp_path: Path) -> Iterator[Master]:
 
 
 def test_a_reload_is_over_when_the_new_worker_runs(master: Master, tmp_path: Path) -> None:
-    proxy = Haproxy(tmp_path / "base.cfg", tmp_path / "master.sock", patience=0.3)
+    proxy = Haproxy(tmp_path / "base.cfg", tmp_path / "master.sock", patience=2)
     assert proxy.runs()
     proxy.reload()
     assert master.reloads == 5

@@ -219,13 +219,20 @@ def test_a_caller_dies_or_waits_forever_at_its_second_change(a100: Host, what: s
     a100.simgpu("fault", "add", "write", what, "--nth", 2)
     pid = start_child(lambda: sum(sim_nvml.create(sim_nvml.gpu(), 19, 19)))
     if what == "hang":
-        time.sleep(0.3)
+        until_signals_are_blocked(pid)
         os.kill(pid, signal.SIGTERM)
         assert os.waitpid(pid, os.WNOHANG) == (0, 0)
         os.kill(pid, signal.SIGKILL)
     assert os.waitpid(pid, 0)[1] == signal.SIGKILL
     a100.simgpu("fault", "clear")
     assert len(sim_nvml.instances(sim_nvml.gpu())) == created
+
+
+def until_signals_are_blocked(pid: int) -> None:
+    """Wait until a process takes no signal any more, as in a call that never answers."""
+    status = Path(f"/proc/{pid}/status")
+    while int(status.read_text().partition("SigBlk:")[2].split()[0], 16) == 0:
+        time.sleep(0.01)
 
 
 def test_several_faults_count_the_same_calls(a100: Host, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -28,7 +28,7 @@ Make = Callable[..., Machine]
 
 
 def hang(*_arguments: Any) -> None:
-    time.sleep(60)
+    time.sleep(3600)
 
 
 def read(timeout: float = 20) -> _health_child.Answer:
@@ -67,10 +67,8 @@ def test_a_hang_is_bounded_and_named_and_the_other_gpus_are_read(
 
     first.append(read().gpus[0].uuid)
     monkeypatch.setattr(pynvml, "nvmlDeviceGetPersistenceMode", hang_once)
-    started = time.monotonic()
-    hung, well = read(1).gpus
-    assert time.monotonic() - started < 30
-    assert hung.hung_in == "nvmlDeviceGetPersistenceMode within 1 s" and hung.uuid == first[0]
+    hung, well = read(5).gpus
+    assert hung.hung_in == "nvmlDeviceGetPersistenceMode within 5 s" and hung.uuid == first[0]
     assert well.hung_in == "" and well.values
     finding = judge(hung)["gpu_responds"]
     assert finding.status == "critical" and "nvmlDeviceGetPersistenceMode" in finding.detail
@@ -79,7 +77,7 @@ def test_a_hang_is_bounded_and_named_and_the_other_gpus_are_read(
 def test_a_driver_that_hangs_at_once_is_told(make_machine: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     make_machine("a100-80gb")
     monkeypatch.setattr(pynvml, "nvmlInit", hang)
-    assert read(0.5).hung_in == "nvmlInit within 0.5 s"
+    assert read(5).hung_in == "nvmlInit within 5 s"
 
 
 def test_a_driver_that_does_not_let_go_of_a_process_is_not_asked_again(
@@ -90,13 +88,13 @@ def test_a_driver_that_does_not_let_go_of_a_process_is_not_asked_again(
     with monkeypatch.context() as broken:
         broken.setattr(_health_child, "_reap", left.append)  # as if the kernel did not let it be killed
         broken.setattr(pynvml, "nvmlDeviceGetPersistenceMode", hang)
-        settings = Settings(call_timeout=0.5)
+        settings = Settings(call_timeout=5)
         before = next_baseline(_health_read.read_machine(settings, Baseline()), Baseline())
         assert before.stuck.split()[0] in map(str, left)
         count = len(left)
         again = _health_read.read_machine(settings, before)
         assert len(left) == count, "another process was sent into the driver"
-    assert again.hung_in == "nvmlDeviceGetPersistenceMode within 0.5 s"
+    assert again.hung_in == "nvmlDeviceGetPersistenceMode within 5 s"
     assert next_baseline(again, before) == before
     for child in left:
         with contextlib.suppress(ProcessLookupError):
@@ -268,7 +266,7 @@ def test_dcgm_that_is_not_there_is_skipped(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_dcgm_that_hangs_is_critical(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    program(tmp_path, "dcgmi", "exec /bin/sleep 60")
+    program(tmp_path, "dcgmi", "exec /bin/sleep 3600")
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(_health_dcgm, "HEALTH_TIMEOUT", 0.2)
     assert [one.status for one in _health_dcgm.ask()] == ["critical"]

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import sys
-import time
 
 import pytest
 from ansible_collections.gpufarm.cluster.plugins.module_utils import _cvmfs_read, _mounts, _timed
@@ -81,10 +80,7 @@ def test_what_is_mounted_and_only_possible_is_left_alone() -> None:
 
 
 def test_a_program_that_hangs_is_given_up_with_its_children() -> None:
-    started = time.monotonic()
-    answer = _timed.run(["sh", "-c", "echo begun; sleep 60 & wait"], 0.3)
-    assert answer.status is None
-    assert time.monotonic() - started < 20
+    assert _timed.run(["sh", "-c", "echo begun; sleep 3600 & wait"], 0.3).status is None
     assert _timed.run([sys.executable, "-c", "print(1); raise SystemExit(3)"], 30) == (3, "1\n", "")
 
 

@@ -17,7 +17,7 @@ from deployer_site import DATA, HERE, SERVICE, Site
 TOKEN = 'to{{ 6 * 7 }}k"en'
 
 
-def wait_for(condition: Callable[[], bool], seconds: float = 60) -> None:
+def wait_for(condition: Callable[[], bool], seconds: float = 300) -> None:
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "waited in vain"
@@ -131,14 +131,14 @@ def test_check_changes_nothing(site: Site) -> None:
 
 
 def test_two_at_once_then_interrupted_then_killed(site: Site) -> None:
-    run = site.start("--input", "seconds=120")
+    run = site.start("--input", "seconds=600")
     wait_for(lambda: site.journal() == ["configure first", "configure second"])
     other = site.deploy()
     assert other.status == 4 and "is being changed by another run" in other.error
     assert "deploying" in site.gpufarm("status", "notes").output
 
     run.send_signal(signal.SIGINT)
-    _output, error = run.communicate(timeout=30)
+    _output, error = run.communicate(timeout=300)
     assert run.returncode == 130 and "run the same command again" in error and "Traceback" not in error
     assert processes_of(site) == []
     assert "notes: interrupted" in site.gpufarm("status", "notes").output
@@ -156,10 +156,10 @@ def test_two_at_once_then_interrupted_then_killed(site: Site) -> None:
 
 
 def test_told_to_end(site: Site) -> None:
-    run = site.start("--input", "seconds=120")
+    run = site.start("--input", "seconds=600")
     wait_for(lambda: len(site.journal()) == 2)
     run.send_signal(signal.SIGTERM)
-    _output, error = run.communicate(timeout=60)
+    _output, error = run.communicate(timeout=300)
     assert run.returncode == 130 and "run the same command again" in error and "Traceback" not in error
     assert processes_of(site) == [] and list((site.state / "runs").iterdir()) == []
     assert "notes: interrupted" in site.gpufarm("status", "notes").output
