@@ -47,7 +47,7 @@ lint: setup-test ## ansible-lint (production), yamllint, ruff, mypy; locks, docu
 	ruff check .
 	ruff format --check .
 	pytest -q -p no:cacheprovider tests/contract/test_locks.py
-	mypy lab tosca/gpufarm plugins roles/jupyterhub/files/gpufarm_hub roles/app_gateway/files/gpufarm_gateway
+	mypy lab molecule tosca/gpufarm plugins roles/jupyterhub/files/gpufarm_hub roles/app_gateway/files/gpufarm_gateway
 	ansible-lint --strict --offline
 	antsibull-changelog lint
 	scripts/role-docs --check

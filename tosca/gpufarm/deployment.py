@@ -166,7 +166,7 @@ def evaluate_outputs(scope: Scope, deployment: Deployment) -> dict[str, Any]:
                 if key in returned:
                     attributes.setdefault(node.name, {})[attribute] = returned[key]
     known = replace(base, attributes=attributes)
-    found = {}
+    found: dict[str, Any] = {}
     for name, expression in scope.topology.outputs.items():
         if refers(expression) or any(
             scope.topology.inputs[used].secret for used in known.inputs_of(expression)

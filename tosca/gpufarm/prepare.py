@@ -20,7 +20,7 @@ from gpufarm.plan import Step
 from gpufarm.pool import Machine, Pool
 from gpufarm.reasons import Reason
 from gpufarm.state import Deployment, Store
-from gpufarm.topology import Topology
+from gpufarm.topology import DEPLOY, Topology
 
 # For templates that ask for no machine.
 NO_POOL = Path(__file__).with_name("controller.yml")
@@ -308,4 +308,4 @@ def removal(
 
 
 def _deploys(topology: Topology, node: str) -> bool:
-    return any(name in topology.nodes[node].operations for name in plan.DEPLOY)
+    return any(name in topology.nodes[node].operations for name in DEPLOY)

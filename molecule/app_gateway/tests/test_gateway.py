@@ -8,6 +8,7 @@ import json
 import re
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -191,7 +192,7 @@ def test_no_request_fails_while_apps_come_and_go(host: Any, apps: None) -> None:
         call(host, "apps", "POST", app(f"/visitor/{turn}", {"HAPROXY_0_PATH": f"/visitor{turn}"}))
         call(host, "apps/anna/plots", "PUT", {"instances": wanted})
         # Where the only task that runs is killed, nobody can answer.
-        tasks = until(lambda wanted=wanted: serving(host, "/anna/plots", wanted))
+        tasks = until(partial(serving, host, "/anna/plots", wanted))
         call(host, f"apps/anna/plots/tasks/{tasks[0]['id']}", "DELETE")
         call(host, f"apps/visitor/{turn}", "DELETE")
         time.sleep(1)

@@ -15,11 +15,10 @@ from lab.visitor import Refused, Visitor, trust
 
 
 @pytest.fixture
-def visitor(bench, facts, passwords):
+def visitor(bench, facts):
     certificate = Path(os.environ["MOLECULE_EPHEMERAL_DIRECTORY"]) / "certificates" / "hub.pem"
     context = trust(certificate.read_text(), Path(bench["iam"]["ca_file"]).read_text())
     with Visitor(f"https://{facts['address']}:8889", context) as visitor:
-        visitor.passwords = passwords
         yield visitor
 
 
@@ -43,13 +42,15 @@ def test_the_client_is_the_same_with_another_redirect(host):
     ]
 
 
-def test_who_was_in_the_group_is_out(visitor):
+def test_who_was_in_the_group_is_out(visitor, passwords):
     with pytest.raises(Refused, match="somebody-else, ml-infn"):
-        visitor.login("alice", visitor.passwords["alice"])
+        visitor.login("alice", passwords["alice"])
 
 
-def test_an_administrator_by_wlcg_groups_gets_what_is_offered_now(host, visitor, controllers, throttled):
-    account = visitor.login("bob", visitor.passwords["bob"])
+def test_an_administrator_by_wlcg_groups_gets_what_is_offered_now(
+    host, visitor, passwords, controllers, throttled
+):
+    account = visitor.login("bob", passwords["bob"])
     assert account.admin and "ml-infn" in account.groups
     form = visitor.form()
     assert (form.memory, form.free) == (["512M"], {})
