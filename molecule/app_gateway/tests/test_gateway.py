@@ -53,7 +53,7 @@ def serving(host: Any, app_id: str, count: int) -> list[dict[str, Any]]:
 
 
 def until(true: Callable[[], Any]) -> Any:
-    end = time.monotonic() + 60
+    end = time.monotonic() + 180
     while not (found := true()):
         assert time.monotonic() < end
         time.sleep(0.2)

@@ -28,7 +28,7 @@ class Machine:
         command = [str(word) for word in words]
         environment = self.environment | environment
         return subprocess.run(
-            command, env=environment, capture_output=True, text=True, check=False, timeout=60
+            command, env=environment, capture_output=True, text=True, check=False, timeout=300
         )
 
     def simgpu(self, *words: object) -> str:

@@ -181,7 +181,7 @@ def test_scaling_asks_the_prometheus_of_the_role(bench: Bench, pool: Path) -> No
         "--json",
     )
     trust = ("--ca-file", authority, "--server-name", "gpufarm-monitoring", "--certificate", own, key)
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + 300
     while True:  # until the server has measured itself for the first time
         try:
             (proposal,) = json.loads(command(pool, *question, *trust))
