@@ -6,7 +6,7 @@ from __future__ import annotations
 
 
 class ModuleDocFragment:
-    """Attributes of modules that only read."""
+    """Attributes of modules that only read, and of those that change something."""
 
     INFO_MODULE = r"""
 attributes:
@@ -19,4 +19,14 @@ attributes:
   idempotent:
     support: N/A
     description: This module changes nothing.
+"""
+
+    CHANGING_MODULE = r"""
+attributes:
+  check_mode:
+    support: full
+    description: Tells what would be changed, and changes nothing.
+  idempotent:
+    support: full
+    description: A second run changes nothing.
 """

@@ -14,16 +14,12 @@ description:
     installed, and restarts those whose configuration changed. All else in it stays. Podman needs no switch.
   - Docker is not restarted while it runs containers that would not outlive it, unless told so.
   - An engine that does not come up with its new configuration gets the former one back.
+extends_documentation_fragment:
+  - gpufarm.cluster.attributes.changing_module
 attributes:
-  check_mode:
-    support: full
-    description: In check mode the module reads, and changes nothing.
   diff_mode:
     support: full
     description: Shows the configuration before and after.
-  idempotent:
-    support: full
-    description: A second run changes nothing.
 options:
   engines:
     description: The engines to see to; those that are not installed are left out.

@@ -20,16 +20,11 @@ description:
     these may come from runs. To begin anew, remove the job first.
 extends_documentation_fragment:
   - gpufarm.cluster.cluster_http
+  - gpufarm.cluster.attributes.changing_module
 attributes:
-  check_mode:
-    support: full
-    description: Can run in check mode and return changed status without modifying the target.
   diff_mode:
     support: full
     description: Returns the fields that differ, without the values of O(secret_env).
-  idempotent:
-    support: full
-    description: A second run changes nothing.
 options:
   job:
     description:

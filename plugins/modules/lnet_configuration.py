@@ -15,6 +15,8 @@ description:
     before it.
   - Interfaces and routes that are not declared are taken away. Peers stay, as LNet finds them itself.
   - An interface over which mounted file systems are reached is neither taken away nor changed.
+extends_documentation_fragment:
+  - gpufarm.cluster.attributes.changing_module
 attributes:
   check_mode:
     support: full
@@ -22,9 +24,6 @@ attributes:
   diff_mode:
     support: full
     description: Shows what is declared, as it is and as it would be.
-  idempotent:
-    support: full
-    description: A second run changes nothing.
 options:
   networks:
     description: The networks that the machine is in.

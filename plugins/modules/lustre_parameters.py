@@ -12,16 +12,12 @@ version_added: 0.1.0
 description:
   - Reads tunables with C(lctl get_param) and sets those that differ with C(lctl set_param), on this machine
     and until its file systems are unmounted.
+extends_documentation_fragment:
+  - gpufarm.cluster.attributes.changing_module
 attributes:
-  check_mode:
-    support: full
-    description: Tells what would be set.
   diff_mode:
     support: full
     description: Shows the tunables before and after.
-  idempotent:
-    support: full
-    description: A second run changes nothing.
 options:
   parameters:
     description: Values by name, in which C(*) stands for several devices.

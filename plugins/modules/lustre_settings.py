@@ -13,16 +13,12 @@ description:
   - Makes pools and adds object targets to them, and has targets enforce quotas. Runs where the
     management target is.
   - Pools and members that are not declared stay, as files may be laid out on them.
+extends_documentation_fragment:
+  - gpufarm.cluster.attributes.changing_module
 attributes:
-  check_mode:
-    support: full
-    description: Tells what would be done.
   diff_mode:
     support: none
     description: The commands are returned in RV(done).
-  idempotent:
-    support: full
-    description: A second run changes nothing.
 options:
   pools:
     description: Names of object targets by pool, V(FILESYSTEM.POOL).

@@ -18,10 +18,8 @@ description:
     (C(acceptedResourceRoles), C(executor), C(networks), C(portDefinitions), C(role)).
 extends_documentation_fragment:
   - gpufarm.cluster.cluster_http
+  - gpufarm.cluster.attributes.changing_module
 attributes:
-  check_mode:
-    support: full
-    description: Can run in check mode and return changed status without modifying the target.
   diff_mode:
     support: full
     description: Returns the fields that differ, without the values of O(secret_env).

@@ -15,16 +15,11 @@ description:
     the Mesos role that has the group's name, which a quota limits (M(gpufarm.cluster.mesos_quota)).
 extends_documentation_fragment:
   - gpufarm.cluster.cluster_http
+  - gpufarm.cluster.attributes.changing_module
 attributes:
-  check_mode:
-    support: full
-    description: Can run in check mode and return changed status without modifying the target.
   diff_mode:
     support: full
     description: Returns the group before and after.
-  idempotent:
-    support: full
-    description: A second run changes nothing.
 options:
   id:
     description: Path of the group, such as V(/ada).

@@ -17,7 +17,9 @@ description:
     of which frameworks are told with every offer, so that they may keep long tasks away; V(down) takes the
     machines out of the cluster, with which their agents end, tasks and all; V(up) lets them in again and ends
     the window. Mesos keeps windows apart from draining, so drain the agents before their machine goes down.
-extends_documentation_fragment: [gpufarm.cluster.cluster_http]
+extends_documentation_fragment:
+  - gpufarm.cluster.cluster_http
+  - gpufarm.cluster.attributes.changing_module
 options:
   agents:
     description: >-
@@ -53,15 +55,9 @@ options:
     type: float
     default: 600
 attributes:
-  check_mode:
-    support: full
-    description: Reads and plans, and changes nothing.
   diff_mode:
     support: full
     description: Returns what is before and after.
-  idempotent:
-    support: full
-    description: A second run changes nothing.
 """
 
 EXAMPLES = r"""

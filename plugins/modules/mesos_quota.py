@@ -13,7 +13,9 @@ description:
   - Sets what roles are guaranteed and what they may have at most, all of them at once or none.
   - A resource that O(quotas[].limits) does not name is not limited. To forbid GPUs, give C(gpus) as 0.
   - Roles that are not named stay as they are.
-extends_documentation_fragment: [gpufarm.cluster.cluster_http]
+extends_documentation_fragment:
+  - gpufarm.cluster.cluster_http
+  - gpufarm.cluster.attributes.changing_module
 options:
   quotas:
     description: The quotas.
@@ -44,15 +46,9 @@ options:
     type: bool
     default: false
 attributes:
-  check_mode:
-    support: full
-    description: Reads and plans, and changes nothing.
   diff_mode:
     support: full
     description: Returns what is before and after.
-  idempotent:
-    support: full
-    description: A second run changes nothing.
 """
 
 EXAMPLES = r"""

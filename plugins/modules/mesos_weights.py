@@ -12,22 +12,18 @@ version_added: 0.1.0
 description:
   - Sets the weights by which roles share the cluster. Roles that are not named keep theirs.
   - Weights are never removed by Mesos; 1 is what a role has without one.
-extends_documentation_fragment: [gpufarm.cluster.cluster_http]
+extends_documentation_fragment:
+  - gpufarm.cluster.cluster_http
+  - gpufarm.cluster.attributes.changing_module
 options:
   weights:
     description: Weights by role, each a number above 0.
     type: dict
     required: true
 attributes:
-  check_mode:
-    support: full
-    description: Reads and plans, and changes nothing.
   diff_mode:
     support: full
     description: Returns what is before and after.
-  idempotent:
-    support: full
-    description: A second run changes nothing.
 """
 
 EXAMPLES = r"""

@@ -16,10 +16,9 @@ description:
     writes a client that was made by hand into the same file.
   - Updates the registration when it differs (RFC 7592), and registers anew when the provider has forgotten
     the client.
+extends_documentation_fragment:
+  - gpufarm.cluster.attributes.changing_module
 attributes:
-  check_mode:
-    support: full
-    description: Can run in check mode and return changed status without modifying the target.
   diff_mode:
     support: full
     description: Returns the client's metadata before and after, without its secrets.

@@ -13,6 +13,8 @@ description:
   - Makes folders and removes files, links and folders in one call, where C(ansible.builtin.file) in a loop
     takes a round trip for each.
   - All entries are judged before the first one is changed.
+extends_documentation_fragment:
+  - gpufarm.cluster.attributes.changing_module
 attributes:
   check_mode:
     support: full
@@ -20,9 +22,6 @@ attributes:
   diff_mode:
     support: full
     description: Shows state, owner and permissions before and after, and what is in a folder that goes.
-  idempotent:
-    support: full
-    description: A second run changes nothing.
 options:
   paths:
     description: The paths, which are worked on one after the other.

@@ -20,16 +20,12 @@ description:
     upgrade of the distribution, rebuilds the environment. Other files below O(path) are left alone.
 requirements:
   - the system's Python 3.9 or later with the module C(venv) (on Debian, package C(python3-venv))
+extends_documentation_fragment:
+  - gpufarm.cluster.attributes.changing_module
 attributes:
-  check_mode:
-    support: full
-    description: Can run in check mode and return changed status without modifying the target.
   diff_mode:
     support: full
     description: Returns the packages before and after.
-  idempotent:
-    support: full
-    description: A second run changes nothing.
 options:
   path:
     description:

@@ -15,6 +15,8 @@ description:
   - Secrets that are there stay as they are.
 notes:
   - Tasks that use this module have to say C(no_log), as it returns secrets.
+extends_documentation_fragment:
+  - gpufarm.cluster.attributes.changing_module
 attributes:
   check_mode:
     support: full
@@ -22,9 +24,6 @@ attributes:
   diff_mode:
     support: none
     description: Secrets are not shown.
-  idempotent:
-    support: full
-    description: A second run changes nothing.
 options:
   folder:
     description: Absolute path of the folder that the files are in. It is made with mode 0700.

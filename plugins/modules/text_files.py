@@ -13,16 +13,12 @@ description:
   - Writes text files whose contents are given, owned by the user that runs the module, as root mostly.
   - One call for all of them, where C(ansible.builtin.copy) in a loop takes two round trips for each file.
   - Folders that are missing are made with mode 0755. A file is replaced as a whole, never seen half-written.
+extends_documentation_fragment:
+  - gpufarm.cluster.attributes.changing_module
 attributes:
-  check_mode:
-    support: full
-    description: Can run in check mode and return changed status without modifying the target.
   diff_mode:
     support: full
     description: Returns the files before and after.
-  idempotent:
-    support: full
-    description: A second run changes nothing.
 options:
   folder:
     description: Absolute path of the folder that the files are in.

@@ -16,16 +16,12 @@ description:
     and keep their homes.
   - Only accounts in the group C(gpufarm-users) are ever changed. Names that belong to others are refused.
   - The accounts have no passwords.
+extends_documentation_fragment:
+  - gpufarm.cluster.attributes.changing_module
 attributes:
-  check_mode:
-    support: full
-    description: Can run in check mode and return changed status without modifying the target.
   diff_mode:
     support: full
     description: Returns accounts, keys and rights before and after.
-  idempotent:
-    support: full
-    description: A second run changes nothing.
 options:
   users:
     description:
