@@ -44,8 +44,8 @@ options:
     default: 30
   patience:
     description:
-      - Seconds for which a service is asked again that does not answer or has no leader, as happens while
-        another leader is elected.
+      - Seconds for which a service is asked again that does not answer, is still starting or has no leader,
+        as happens while another leader is elected.
     type: float
     default: 30
 author:

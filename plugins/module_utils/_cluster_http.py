@@ -139,6 +139,7 @@ class ClusterClient:
         self,
         connection: Connection,
         service: str,
+        again: Sequence[int] = AGAIN,
         opener: Callable[..., Any] = open_url,
         sleep: Callable[[float], None] = time.sleep,
         clock: Callable[[], float] = time.monotonic,
@@ -148,6 +149,7 @@ class ClusterClient:
         Args:
             connection: how to reach the service.
             service: what it is called in messages, such as "Mesos".
+            again: statuses of a server that will answer later, or beside which another one will.
             opener: sends a request, as `ansible.module_utils.urls.open_url` does.
             sleep: waits some seconds.
             clock: tells the time in seconds.
@@ -161,6 +163,7 @@ class ClusterClient:
         self.connection = connection
         self.service = service
         self.leader: Optional[str] = None
+        self._again = again
         self._opener, self._sleep, self._clock = opener, sleep, clock
         self._urls = [url.rstrip("/") for url in connection.urls]
 
@@ -203,7 +206,7 @@ class ClusterClient:
                         raise Unreachable(self._silent(reasons)) from error
                     continue
                 hopeless = False
-                if answer.status in AGAIN and answer.status not in expect:
+                if answer.status in self._again and answer.status not in expect:
                     reasons.append("%s: %s" % (url, said(answer)))
                     if not repeatable and answer.status != 503:
                         raise Unreachable(self._silent(reasons))

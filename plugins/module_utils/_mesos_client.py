@@ -6,11 +6,13 @@ from __future__ import annotations
 
 from typing import Any, Callable, Dict
 
-from ._cluster_http import ClusterClient, Connection
+from ._cluster_http import AGAIN, ClusterClient, Connection
 
 # Below the name of the process, where it is on a master of its own and on one that shares its process.
 API = "/master/api/v1"
 ROLES = "/master/roles"
+# A master that starts has its port before its paths, as 1.11.0 was seen to; while it recovers it says 503.
+STARTING = (404, *AGAIN)
 
 
 class MesosClient:
@@ -18,7 +20,7 @@ class MesosClient:
 
     def __init__(self, connection: Connection, **means: Callable[..., Any]) -> None:
         """Make a client; `means` are the last arguments of `ClusterClient`."""
-        self.http = ClusterClient(connection, "Mesos", **means)
+        self.http = ClusterClient(connection, "Mesos", STARTING, **means)
 
     def call(self, kind: str, fields: Any = None) -> Dict[str, Any]:
         """Make a call and return its answer without the envelope, empty when there is none.

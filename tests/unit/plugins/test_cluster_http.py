@@ -26,6 +26,7 @@ from ansible_collections.gpufarm.cluster.plugins.module_utils._cluster_http impo
     Unreachable,
     connection_problem,
 )
+from ansible_collections.gpufarm.cluster.plugins.module_utils._mesos_client import MesosClient
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -153,6 +154,15 @@ def test_it_waits_longer_and_longer_for_a_leader(serve: Serve) -> None:
     one, time = client(server.url)
     assert one.request("GET", "/").status == 200
     assert time.pauses == [0.25, 0.5, 1.0]
+
+
+def test_a_master_that_has_its_port_before_its_paths_is_waited_for(serve: Serve) -> None:
+    left = [503, 404]
+    server = serve(lambda _handler: (left.pop(), {}, "404 Not Found.") if left else (200, {}, "{}"))
+    time = Time()
+    one = MesosClient(Connection((server.url,)), sleep=time.sleep, clock=lambda: time.now)
+    assert one.call("GET_AGENTS") == {}
+    assert time.pauses == [0.25, 0.5]
 
 
 def test_redirects_in_a_circle_are_an_election(serve: Serve) -> None:
