@@ -16,6 +16,7 @@ from collections.abc import Callable
 from typing import Any
 
 PATH = "/master/api/v1/scheduler"
+PATIENCE = 120  # seconds; machines that test are busy
 
 
 class Framework:
@@ -46,7 +47,7 @@ class Framework:
             return
         self.headers["Mesos-Stream-Id"] = self.stream.headers["Mesos-Stream-Id"]
         threading.Thread(target=self._read, daemon=True).start()
-        first = self.events.get(timeout=10)
+        first = self.events.get(timeout=PATIENCE)
         self.error = first.get("error", {}).get("message", "")
         self.id = first.get("subscribed", {}).get("framework_id")
 
@@ -68,15 +69,15 @@ class Framework:
                 self.events.put(event)
 
     def call(self, kind: str, **fields: Any) -> None:
-        link = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
+        link = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
         link.request(
             "POST", PATH, json.dumps({"type": kind, "framework_id": self.id, **fields}), self.headers
         )
         answer = link.getresponse()
         assert answer.status in (200, 202), answer.read()
 
-    def offers(self, seconds: float = 5, settle: float = 1.2) -> list[dict[str, Any]]:
-        """What is offered, as soon as nothing more comes for `settle` seconds, one round of the allocator."""
+    def offers(self, seconds: float = PATIENCE, settle: float = 3) -> list[dict[str, Any]]:
+        """What is offered, as soon as nothing more comes for `settle` seconds, three rounds."""
         found: list[dict[str, Any]] = []
         end = time.monotonic() + seconds
         while time.monotonic() < end:
@@ -110,7 +111,7 @@ class Framework:
         self.call("ACCEPT", accept={"offer_ids": [offer["id"]], "operations": [operation]})
         return task
 
-    def wait(self, state: str, seconds: float = 20) -> dict[str, Any]:
+    def wait(self, state: str, seconds: float = PATIENCE) -> dict[str, Any]:
         """Wait until a task is in a state, and return the update that says so."""
         end = time.monotonic() + seconds
         while True:
@@ -131,7 +132,7 @@ def amounts(offers: list[dict[str, Any]], name: str) -> float:
     return sum(float(one["scalar"]["value"]) for one in found)
 
 
-def until(happened: Callable[[], bool], seconds: float = 20) -> None:
+def until(happened: Callable[[], bool], seconds: float = PATIENCE) -> None:
     """Wait until something has happened, and fail when it does not."""
     end = time.monotonic() + seconds
     while not happened():

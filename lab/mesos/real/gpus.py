@@ -20,7 +20,7 @@ from lab.nvmlsim.install import GUEST
 
 GPUS = 4
 MODEL = "a100-80gb"
-END_SECONDS = 20  # for killed processes to leave a control group
+END_SECONDS = 120  # for killed processes to leave a control group
 
 
 class GpuMachine:

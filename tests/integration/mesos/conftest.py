@@ -55,7 +55,7 @@ def run(monkeypatch: pytest.MonkeyPatch, mesos: real.Mesos) -> Run:
     monkeypatch.setattr(basic.AnsibleModule, "fail_json", fail)
 
     def run_module(module: Any, check: bool = False, **arguments: Any) -> dict[str, Any]:
-        words = {"urls": [mesos.url], "patience": 5, **arguments, "_ansible_check_mode": check}
+        words = {"urls": [mesos.url], "patience": 60, **arguments, "_ansible_check_mode": check}
         with patch_module_args(words), pytest.raises(Ended) as ended:
             module.main()
         return ended.value.args[0]

@@ -12,7 +12,7 @@ import pytest
 from ansible_collections.gpufarm.cluster.plugins.modules import mesos_info, mesos_maintenance
 
 from lab.mesos.real import Mesos
-from lab.mesos.real.framework import Framework
+from lab.mesos.real.framework import Framework, until
 
 HERE = ["127.0.0.1"]
 WINDOW: dict[str, Any] = {"start": "2036-12-01T06:00:00Z", "duration": 7200}
@@ -50,7 +50,7 @@ def test_a_machine_goes_down_with_its_agents_and_comes_up(mesos: Mesos, run: Any
     run(mesos_maintenance, agents=HERE, state="scheduled", window=WINDOW)
     assert run(mesos_maintenance, agents=HERE, state="down")["machines"] == [{**PLANNED, "state": "down"}]
     # its agents have gone, and it is still known by its name
-    assert run(mesos_info)["agents"] == []
+    until(lambda: run(mesos_info)["agents"] == [])
     assert not run(mesos_maintenance, agents=HERE, state="down")["changed"]
     anew = run(mesos_maintenance, agents=HERE, state="scheduled", window=WINDOW)
     assert "is down already; bring it up" in anew["msg"]

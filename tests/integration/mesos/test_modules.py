@@ -43,7 +43,7 @@ def test_what_a_role_consumes_is_told(mesos: Mesos, run: Any) -> None:
     run(mesos_quota, quotas=[{"role": "carol", "limits": {"gpus": 3}}])
     framework = Framework(mesos.port, "carol")
     offer = next(one for one in framework.offers() if amounts([one], "gpus") >= 2)
-    framework.launch(offer, "sleep 60", gpus=2)
+    framework.launch(offer, "sleep 600", gpus=2)
     framework.wait("TASK_RUNNING")
     found = run(mesos_info)
     quota = next(one for one in found["quotas"] if one["role"] == "carol")
@@ -111,7 +111,7 @@ def test_an_agent_that_does_not_come_to_an_end_is_told(mesos: Mesos, run: Any) -
     framework.launch(offer, "trap '' TERM; while :; do sleep 1; done")
     framework.wait("TASK_RUNNING")
     agent = [offer["agent_id"]["value"]]
-    late = run(mesos_maintenance, agents=agent, state="drained", max_grace_period=4, wait_timeout=1)
+    late = run(mesos_maintenance, agents=agent, state="drained", max_grace_period=15, wait_timeout=1)
     assert late["failed"] and "still has tasks after 1 seconds" in late["msg"]
     # it goes on draining, and the next run waits for it
     assert not run(mesos_maintenance, agents=agent, state="drained")["changed"]
