@@ -15,12 +15,16 @@ from marathon import MarathonClient
 from marathon.exceptions import ConflictError, MarathonHttpError, NotFoundError
 from marathon.models import MarathonApp, MarathonGroup
 
+ATTEMPTS = 1200  # two minutes: machines that test are busy
+# Of a task of the double, so that the deployment is there when the next request comes.
+SLOW = {"DOUBLE_LAUNCH_SECONDS": "5"}
+
 
 def settled(client: MarathonClient) -> None:
-    for _attempt in range(200):
+    for _attempt in range(ATTEMPTS):
         if not client.list_deployments():
             return
-        time.sleep(0.05)
+        time.sleep(0.1)
     raise AssertionError("a deployment goes on")
 
 
@@ -32,9 +36,8 @@ def marathon(url: str, password: str) -> dict:
     found["leader"] = client.get_leader()["leader"]
     events = client.event_stream()
     found["first event"] = type(next(events)).__name__
-    app = client.create_app(
-        "/ada/web", MarathonApp(cmd="sleep 1", cpus=1, mem=64, instances=2, labels={"a": "b"})
-    )
+    web = MarathonApp(cmd="sleep 1", cpus=1, mem=64, instances=2, labels={"a": "b"}, env=SLOW)
+    app = client.create_app("/ada/web", web)
     found["created"] = [app.instances, app.labels, len(app.deployments)]
     try:
         client.scale_app("/ada/web", 3)
@@ -83,11 +86,11 @@ def jobs(address: str, password: str) -> dict:
     (kept,) = client.search(name="train")
     found["dropped"] = [name for name in ("gpus", "nonsense") if name not in kept]
     client.run("train")
-    for _attempt in range(200):
+    for _attempt in range(ATTEMPTS):
         counts = {one["name"]: one["successCount"] for one in client.list()}
         if counts == {"train": 1, "after": 1}:
             break
-        time.sleep(0.05)
+        time.sleep(0.1)
     found["runs"] = counts
     found["graph"] = client.scheduler_graph().split("\n")[0]
     found["stat"] = client.job_stat("train")["histogram"]["count"]

@@ -19,12 +19,18 @@ from lab import orchestrators
 
 ROOT = Path(__file__).resolve().parents[3]
 PASSWORD = "for-the-tests"
+PATIENCE = 120  # seconds; machines that test are busy
 
 
 def free_port() -> int:
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))
         return int(one.getsockname()[1])
+
+
+def answers(port: int) -> bool:
+    with socket.socket() as one:
+        return one.connect_ex(("127.0.0.1", port)) == 0
 
 
 @contextmanager
@@ -38,15 +44,14 @@ def running(module: str, user: str, *words: str) -> Iterator[int]:
         stdout=subprocess.DEVNULL,
     )
     try:
-        for _attempt in range(200):
-            with socket.socket() as one:
-                if one.connect_ex(("127.0.0.1", port)) == 0:
-                    break
-            time.sleep(0.05)
+        end = time.monotonic() + PATIENCE
+        while not answers(port):
+            assert program.poll() is None and time.monotonic() < end, f"{module} does not answer"
+            time.sleep(0.1)
         yield port
     finally:
         program.terminate()
-        program.wait(10)
+        program.wait(PATIENCE)
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +78,7 @@ def found() -> tuple[dict, dict]:
             capture_output=True,
             text=True,
             check=False,
-            timeout=60,
+            timeout=5 * PATIENCE,
         )
     assert done.returncode == 0, done.stderr
     return tuple(json.loads(done.stdout))
