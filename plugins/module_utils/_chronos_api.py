@@ -51,7 +51,12 @@ class Chronos:
 
     def delete(self, name: str) -> None:
         """Remove a job, and end what runs of it."""
-        self.client.request("DELETE", "/v1/scheduler/job/" + quote(name), expect=(200, 204))
+        try:
+            self.client.request("DELETE", "/v1/scheduler/job/" + quote(name), expect=(200, 204))
+        except Refused:
+            # A leader that dies may have removed it, and the next one is asked again.
+            if self.job(name):
+                raise
 
     def put(self, wanted: Mapping[str, Any], before: Mapping[str, Any]) -> Dict[str, Any]:
         """Create or replace a job, and return it as Chronos has kept it.

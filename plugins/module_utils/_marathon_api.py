@@ -66,7 +66,7 @@ class Marathon:
         return answer.json() if answer.status == 200 else {}
 
     def change(self, method: str, path: str, body: Any, force: bool, seconds: float) -> str:
-        """Change an app or a group, after other deployments have let go of it, and return the deployment.
+        """Change an app or a group, after other deployments have let go of it.
 
         Args:
             method: PUT or DELETE.
@@ -75,6 +75,9 @@ class Marathon:
             force: whether a deployment that holds it is given up.
             seconds: how long to wait for such a deployment.
 
+        Returns:
+            The number of the deployment; empty for none.
+
         Raises:
             Stalled: it was held all the time.
             ClusterError: Marathon refuses.
@@ -82,9 +85,11 @@ class Marathon:
         mark = "&" if "?" in path else "?"
         target = path + mark + "force=true" if force else path
         end, pause = self._clock() + seconds, FIRST_PAUSE
+        # A leader that dies may have removed it, and the next one is asked again.
+        done = (200, 201, 202, 404) if method == "DELETE" else (200, 201, 202)
         while True:
             try:
-                answer = self.client.request(method, target, body, expect=(200, 201, 202)).json() or {}
+                answer = self.client.request(method, target, body, expect=done).json() or {}
                 return str(answer.get("deploymentId", ""))
             except Refused as error:
                 if error.status == 422:

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from types import ModuleType
 from typing import Any
@@ -41,6 +41,11 @@ def run(monkeypatch: pytest.MonkeyPatch, module: ModuleType, check: bool = False
     return ended.value.args[0]
 
 
+def late(api: Any) -> Callable[[web.Request], web.Response]:
+    """Answer as an API does at the time of the request, not at that of its making."""
+    return lambda request: api.answer(request)
+
+
 class Instances:
     """Instances that share a state, one of which leads."""
 
@@ -49,7 +54,7 @@ class Instances:
         self.apis = [server.Api(self.store, "", values, agents) for _number in range(count)]
         self.web = []
         for api in self.apis:
-            service = web.Service(self.store, "", api.answer, redirected=("/v2/events",), credentials=LOGIN)
+            service = web.Service(self.store, "", late(api), redirected=("/v2/events",), credentials=LOGIN)
             listening = web.listen(service, "127.0.0.1", 0)
             api.name = f"127.0.0.1:{listening.server_port}"
             listening.RequestHandlerClass.service = service._replace(name=api.name)
@@ -80,6 +85,20 @@ class Instances:
             listening.server_close()
 
 
+def lose_answer(api: Any, method: str) -> None:
+    """Have the next request of a method be done, and its answer be lost, as when an instance dies."""
+    whole, left = api.answer, [method]
+
+    def answer(request: web.Request) -> web.Response:
+        done = whole(request)
+        if request.method in left:
+            left.remove(request.method)
+            return web.Response(504)
+        return done
+
+    api.answer = answer
+
+
 @contextmanager
 def marathon(count: int = 1, agents: Any = cluster.AGENTS, **flags: Any) -> Iterator[Instances]:
     """Run a double of Marathon with the feature for GPUs."""
@@ -102,7 +121,7 @@ def chronos(gpu_patch: bool) -> Iterator[chronos_server.Api]:
     values = options.parse([], chronos_server.flags(gpu_patch))
     store = Memory("")
     api = chronos_server.Api(store, "", values, gpu_patch)
-    listening = web.listen(web.Service(store, "", api.answer, credentials=LOGIN), "127.0.0.1", 0)
+    listening = web.listen(web.Service(store, "", late(api), credentials=LOGIN), "127.0.0.1", 0)
     store.name = api.name = f"127.0.0.1:{listening.server_port}"
     listening.RequestHandlerClass.service = listening.RequestHandlerClass.service._replace(name=api.name)
     try:

@@ -21,7 +21,7 @@ from ansible_collections.gpufarm.cluster.plugins.module_utils._chronos_job impor
 from ansible_collections.gpufarm.cluster.plugins.modules import chronos_info, chronos_job
 from hypothesis import given
 from hypothesis import strategies as st
-from marathon_doubles import LOGIN, chronos, run
+from marathon_doubles import LOGIN, chronos, lose_answer, run
 
 from lab.chronos import server
 from lab.chronos.jobs import Chronos
@@ -183,6 +183,15 @@ def test_dependent_jobs_and_how_runs_end_are_told(monkeypatch: pytest.MonkeyPatc
                 break
             time.sleep(0.1)
         assert status == {"train": "success", "after": "success"}
+
+
+def test_a_job_that_was_removed_before_its_leader_died_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    with chronos(gpu_patch=False) as api:
+        call(monkeypatch, api, job=JOB)
+        lose_answer(api, "DELETE")
+        result = call(monkeypatch, api, job=JOB, state="absent")
+        assert result.get("msg") is None and result["changed"]
+        assert call(monkeypatch, api, chronos_info)["jobs"] == []
 
 
 def test_refusals_are_one_sentence_and_no_stack_trace(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from ansible_collections.gpufarm.cluster.plugins.module_utils import _marathon_api
 from ansible_collections.gpufarm.cluster.plugins.modules import marathon_app, marathon_group, marathon_info
-from marathon_doubles import LOGIN, Instances, marathon, run
+from marathon_doubles import LOGIN, Instances, lose_answer, marathon, run
 
 from lab.marathon import state
 
@@ -190,6 +190,23 @@ def test_standbys_and_a_change_of_leader_are_no_matter(monkeypatch: pytest.Monke
 def test_errors_that_pass_are_waited_out(call: Caller, cluster: Instances) -> None:
     cluster.leader.faults = [503, 502]
     assert call(marathon_app, app=APP)["changed"]
+
+
+@pytest.mark.parametrize(("method", "wish"), [("PUT", {**APP, "mem": 65}), ("DELETE", None)])
+def test_what_was_done_before_its_leader_died_is_done(
+    call: Caller, cluster: Instances, method: str, wish: dict[str, Any] | None
+) -> None:
+    call(marathon_app, app=APP)
+    lose_answer(cluster.leader, method)
+    result = call(marathon_app, app=wish or APP, state="present" if wish else "absent")
+    assert result.get("msg") is None and result["changed"]
+    assert [app["mem"] for app in call(marathon_info)["apps"]] == ([65] if wish else [])
+
+
+def test_a_group_that_was_removed_before_its_leader_died_is_gone(call: Caller, cluster: Instances) -> None:
+    call(marathon_group, id="/ada")
+    lose_answer(cluster.leader, "DELETE")
+    assert call(marathon_group, id="/ada", state="absent")["group"] == {}
 
 
 def test_wrong_credentials_are_told(call: Caller) -> None:
