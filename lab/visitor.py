@@ -243,6 +243,26 @@ class Visitor:
         """
         base = f"/user/{self._owner}/"
         _accept(self._http.get(self.hub + base))  # signs in at the server itself, which has its own cookies
+        return self.execute_at(base, code, timeout)
+
+    def login_at(self, base: str, password: str) -> None:
+        """Sign in at a Jupyter server that no hub has started.
+
+        Args:
+            base: its path, such as "/ada/notebook/".
+            password: its own.
+
+        Raises:
+            Refused: wrong password (401), or nobody answers there (503).
+        """
+        _accept(self._submit(self._http.get(f"{self.hub}{base}login"), "", password=password))
+
+    def execute_at(self, base: str, code: str, timeout: float = 60) -> str:
+        """Run Python as `execute` does, in the Jupyter server at a path.
+
+        Raises:
+            httpx.HTTPStatusError: it starts no kernel for this visitor.
+        """
         kernel = self._api("POST", f"{base}api/kernels", base, json={})
         kernel.raise_for_status()
         identifier = kernel.json()["id"]

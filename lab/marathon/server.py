@@ -104,6 +104,10 @@ class Api:
         if request.path == "/double/faults":  # a test's: statuses that the next requests get
             self.faults = request.json()
             return web.Response(204)
+        if request.path == "/double/agents":  # a test's: those that there are from now on
+            with self.lock:
+                self.lead().meet(request.json(), [one["host"] for one in request.json()])
+            return web.Response(204)
         if self.faults:
             return web.Response(self.faults.pop(0), {"message": "Service Unavailable"})
         try:
