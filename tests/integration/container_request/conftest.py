@@ -89,7 +89,7 @@ def double(name: str, *options: str) -> Iterator[str]:
     )
     words = [sys.executable, "-m", f"lab.{name}.server", *common, "--http_port", str(port), *options]
     process = subprocess.Popen(words, cwd=ROOT, stderr=subprocess.DEVNULL)
-    end = time.monotonic() + 60
+    end = time.monotonic() + 300
     while True:
         try:
             urllib.request.urlopen(f"http://127.0.0.1:{port}/ping").close()

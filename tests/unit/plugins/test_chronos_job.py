@@ -50,7 +50,7 @@ def call(
 ) -> Any:
     user, password = LOGIN.split(":")
     login = {"urls": [f"http://{api.name}"], "username": user, "password": password}
-    return run(monkeypatch, module, check, **login, patience=2, **more)
+    return run(monkeypatch, module, check, **login, patience=60, **more)
 
 
 WORD = st.from_regex(r"[a-z][a-z0-9]{0,5}", fullmatch=True)
@@ -177,7 +177,7 @@ def test_dependent_jobs_and_how_runs_end_are_told(monkeypatch: pytest.MonkeyPatc
         with api.lock:
             api.lead().run("train")
         status: dict[str, str] = {}
-        for _attempt in range(50):
+        for _attempt in range(600):
             status = {job["name"]: job["status"] for job in call(monkeypatch, api, chronos_info)["jobs"]}
             if set(status.values()) == {"success"}:
                 break

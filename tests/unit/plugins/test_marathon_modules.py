@@ -49,8 +49,8 @@ class Caller:
         self.monkeypatch, self.cluster = monkeypatch, cluster
 
     def __call__(self, module: ModuleType, check: bool = False, **arguments: Any) -> Any:
-        wish = {"urls": self.cluster.urls, "username": USER, "password": PASSWORD, "patience": 5, **arguments}
-        return run(self.monkeypatch, module, check, **wish)
+        login = {"urls": self.cluster.urls, "username": USER, "password": PASSWORD}
+        return run(self.monkeypatch, module, check, **{**login, "patience": 60, **arguments})
 
 
 @pytest.fixture
@@ -134,7 +134,7 @@ def test_a_deployment_that_somebody_rolls_back_is_told(call: Caller, cluster: In
     call(marathon_app, app=APP)
 
     def roll_back() -> None:
-        end = time.monotonic() + 8
+        end = time.monotonic() + 60
         while time.monotonic() < end:
             with cluster.leader.lock:
                 marathon = cluster.leader.lead()
@@ -144,7 +144,7 @@ def test_a_deployment_that_somebody_rolls_back_is_told(call: Caller, cluster: In
             time.sleep(0.05)
 
     threading.Thread(target=roll_back).start()
-    result = call(marathon_app, app={**APP, "cpus": 99}, wait_timeout=10)
+    result = call(marathon_app, app={**APP, "cpus": 99}, wait_timeout=120)
     assert "/ada/sleep is not as it was defined" in result["msg"]
 
 
