@@ -36,7 +36,7 @@ def running(module: str, *words: str) -> Iterator[str]:
         stdout=subprocess.DEVNULL,
     )
     try:
-        for _attempt in range(200):
+        for _attempt in range(2400):
             with socket.socket() as one:
                 if one.connect_ex(("127.0.0.1", port)) == 0:
                     break
@@ -44,7 +44,7 @@ def running(module: str, *words: str) -> Iterator[str]:
         yield f"http://127.0.0.1:{port}"
     finally:
         program.terminate()
-        program.wait(10)
+        program.wait(60)
 
 
 def ask(url: str) -> Any:
@@ -79,6 +79,9 @@ def test_an_app_and_a_job(tmp_path: Path) -> None:
         }
         pool = tmp_path / "hosts.yml"
         pool.write_text(yaml.safe_dump({"all": {"vars": where, "hosts": {"somewhere": {}}}}))
+        gpufarm(tmp_path, "deploy", APPS, "--pool", pool)
+        (app,) = ask(f"{marathon}/v2/apps")["apps"]
+        assert app["gpus"] == 1 and app["container"]["type"] == "MESOS" and app["tasksRunning"] == 1
         gpufarm(tmp_path, "deploy", APPS, "--pool", pool, "--input", "gpus=0")
         (app,) = ask(f"{marathon}/v2/apps")["apps"]
         assert app["id"] == "/tensorflow" and app["env"] == {"TOKEN": "opensesame"}
