@@ -13,7 +13,7 @@ import json
 from typing import Any, Dict, List, Mapping
 from urllib.parse import quote
 
-from ._chronos_job import lost, request
+from ._chronos_job import lost, request, starts_at_once
 from ._cluster_http import ClusterClient, ClusterError, Connection, Refused
 
 
@@ -98,7 +98,7 @@ class Chronos:
     def _post(self, job: Mapping[str, Any]) -> None:
         path, body = request(job)
         try:
-            self.client.request("POST", path, body, expect=(200, 204))
+            self.client.request("POST", path, body, (200, 204), repeatable=not starts_at_once(job))
         except Refused as error:
             if error.status in (401, 403):
                 raise

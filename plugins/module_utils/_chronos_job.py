@@ -275,6 +275,12 @@ def lost(wanted: Mapping[str, Any], current: Mapping[str, Any]) -> List[str]:
     ]
 
 
+def starts_at_once(job: Mapping[str, Any]) -> bool:
+    """Return whether a job runs whenever its definition is sent, as its schedule names no start."""
+    schedule = job.get("schedule", "")
+    return bool(schedule) and not job.get("disabled") and read_schedule(schedule).start is None
+
+
 def request(wanted: Mapping[str, Any]) -> Tuple[str, Dict[str, Any]]:
     """Return the path that a definition is sent to, and what is sent."""
     kind = "dependency" if wanted.get("parents") else "iso8601"

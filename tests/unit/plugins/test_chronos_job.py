@@ -194,6 +194,16 @@ def test_a_job_that_was_removed_before_its_leader_died_is_gone(monkeypatch: pyte
         assert call(monkeypatch, api, chronos_info)["jobs"] == []
 
 
+def test_a_job_that_starts_at_once_is_not_started_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    soon = {**JOB, "schedule": "R1//P1Y"}
+    with chronos(gpu_patch=False) as api:
+        lose_answer(api, "POST")
+        assert "Chronos cannot be reached" in call(monkeypatch, api, job=soon)["msg"]
+        assert not call(monkeypatch, api, job=soon)["changed"]
+        with api.lock:
+            assert api.lead().data["number"] == 1
+
+
 def test_refusals_are_one_sentence_and_no_stack_trace(monkeypatch: pytest.MonkeyPatch) -> None:
     with chronos(gpu_patch=False) as api:
         result = call(monkeypatch, api, job={"name": "x", "command": "true", "parents": ["nobody"]})
