@@ -132,9 +132,9 @@ def amounts(offers: list[dict[str, Any]], name: str) -> float:
     return sum(float(one["scalar"]["value"]) for one in found)
 
 
-def until(happened: Callable[[], bool], seconds: float = PATIENCE) -> None:
+def until(happened: Callable[[], bool], seconds: float = PATIENCE, pause: float = 0.1) -> None:
     """Wait until something has happened, and fail when it does not."""
     end = time.monotonic() + seconds
     while not happened():
         assert time.monotonic() < end, "it did not happen"
-        time.sleep(0.1)
+        time.sleep(pause)

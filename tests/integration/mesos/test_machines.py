@@ -4,11 +4,15 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from typing import Any
 
 import pytest
+from ansible_collections.gpufarm.cluster.plugins.module_utils._cluster_http import Connection
+from ansible_collections.gpufarm.cluster.plugins.module_utils._mesos_client import MesosClient
 from ansible_collections.gpufarm.cluster.plugins.modules import mesos_info, mesos_maintenance
 
 from lab.mesos.real import Mesos
@@ -23,6 +27,11 @@ PLANNED = {"hostname": "127.0.0.1", "ip": "127.0.0.1", "state": "scheduled", **W
 def mesos(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mesos]:
     with Mesos(tmp_path_factory.mktemp("machines") / "work", 2) as running:
         yield running
+
+
+def listens(port: int) -> bool:
+    with socket.socket() as link:
+        return link.connect_ex(("127.0.0.1", port)) == 0
 
 
 def test_frameworks_are_told_of_a_window(mesos: Mesos, run: Any) -> None:
@@ -64,6 +73,18 @@ def test_a_window_outlives_the_master(mesos: Mesos, run: Any) -> None:
     mesos.stop()
     mesos.start()
     assert not run(mesos_maintenance, agents=HERE, state="scheduled", window=WINDOW)["changed"]
+
+
+def test_a_master_that_starts_is_waited_for(mesos: Mesos) -> None:
+    client = MesosClient(Connection((mesos.url,), patience=60))
+    before = client.call("GET_VERSION")
+    mesos.stop()
+    with ThreadPoolExecutor() as pool:
+        started = pool.submit(mesos.start)
+        # As soon as it has its port, it says that it does not know its paths.
+        until(lambda: listens(mesos.port), pause=0.001)
+        assert client.call("GET_VERSION") == before
+        started.result()
 
 
 @pytest.mark.parametrize(
