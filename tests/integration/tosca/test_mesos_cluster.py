@@ -25,6 +25,7 @@ from lab.system import run
 
 ROOT = Path(__file__).resolve().parents[3]
 TEMPLATE = ROOT / "tosca" / "templates" / "mesos_cluster.yaml"
+INDIGO = Path(__file__).with_name("indigo_mesos.yaml")
 PROGRAMS = Path(sys.executable).parent
 HOSTS = ("h1", "h2", "h3")
 MASTER_UNITS = ("zookeeper", "mesos-master", "marathon", "chronos", "app-gateway", "app-gateway-routes")
@@ -63,6 +64,11 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
         made.down()
 
 
+@pytest.fixture(scope="module")
+def site(bench: Bench, tmp_path_factory: pytest.TempPathFactory) -> Site:
+    return Site(bench, tmp_path_factory.mktemp("site"))
+
+
 class Site:
     """A pool of the bench's hosts, with what a site lays out on them before anybody deploys."""
 
@@ -70,6 +76,7 @@ class Site:
         self.bench, self.folder = bench, folder
         self.variables = inventory(bench.status())["_meta"]["hostvars"]
         self.pool, self.inputs = folder / "hosts.yml", folder / "inputs.yaml"
+        self.indigo_pool = folder / "indigo_hosts.yml"
         java = {"chronos_java_home": "/srv/java", "zookeeper_heap_mb": 128}
         hosts = {name: variables | java for name, variables in self.variables.items()}
         self.pool.write_text(yaml.safe_dump({"all": {"hosts": hosts}}))
@@ -109,7 +116,21 @@ class Site:
             files = ["-keyout", tls / "key.pem", "-out", tls / "own.pem"]
             run(["openssl", *words, *signed, *leaf, *files])
             run(["cp", ca, tls / "ca.pem"])
-        self.inputs.write_text(yaml.safe_dump(self.given(mirror)))
+        given = self.given(mirror)
+        self.inputs.write_text(yaml.safe_dump(given))
+        # Templates of INDIGO have no words for these.
+        said = {
+            name.replace("mesos_", f"mesos_{role}_"): value
+            for role in ("master", "agent")
+            for name, value in given.items()
+            if name.startswith(("mesos_url", "mesos_checksum", "mesos_tls"))
+        }
+        said |= {name: value for name, value in given.items() if "archive" in name}
+        pool = yaml.safe_load(self.pool.read_text())
+        said["mesos_agent_resources"] = {"cpus": 2, "mem": 512, "disk": 1000}
+        said["chronos_environment"] = {"DOUBLE_GPU_PATCH": "1"}  # INDIGO's knows GPUs
+        pool["all"]["vars"] = said
+        self.indigo_pool.write_text(yaml.safe_dump(pool))
 
     def given(self, mirror: Path) -> dict[str, Any]:
         def checksum(name: str) -> str:
@@ -175,8 +196,7 @@ class Site:
 
 
 @pytest.mark.timeout(2400)
-def test_from_bare_machines_and_back(bench: Bench, tmp_path: Path) -> None:
-    site = Site(bench, tmp_path)
+def test_from_bare_machines_and_back(bench: Bench, site: Site) -> None:
     for host in bench.hosts():
         for path, content in FOREIGN.items():
             file = host.root / path.removeprefix("/")
@@ -214,7 +234,7 @@ def test_from_bare_machines_and_back(bench: Bench, tmp_path: Path) -> None:
     assert site.run(kept, invocation) == before, "nobody needed to touch it"
 
     site.deploy()
-    steps = json.loads((tmp_path / "state" / "cluster.json").read_text())["steps"]
+    steps = json.loads((site.folder / "state" / "cluster.json").read_text())["steps"]
     assert {name: step["changed"] for name, step in steps.items() if step["changed"]} == {}
     site.gpufarm("update", "cluster", "--inputs", site.inputs)
     runs = json.loads(site.gpufarm("history", "cluster", "--json"))
@@ -232,3 +252,38 @@ def test_from_bare_machines_and_back(bench: Bench, tmp_path: Path) -> None:
         assert site.state(name, "backup") == "active"
         assert site.run(name, "id -un grace").strip() == "grace"
     assert "!" in site.run(kept, "getent shadow ada")
+
+
+@pytest.mark.timeout(2400)
+def test_a_cluster_in_the_words_of_indigo(site: Site) -> None:
+    inputs = site.folder / "indigo_inputs.yaml"
+    inputs.write_text(
+        yaml.safe_dump({f"{name}_password": f"password-of-{name}" for name in ("marathon", "chronos")})
+    )
+    deploy = ("deploy", INDIGO, "--pool", site.indigo_pool, "--inputs", inputs, "--name", "indigo")
+    site.gpufarm(*deploy)
+    outputs = json.loads(site.gpufarm("outputs", "indigo", "--json"))
+    places = {name: site.named(address) for name, address in outputs.items()}
+    assert sorted(places.values()) == list(HOSTS)
+    units = {
+        "master": ("zookeeper", "mesos-master", "marathon", "chronos"),
+        "slave": AGENT_UNITS,
+        "load_balancer": ("app-gateway", "app-gateway-routes"),
+    }
+    for name, host in places.items():
+        assert {unit: site.state(host, unit) for unit in units[name]} == dict.fromkeys(units[name], "active")
+    assert site.agents_of(places["master"]) == [outputs["slave"]]
+    full_name = site.run(places["master"], "hostname --fqdn").strip()
+    for name, port, path in (("marathon", 8443, "/v2/info"), ("chronos", 8444, "/v1/scheduler/jobs")):
+        url = f"https://{full_name}:{port}{path}"
+        login = f"admin:password-of-{name}"
+        assert site.ask(places["master"], url, f"/etc/{name}/ca.pem", login) is not None
+
+    site.gpufarm(*deploy)
+    steps = json.loads((site.folder / "state" / "indigo.json").read_text())["steps"]
+    assert {name: step["changed"] for name, step in steps.items() if step["changed"]} == {}
+
+    site.gpufarm("undeploy", "indigo")
+    for name, host in places.items():
+        known = site.run(host, "systemctl list-unit-files --no-legend --type service").split()
+        assert not {f"{unit}.service" for unit in units[name]} & set(known)
