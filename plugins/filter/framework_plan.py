@@ -35,7 +35,8 @@ RETURN = r"""
 _value:
   description: >-
     C(problems), each a sentence; if there are none,
-    C(environment), the text of a file of variables, and
+    C(environment), the text of a file of variables,
+    C(unwanted), what the role writes with other settings, C(ensembles), the servers of each ZooKeeper, and
     for Marathon C(secret_environment), the text of another one that nobody else may read,
     for Chronos C(options), the text of the file of options, C(secret), whether it must not be shown, and
     C(command), the words that start it.

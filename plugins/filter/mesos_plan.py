@@ -40,7 +40,8 @@ RETURN = r"""
 _value:
   description: >-
     C(problems), each a sentence; if there are none, C(environment), the text of the environment file,
-    C(options), the options by name, C(files), contents by name, and for masters C(quorum) and C(warning).
+    C(options), the options by name, C(files) and C(secret_files), contents by name, C(unwanted), what the
+    role writes with other settings, and for masters C(quorum) and C(warning).
   type: dict
 """
 

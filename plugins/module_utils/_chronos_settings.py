@@ -20,12 +20,15 @@ from ._framework_flags import Flags, is_secret, merged, problems, words
 from ._framework_settings import (
     address_problems,
     certificate_problems,
+    duplicate_problems,
+    ensembles,
     environment_problems,
     jvm_problems,
     lines,
     mesos_login_problems,
     mesos_tls_problems,
     source_problems,
+    unwanted,
 )
 from ._mesos_options import framework_tls
 
@@ -85,6 +88,7 @@ def _problems(settings: Mapping[str, Any]) -> Iterator[str]:
     login = settings["zookeeper_login"]
     if login and not re.fullmatch(r"[^\s:]+:\S+", login):
         yield "chronos_zookeeper_login is not USER:PASSWORD without blanks; correct it."
+    yield from duplicate_problems("chronos", settings)
     yield from certificate_problems("chronos", settings)
     yield from mesos_login_problems("chronos", settings)
     yield from mesos_tls_problems("chronos", settings)
@@ -152,8 +156,9 @@ def plan(settings: Mapping[str, Any]) -> Dict[str, Any]:
 
     Returns:
         ``problems``, each a sentence; if there are none, ``options``, the text of the file of options,
-        ``secret``, whether it must not be shown, ``environment``, the text of a file of variables, and
-        ``command``, the words that start Chronos.
+        ``secret``, whether it must not be shown, ``environment``, the text of a file of variables,
+        ``command``, the words that start Chronos, ``unwanted`` paths,
+        and ``ensembles``, servers of ZooKeeper.
     """
     found = settings_problems(settings)
     if found:
@@ -173,4 +178,6 @@ def plan(settings: Mapping[str, Any]) -> Dict[str, Any]:
         "secret": any(is_secret(name, value) for name, value in wanted.items()),
         "environment": lines(variables),
         "command": [java, *settings["jvm_options"].split(), "-cp", jar, MAIN, "@%s/options" % secrets],
+        "ensembles": ensembles(settings),
+        "unwanted": unwanted("/etc/%s" % settings["name"], settings),
     }

@@ -6,7 +6,7 @@ logins. No I/O."""
 from __future__ import annotations
 
 import re
-from typing import Any, Iterator, Mapping
+from typing import Any, Dict, Iterator, List, Mapping
 
 from ._framework_flags import CREDENTIALS, PLAIN
 
@@ -64,6 +64,23 @@ def address_problems(role: str, settings: Mapping[str, Any]) -> Iterator[str]:
             role,
             settings["listen_address"],
         )
+
+
+def ensembles(settings: Mapping[str, Any]) -> List[List[str]]:
+    """Return the servers of the ZooKeepers that masters and the framework's own state are in."""
+    found: List[List[str]] = []
+    for address in (settings["mesos_master"], settings["zookeeper"]):
+        servers = re.sub("^zk://([^@/]*@)?", "", address).partition("/")[0].split(",")
+        if not address.startswith("http") and servers not in found:
+            found.append(servers)
+    return found
+
+
+def duplicate_problems(role: str, settings: Mapping[str, Any]) -> Iterator[str]:
+    """Yield servers of ZooKeeper that are named twice."""
+    for servers in ensembles(settings):
+        for server in sorted({one for one in servers if servers.count(one) > 1}):
+            yield "The addresses for %s have the ZooKeeper %s twice; name each server once." % (role, server)
 
 
 def certificate_problems(role: str, settings: Mapping[str, Any]) -> Iterator[str]:
@@ -155,6 +172,29 @@ def jvm_problems(role: str, settings: Mapping[str, Any]) -> Iterator[str]:
     for name in ("java_home", "libmesos"):
         if settings[name] and not re.fullmatch(r"(/[A-Za-z0-9_@%+=,.-]+)+", settings[name]):
             yield "%s_%s is '%s'; give an absolute path." % (role, name, settings[name])
+
+
+def unwanted(folder: str, settings: Mapping[str, Any]) -> List[Dict[str, str]]:
+    """Return what a role writes with other settings, as the module C(paths) removes it.
+
+    Args:
+        folder: that of the configuration.
+        settings: the role's variables without its name.
+    """
+    names = []
+    if not settings["tls"]:
+        names += [
+            "secrets/%s" % name for name in ("cert.pem", "key.pem", "keystore_password", "keystore.p12")
+        ]
+    if not settings["tls"] or (
+        settings["certificate_type"] == "provided" and not settings["certificate_ca_file"]
+    ):
+        names.append("ca.pem")
+    if not settings["mesos_principal"]:
+        names.append("secrets/mesos_secret")
+    if not settings["mesos_tls_certificate"]:
+        names += ["secrets/libmesos.%s" % what for what in ("pem", "key", "ca")]
+    return [{"path": "%s/%s" % (folder, name), "state": "absent"} for name in names]
 
 
 def lines(variables: Mapping[str, Any]) -> str:

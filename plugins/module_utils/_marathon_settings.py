@@ -17,12 +17,15 @@ from ._framework_flags import CREDENTIALS, is_secret, problems, words
 from ._framework_settings import (
     address_problems,
     certificate_problems,
+    duplicate_problems,
+    ensembles,
     environment_problems,
     jvm_problems,
     lines,
     mesos_login_problems,
     mesos_tls_problems,
     source_problems,
+    unwanted,
 )
 from ._marathon_flags import FLAGS
 from ._mesos_options import framework_tls
@@ -70,6 +73,7 @@ def _problems(settings: Mapping[str, Any]) -> Iterator[str]:
             "marathon_zookeeper is '%s'; give the address of its state, such as"
             " zk://zk1:2181,zk2:2181,zk3:2181/marathon." % CREDENTIALS.sub("//...@", settings["zookeeper"])
         )
+    yield from duplicate_problems("marathon", settings)
     yield from certificate_problems("marathon", settings)
     yield from mesos_login_problems("marathon", settings)
     yield from mesos_tls_problems("marathon", settings)
@@ -127,7 +131,8 @@ def plan(settings: Mapping[str, Any]) -> Dict[str, Any]:
 
     Returns:
         ``problems``, each a sentence; if there are none, ``environment`` and ``secret_environment``, the
-        texts of files of variables, the second for what nobody else may read.
+        texts of files of variables, the second for what nobody else may read, ``unwanted`` paths,
+        and ``ensembles``, servers of ZooKeeper.
     """
     found = settings_problems(settings)
     if found:
@@ -148,6 +153,8 @@ def plan(settings: Mapping[str, Any]) -> Dict[str, Any]:
         "problems": [],
         "environment": lines({**_environment(plain), **variables}),
         "secret_environment": lines(_environment(secret)),
+        "ensembles": ensembles(settings),
+        "unwanted": unwanted("/etc/marathon", settings),
     }
 
 

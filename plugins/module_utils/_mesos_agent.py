@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from typing import Any, Dict, Iterator, List, Mapping, Tuple
 
-from ._mesos_options import APACHE, common_problems, environment, problems, rendered, tls
+from ._mesos_options import APACHE, common_problems, environment, problems, rendered, tls, unwanted
 
 FOLDER = "/etc/mesos-agent"
 SECRETS = FOLDER + "/secrets"
@@ -247,7 +247,8 @@ def resources(settings: Mapping[str, Any]) -> str:
 
 
 def plan(settings: Mapping[str, Any]) -> Dict[str, Any]:
-    """Return what settings without problems come to: `environment`, `options`, `files` by name."""
+    """Return what settings without problems come to: `environment`, `options`, `files` and `secret_files` by
+    name, `unwanted` paths."""
     linux = settings["flags"].get("launcher", "linux") == "linux"
     work = settings["work_directory"]
     options = {
@@ -269,9 +270,15 @@ def plan(settings: Mapping[str, Any]) -> Dict[str, Any]:
         "resources": resources(settings),
         "work_dir": work,
     }
-    texts, files = rendered("agent", settings["build"], options, FOLDER)
+    found = rendered("agent", settings["build"], options, FOLDER)
     certificate = tls(settings, "%s/tls.pem" % FOLDER, "%s/tls.key" % SECRETS, "%s/ca.pem" % FOLDER)
-    return {"environment": environment(texts, certificate), "options": texts, "files": files}
+    return {
+        "environment": environment(found.texts, certificate),
+        "options": found.texts,
+        "files": found.files,
+        "secret_files": found.secret_files,
+        "unwanted": unwanted("agent", FOLDER, found, settings),
+    }
 
 
 def _attributes(attributes: Mapping[str, Any]) -> Any:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from typing import Any, Dict, Iterator, List, Mapping
 
-from ._mesos_options import acl_problems, common_problems, environment, problems, rendered, tls
+from ._mesos_options import acl_problems, common_problems, environment, problems, rendered, tls, unwanted
 from ._mesos_quota import WishError, plan_weights, read_wish
 
 FOLDER = "/etc/mesos-master"
@@ -99,7 +99,8 @@ def _problems(settings: Mapping[str, Any]) -> Iterator[str]:
 
 
 def plan(settings: Mapping[str, Any]) -> Dict[str, Any]:
-    """Return what settings without problems come to: `environment`, `files` by name, `quorum`, `warning`."""
+    """Return what settings without problems come to: `environment`, `files` and `secret_files` by name,
+    `unwanted` paths, `quorum`, `warning`."""
     count = len(settings["masters"])
     options = {
         **DEFAULTS,
@@ -114,12 +115,14 @@ def plan(settings: Mapping[str, Any]) -> Dict[str, Any]:
         "work_dir": settings["work_directory"],
         "zk": "file://%s/zk" % SECRETS,
     }
-    texts, files = rendered("master", settings["build"], options, FOLDER)
+    found = rendered("master", settings["build"], options, FOLDER)
     certificate = tls(settings, "%s/tls.pem" % FOLDER, "%s/tls.key" % SECRETS, "%s/ca.pem" % FOLDER)
     return {
-        "environment": environment(texts, certificate),
-        "options": texts,
-        "files": files,
+        "environment": environment(found.texts, certificate),
+        "options": found.texts,
+        "files": found.files,
+        "secret_files": found.secret_files,
+        "unwanted": unwanted("master", FOLDER, found, settings),
         "quorum": quorum(count),
         "warning": warning(count),
     }

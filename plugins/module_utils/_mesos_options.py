@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import re
 from difflib import get_close_matches
-from typing import Any, Dict, Iterator, List, Mapping, Tuple
+from typing import Any, Dict, Iterator, List, Mapping, NamedTuple
 
 from . import _mesos_flags
 from ._framework_settings import image_problems
@@ -22,6 +22,9 @@ APACHE, CLUSTERD = "apache", "clusterd"
 KNOWN = {"master": _mesos_flags.MASTER, "agent": _mesos_flags.AGENT}
 OLD_NAMES = {"master": _mesos_flags.MASTER_OLD_NAMES, "agent": _mesos_flags.AGENT_OLD_NAMES}
 OF_CLUSTERD = {"master": _mesos_flags.MASTER_CLUSTERD, "agent": _mesos_flags.AGENT_CLUSTERD}
+
+# Structured values that may carry logins to registries, variables of tasks, or parameters of modules.
+CONFIDENTIAL = ("docker_config", "executor_environment_variables", "modules")
 
 FORMS = {
     "bool": ("true or false", r"true|false"),
@@ -135,26 +138,48 @@ def plain(value: Any) -> str:
     return str(value)
 
 
-def rendered(
-    program: str, build: str, options: Mapping[str, Any], folder: str
-) -> Tuple[Dict[str, str], Dict[str, str]]:
-    """Return options as plain texts by their names, and the files that structured values go to, by file name.
+class Rendered(NamedTuple):
+    """Options as plain texts by their names, and by file name what structured values go to: files that
+    everybody may read, and files that only the program may."""
+
+    texts: Dict[str, str]
+    files: Dict[str, str]
+    secret_files: Dict[str, str]
+
+
+def rendered(program: str, build: str, options: Mapping[str, Any], folder: str) -> Rendered:
+    """Return options as Mesos reads them.
 
     Args:
         program: `master` or `agent`.
         build: `apache` or `clusterd`.
         options: by name, None for those that are not set.
-        folder: where the files will be.
+        folder: where the files will be, the secret ones in `secrets` below it.
     """
-    texts, files = {}, {}
+    found = Rendered({}, {}, {})
     for name, value in options.items():
         if value is None:
             continue
         if known(program, build)[name] == "json" and isinstance(value, (dict, list)):
+            files = found.secret_files if name in CONFIDENTIAL else found.files
             files["%s.json" % name] = json.dumps(value, indent=2, sort_keys=True) + "\n"
-            value = "%s/%s.json" % (folder, name)
-        texts[name] = plain(value)
-    return texts, files
+            value = _structured(folder, name)
+        found.texts[name] = plain(value)
+    return found
+
+
+def unwanted(program: str, folder: str, found: Rendered, settings: Mapping[str, Any]) -> List[Dict[str, str]]:
+    """Return what a role writes with other settings, as the module C(paths) removes it."""
+    names = [name for name, kind in KNOWN[program].items() if kind == "json"]
+    written = {**found.files, **found.secret_files}
+    paths = [_structured(folder, name) for name in names if "%s.json" % name not in written]
+    if settings["tls"] == "none":
+        paths += ["%s/%s" % (folder, name) for name in ("tls.pem", "secrets/tls.key", "ca.pem")]
+    return [{"path": path, "state": "absent"} for path in paths]
+
+
+def _structured(folder: str, name: str) -> str:
+    return "%s%s/%s.json" % (folder, "/secrets" if name in CONFIDENTIAL else "", name)
 
 
 def environment(options: Mapping[str, str], libprocess: Mapping[str, str]) -> str:
@@ -213,6 +238,8 @@ def common_problems(program: str, settings: Mapping[str, Any]) -> Iterator[str]:
     for server in servers:
         if not re.fullmatch(r"([A-Za-z0-9.-]+|\[[0-9A-Fa-f:]+\]):[0-9]{1,5}", server):
             yield "%s_zookeeper has '%s'; give each server as HOST:PORT." % (prefix, server)
+    for server in sorted({one for one in servers if servers.count(one) > 1}):
+        yield "%s_zookeeper has %s twice; name each server once." % (prefix, server)
     if not re.fullmatch(r"(/[A-Za-z0-9_.-]+)+", settings["zookeeper_path"]):
         yield "%s_zookeeper_path is '%s', which is no path such as /mesos." % (
             prefix,

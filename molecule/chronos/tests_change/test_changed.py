@@ -11,6 +11,13 @@ def test_options_follow_the_change(host):
     assert "--mesos_task_mem 512\n" in host.file("/etc/chronos/secrets/options").content_string
 
 
+def test_what_other_settings_needed_is_gone_and_what_the_site_gave_is_not(host):
+    found = host.check_output("find /etc/chronos-ada -type f -printf '%P\\n' | sort").split()
+    assert found == ["environment", "secrets/environment", "secrets/http_password", "secrets/options"]
+    assert host.file("/srv/tls/c1.key").exists
+    assert host.file("/etc/chronos/secrets/keystore.p12").exists
+
+
 def test_only_the_changed_instance_was_restarted(host):
     started = {
         name: int(

@@ -34,5 +34,12 @@ def test_agents_were_drained_one_after_the_other_and_then_replaced(host):
         assert next(times) < one["replaced"] < next(times), one
 
 
+def test_what_other_settings_needed_is_gone(host):
+    if not host.check_output("hostname -s").startswith("agent"):
+        pytest.skip("it is no agent")
+    found = host.check_output("find /etc/mesos-agent -type f -printf '%P\\n' | sort").split()
+    assert found == ["environment", "secrets/credential.json", "secrets/http_credentials.json"]
+
+
 def test_nothing_says_that_an_agent_is_to_be_taken_back(host):
     assert not host.file("/etc/mesos-agent/drained").exists

@@ -150,6 +150,46 @@ def test_libmesos_encrypts_where_the_masters_do(role: str) -> None:
     assert "LIBPROCESS" not in framework_plan(settings(role), role)["environment"]
 
 
+def test_the_servers_of_zookeeper_are_those_of_masters_and_state() -> None:
+    state = {"zookeeper": "zk://marathon:pw@y:2181,[fd00::1]:2182/marathon"}
+    plan = framework_plan(settings("marathon", **state), "marathon")
+    assert plan["ensembles"] == [["z:2181"], ["y:2181", "[fd00::1]:2182"]]
+    same = {"mesos_master": "https://m1:5050", "zookeeper": "z1:2181,z2:2181"}
+    assert framework_plan(settings("chronos", **same), "chronos")["ensembles"] == [["z1:2181", "z2:2181"]]
+
+
+TLS_FILES = {"secrets/cert.pem", "secrets/key.pem", "secrets/keystore.p12", "secrets/keystore_password"}
+MESOS_TLS_FILES = {"secrets/libmesos.pem", "secrets/libmesos.key", "secrets/libmesos.ca"}
+
+
+@pytest.mark.parametrize("role", ["marathon", "chronos"])
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({}, {"secrets/mesos_secret"} | MESOS_TLS_FILES),
+        ({"mesos_principal": "a", "mesos_secret": "b"}, MESOS_TLS_FILES),
+        (
+            {f"mesos_tls_{what}": "/a" for what in ("certificate", "key", "ca")},
+            {"secrets/mesos_secret"},
+        ),
+        (
+            {"tls": False, "listen_address": "127.0.0.1"},
+            {"ca.pem", "secrets/mesos_secret"} | TLS_FILES | MESOS_TLS_FILES,
+        ),
+        (
+            {"certificate_type": "provided", "certificate_file": "/a", "certificate_key_file": "/b"},
+            {"ca.pem", "secrets/mesos_secret"} | MESOS_TLS_FILES,
+        ),
+    ],
+)
+def test_what_other_settings_needed_is_unwanted(
+    role: str, change: dict[str, Any], expected: set[str]
+) -> None:
+    unwanted = framework_plan(settings(role, **change), role)["unwanted"]
+    assert {entry["path"] for entry in unwanted} == {f"/etc/{role}/{name}" for name in expected}
+    assert {entry["state"] for entry in unwanted} == {"absent"}
+
+
 def test_a_user_has_an_instance_with_a_state_of_its_own() -> None:
     plan = framework_plan(
         settings("chronos", name="chronos-ada", gpus=True, zookeeper_login="u:p"), "chronos"
@@ -200,6 +240,8 @@ def test_a_user_has_an_instance_with_a_state_of_its_own() -> None:
         ("marathon", {"environment": {"a-b": "x"}}, "no name of a variable"),
         ("marathon", {"jvm_options": '-Da="b"'}, "marathon_jvm_options"),
         ("marathon", {"java_home": "java"}, "give an absolute path"),
+        ("marathon", {"zookeeper": "zk://u:pw@z:2181,y:2181,z:2181/m"}, "have the ZooKeeper z:2181 twice"),
+        ("chronos", {"zookeeper": "z:2181,z:2181"}, "have the ZooKeeper z:2181 twice"),
         ("chronos", {"name": "ada"}, "chronos_name is 'ada'"),
         ("chronos", {"zookeeper": ""}, "give HOST:PORT"),
         ("chronos", {"zookeeper_login": "x"}, "not USER:PASSWORD"),

@@ -69,6 +69,32 @@ def test_rules_go_to_a_file() -> None:
     assert json.loads(plan["files"]["acls.json"]) == rules
 
 
+def test_what_may_have_logins_goes_to_files_that_nobody_else_reads() -> None:
+    logins = {"auths": {"registry.example.org": {"auth": "c2VjcmV0"}}}
+    plan = mesos_agent_plan(given.agent(flags={"docker_config": logins, "domain": {"fault_domain": {}}}))
+    assert plan["options"]["docker_config"] == "/etc/mesos-agent/secrets/docker_config.json"
+    assert json.loads(plan["secret_files"]["docker_config.json"]) == logins
+    assert plan["options"]["domain"] == "/etc/mesos-agent/domain.json"
+    assert set(plan["files"]) == {"domain.json"}
+
+
+@pytest.mark.parametrize("program", ["master", "agent"])
+def test_what_other_settings_needed_is_unwanted_and_nothing_that_is_needed(program: str) -> None:
+    folder = f"/etc/mesos-{program}"
+    tls = {"tls_certificate": "/a.pem", "tls_key": "/a.key", "tls_ca": "/ca.pem"}
+    structured = {"modules": {"libraries": []}, "firewall_rules": {"disabled_endpoints": {}}}
+    for flags in ({}, structured):
+        for kind in ("none", "provided"):
+            settings = {"tls": kind, "flags": flags, **(tls if kind == "provided" else {})}
+            plan = mesos_plan(getattr(given, program)(**settings), program)
+            gone = {entry["path"] for entry in plan["unwanted"] if entry["state"] == "absent"}
+            for path in (f"{folder}/tls.pem", f"{folder}/secrets/tls.key", f"{folder}/ca.pem"):
+                assert (path in gone) == (kind == "none")
+            for path in (f"{folder}/secrets/modules.json", f"{folder}/firewall_rules.json"):
+                assert (path in gone) == (not flags)
+            assert not [path for path in gone if path in plan["environment"]]
+
+
 def test_tls_is_verified_and_has_no_way_back() -> None:
     paths = {"tls_certificate": "/a.pem", "tls_key": "/a.key", "tls_ca": "/ca.pem"}
     text = mesos_agent_plan(given.agent(tls="provided", **paths))["environment"]
@@ -114,6 +140,7 @@ def test_resources_are_the_same_text_whatever_their_order() -> None:
         ({"principals": ["operator"]}, "lacks agent, which agents register as"),
         ({"principals": ["agent", "operator", "../x"]}, "which is no plain name"),
         ({"zookeeper": []}, "mesos_master_zookeeper is empty"),
+        ({"zookeeper": ["zk1:2181", "zk2:2181", "zk1:2181"]}, "mesos_master_zookeeper has zk1:2181 twice"),
         ({"zookeeper": ["zk1"]}, "give each server as HOST:PORT"),
         ({"checksum": ""}, "mesos_master_checksum is no checksum"),
         ({"url": ""}, "give the URL of the package at your mirror"),
