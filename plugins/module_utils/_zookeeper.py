@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from difflib import get_close_matches
-from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Sequence
+from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Sequence, Tuple
 
 LARGEST_ID = 255  # Administrator's Guide, "myid"
 # The four-letter words of 3.8; those that change or stop a server are not among what may be allowed.
@@ -29,6 +29,9 @@ COMMANDS = (
     "stat",
     "wchs",
 )
+# What a server with a quorum says that it is.
+SERVING = ("leader", "follower", "observer", "standalone")
+UNRESOLVED = "its name cannot be resolved"
 NEEDED_COMMANDS = ("mntr", "srvr")
 FEWEST_SNAPSHOTS = 3  # Administrator's Guide, "autopurge.snapRetainCount"
 SMALLEST_HEAP = 64  # MiB; less does not hold a server
@@ -192,6 +195,32 @@ def read_status(text: str) -> Dict[str, Any]:
         "zxid": lines.get("Zxid", "").strip(),
         "nodes": int(lines.get("Node count", "0")),
     }
+
+
+def place(address: str, port: int) -> Tuple[str, int]:
+    """Return host and port of an address that may have a port of its own."""
+    given = re.fullmatch(r"(\[[^]]+\]|[^:]+):([0-9]+)", address)
+    host, port = (given.group(1), int(given.group(2))) if given else (address, port)
+    return host.strip("[]"), port
+
+
+def client_problem(states: Sequence[Mapping[str, Any]]) -> str:
+    """Return why a client cannot work with the servers that it is given; empty when it can.
+
+    A server that is gone is no reason as long as another serves. A name that cannot be resolved is: the
+    library of Mesos then takes none of the others.
+
+    Args:
+        states: what each server said, as `zookeeper_info` returns it.
+    """
+    unknown = [one["address"] for one in states if one["reason"] == UNRESOLVED]
+    if unknown:
+        return "the name of %s cannot be resolved; correct it." % " and ".join(unknown)
+    # One that may not tell how it is has answered at least.
+    if not states or any(one["mode"] in (*SERVING, "unknown") for one in states):
+        return ""
+    said = ["%s is %s" % (one["address"], one["mode"]) for one in states]
+    return "%s; check the addresses, and that the ensemble has a quorum." % ", ".join(said)
 
 
 def serving(modes: Sequence[str]) -> bool:

@@ -16,12 +16,12 @@ extends_documentation_fragment:
   - gpufarm.cluster.attributes.info_module
 options:
   servers:
-    description: Addresses of the servers, as the target reaches them.
+    description: Addresses of the servers, as the target reaches them, C(HOST) or C(HOST:PORT).
     type: list
     elements: str
     required: true
   port:
-    description: Port for clients.
+    description: Port for clients of those that are given without one.
     type: int
     default: 2181
   timeout:
@@ -47,6 +47,12 @@ serving:
   description: Whether somebody leads a quorum of the servers, or a single server serves alone.
   returned: success
   type: bool
+problem:
+  description: >-
+    Why a client that is given these servers cannot work with them; empty when nothing speaks against it. One
+    server that serves is enough for a client, whether or not it leads.
+  returned: success
+  type: str
 leader:
   description: Address of the server that leads or is alone; empty when there is none.
   returned: success
@@ -97,7 +103,7 @@ def ask(address: str, port: int, timeout: float) -> Dict[str, Any]:
     """Return what one server says of itself."""
     silent = {**_zookeeper.read_status(""), "address": address, "reason": ""}
     try:
-        with socket.create_connection((address, port), timeout) as link:
+        with socket.create_connection(_zookeeper.place(address, port), timeout) as link:
             link.sendall(b"srvr")
             text = b""
             while len(text) < LONGEST_ANSWER:
@@ -110,7 +116,7 @@ def ask(address: str, port: int, timeout: float) -> Dict[str, Any]:
     except (socket.timeout, TimeoutError):
         return {**silent, "mode": "unreachable", "reason": "no answer within %g seconds" % timeout}
     except socket.gaierror:
-        return {**silent, "mode": "unreachable", "reason": "its name cannot be resolved"}
+        return {**silent, "mode": "unreachable", "reason": _zookeeper.UNRESOLVED}
     except OSError as error:
         return {**silent, "mode": "unreachable", "reason": error.strerror or str(error)}
     return {**silent, **_zookeeper.read_status(text.decode("utf-8", "replace"))}
@@ -134,6 +140,7 @@ def main() -> None:
         changed=False,
         servers=servers,
         leader=leader,
+        problem=_zookeeper.client_problem(servers),
         serving=_zookeeper.serving([one["mode"] for one in servers]),
     )
 

@@ -166,6 +166,44 @@ def test_a_quorum_serves(modes: list[str], serves: bool) -> None:
     assert _zookeeper.serving(modes) is serves
 
 
+def state(mode: str, reason: str = "", address: str = "zk1:2181") -> dict[str, Any]:
+    return {"address": address, "mode": mode, "reason": reason}
+
+
+@pytest.mark.parametrize(
+    ("states", "words"),
+    [
+        ([state("follower"), state("unreachable", "no answer within 5 seconds")], ""),
+        ([state("unknown")], ""),
+        ([], ""),
+        ([state("electing"), state("stopped", address="zk2")], "zk1:2181 is electing, zk2 is stopped; check"),
+        (
+            [state("leader"), state("unreachable", _zookeeper.UNRESOLVED, "zk9:2181")],
+            "the name of zk9:2181 cannot be resolved; correct it.",
+        ),
+    ],
+)
+def test_a_client_needs_one_that_serves_and_names_that_exist(
+    states: list[dict[str, Any]], words: str
+) -> None:
+    problem = _zookeeper.client_problem(states)
+    assert problem.startswith(words) if words else problem == ""
+
+
+@pytest.mark.parametrize(
+    ("address", "host", "port"),
+    [
+        ("zk1", "zk1", 2181),
+        ("zk1:99", "zk1", 99),
+        ("fd00::1", "fd00::1", 2181),
+        ("[fd00::1]:99", "fd00::1", 99),
+        ("[fd00::1]", "fd00::1", 2181),
+    ],
+)
+def test_an_address_may_have_a_port(address: str, host: str, port: int) -> None:
+    assert _zookeeper.place(address, 2181) == (host, port)
+
+
 def test_the_digest_is_that_of_zookeeper() -> None:
     # documented in ZooKeeper's programmer's guide and printed by its own generator for super:admin
     assert zookeeper_digest("super:admin") == "xQJmxLMiHGwaqBvst5y6rkB6HQs="
