@@ -34,6 +34,14 @@ def test_agents_were_drained_one_after_the_other_and_then_replaced(host):
         assert next(times) < one["replaced"] < next(times), one
 
 
+def test_what_the_agent_had_started_has_outlived_its_restart(host):
+    if not host.check_output("hostname -s").startswith("agent"):
+        pytest.skip("it is no agent")
+    task = host.check_output("pgrep --full --exact 'sleep 123456'")
+    assert "/system.slice/mesos-agent.service" in host.file(f"/proc/{task}/cgroup").content_string
+    assert host.check_output("find /run/gpufarm-mesos-agent/started -newer /srv/task-started")
+
+
 def test_what_other_settings_needed_is_gone(host):
     if not host.check_output("hostname -s").startswith("agent"):
         pytest.skip("it is no agent")
