@@ -32,7 +32,8 @@ _value:
   description:
     - C(repositories), names; C(files), texts by path below C(/etc/cvmfs); C(units), texts of units by name;
       C(started), the units to start; C(places) and C(mounts), what M(gpufarm.cluster.mount_validate) takes;
-      C(servers), ways to repositories; C(key_paths), keys that must be on the machine.
+      C(servers), ways to repositories; C(proxy_hosts), hosts of proxies; C(key_paths), keys that
+      must be on the machine.
   type: dict
 """
 

@@ -10,12 +10,20 @@ short_description: Tell what is wrong with the settings of a CernVM-FS client
 version_added: 0.1.0
 description:
   - Reads the variables of the role C(cvmfs_client) as the role does, on the controller.
-positional: _input
+  - With what a machine found out about servers and proxies, tells also which repository it could not have.
+positional: _input, machine, host
 options:
   _input:
     description: The variables of the role without C(cvmfs_client_).
     type: dict
     required: true
+  machine:
+    description: What M(gpufarm.cluster.cvmfs_info) returns when it is asked about servers and proxies.
+    type: dict
+  host:
+    description: Name of the machine, for people.
+    type: str
+    default: ""
 author:
   - gpufarm maintainers (@gpufarm)
 """
@@ -36,17 +44,20 @@ _value:
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ansible_collections.gpufarm.cluster.plugins.module_utils import _cvmfs_client
+from ansible_collections.gpufarm.cluster.plugins.module_utils import _cvmfs_client, _cvmfs_servers
 
 
-def cvmfs_client_problem(settings: Mapping[str, Any]) -> str:
+def cvmfs_client_problem(
+    settings: Mapping[str, Any], machine: Mapping[str, Any] | None = None, host: str = ""
+) -> str:
     """Return what is wrong with settings, an empty text when nothing is."""
-    return _cvmfs_client.problem(settings)
+    found = _cvmfs_client.problem(settings)
+    return found or (_cvmfs_servers.problem(machine, host) if machine else "")
 
 
 class FilterModule:
     """The filters of this file."""
 
-    def filters(self) -> dict[str, Callable[[Mapping[str, Any]], str]]:
+    def filters(self) -> dict[str, Callable[..., str]]:
         """Return the filters by name."""
         return {"cvmfs_client_problem": cvmfs_client_problem}

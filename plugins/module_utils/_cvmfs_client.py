@@ -11,8 +11,9 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, NoReturn, Optional, Tuple, Union
+from typing import Any, Dict, Iterator, List, Mapping, NoReturn, Tuple, Union
 
+from . import _cvmfs_servers
 from ._cvmfs_parameters import ParameterError, is_repository, proxies_problem, read_value
 from ._mounts import unit_name
 
@@ -42,14 +43,6 @@ GLOBAL = ("CVMFS_CLIENT_PROFILE", "CVMFS_CONFIG_REPOSITORY", "CVMFS_DEFAULT_DOMA
 
 class SettingsError(ValueError):
     """The settings cannot work; the text is one sentence for a user."""
-
-
-class Server(NamedTuple):
-    """One way to a repository: the address of its manifest, and the proxy, empty for none."""
-
-    repository: str
-    url: str
-    proxy: str
 
 
 def read_repositories(wish: Union[str, List[str]]) -> List[str]:
@@ -87,7 +80,8 @@ def plan(settings: Mapping[str, Any]) -> Dict[str, Any]:
         ``repositories``: names; ``files``: texts by path below ``/etc/cvmfs``; ``units``: texts of units by
         name; ``started``: the units to start; ``places``: where mounts will be, and ``mounts``: the mounts
         there must be then, both as the module mount_validate takes them; ``servers``: the ways to those
-        whose servers the settings name; ``key_paths``: paths of keys that must be on the machine.
+        whose servers are known; ``proxy_hosts``: hosts of proxies; ``key_paths``: paths of keys that must be
+        on the machine.
 
     Raises:
         SettingsError: the settings cannot work.
@@ -114,6 +108,7 @@ def plan(settings: Mapping[str, Any]) -> Dict[str, Any]:
         else [{"path": ROOT, "types": ["autofs"], "state": "possible"}],
         "mounts": each if by_units else [whole, *each],
         "servers": [server._asdict() for server in _servers(settings, repositories)],
+        "proxy_hosts": _proxy_hosts(settings),
         "key_paths": sorted(set(_key_paths(settings))),
     }
 
@@ -418,17 +413,36 @@ def _units(settings: Mapping[str, Any], mounted: List[str]) -> Iterator[Tuple[st
             )
 
 
-def _servers(settings: Mapping[str, Any], repositories: List[str]) -> Iterator[Server]:
+def _servers(settings: Mapping[str, Any], repositories: List[str]) -> Iterator[_cvmfs_servers.Server]:
+    """Yield the ways to the repositories whose servers the settings name, or are known without them."""
     for repository in repositories:
-        proxies: Optional[str] = _setting(settings, repository, "CVMFS_HTTP_PROXY") or settings["proxies"]
-        for url in _setting(settings, repository, "CVMFS_SERVER_URL").split(";"):
-            if not url.startswith("http"):
-                continue
-            address = url.replace("@fqrn@", repository).replace("@org@", repository.partition(".")[0])
-            for proxy in re.split("[|;]", proxies or ""):
-                if proxy not in ("", "auto"):
-                    yield Server(
-                        repository,
-                        address.rstrip("/") + "/.cvmfspublished",
-                        "" if proxy == "DIRECT" else proxy,
-                    )
+        urls = _setting(settings, repository, "CVMFS_SERVER_URL") or _public(settings, repository)
+        proxies = [_setting(settings, repository, "CVMFS_HTTP_PROXY") or settings["proxies"]]
+        proxies.append(_setting(settings, repository, "CVMFS_FALLBACK_PROXY"))
+        yield from _cvmfs_servers.ways(repository, urls, _cvmfs_servers.read_proxies(proxies))
+
+
+def _public(settings: Mapping[str, Any], repository: str) -> str:
+    """Return the servers that the default packages know; none where others may configure a repository."""
+    default = settings["source"] == "repository" and "cvmfs-config-default" in settings["packages"]
+    cdn = str(_setting(settings, repository, "CVMFS_USE_CDN")).lower() in ("yes", "on", "true", "1")
+    if not default or cdn or settings["config_repository"]:
+        return ""
+    return _cvmfs_servers.PUBLIC.get(domain_of(repository), "")
+
+
+def _proxy_hosts(settings: Mapping[str, Any]) -> List[str]:
+    """Return the hosts of all proxies that the settings name."""
+    groups = [
+        settings["parameters"],
+        *settings["domains"].values(),
+        *settings["repository_parameters"].values(),
+    ]
+    lists = [settings["proxies"]]
+    lists += [
+        str(parameters.get(name, ""))
+        for parameters in groups
+        for name in ("CVMFS_HTTP_PROXY", "CVMFS_FALLBACK_PROXY")
+    ]
+    hosts = [_cvmfs_servers.host_of(proxy) for proxy in _cvmfs_servers.read_proxies(lists)]
+    return [host for host in dict.fromkeys(hosts) if host]

@@ -36,6 +36,18 @@ options:
         not.
     type: dict
     default: {}
+  servers:
+    description:
+      - Ways to repositories, each with C(repository), the C(url) of its manifest and C(proxy), empty for
+        none. They are tried in this order until one works, for each repository.
+    type: list
+    elements: dict
+    default: []
+  hosts:
+    description: Names of hosts whose addresses are looked for.
+    type: list
+    elements: str
+    default: []
   timeout:
     description: Seconds that each question may take.
     type: float
@@ -115,6 +127,32 @@ caches:
         C(path); C(exists); C(foreign), names of what belongs to no cache; C(total_mb) and C(free_mb) of the
         file system; C(answers), whether it answered in time.
       type: dict
+servers:
+  description: Those of O(servers) that were tried.
+  returned: success
+  type: list
+  elements: dict
+  contains:
+    repository:
+      description: The repository.
+      type: str
+    url:
+      description: Address of its manifest.
+      type: str
+    proxy:
+      description: The proxy; empty for none.
+      type: str
+    status:
+      description: Status of the answer by HTTP; null when there was none.
+      type: int
+    error:
+      description: Why the manifest cannot be had this way; empty when it can.
+      type: str
+nameless:
+  description: Those of O(hosts) that have no address.
+  returned: success
+  type: list
+  elements: str
 """
 
 import json
@@ -122,7 +160,7 @@ import shutil
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, Dict, List
+from typing import Any, Dict, List, Optional, Tuple
 
 from ansible.module_utils.basic import AnsibleModule
 
@@ -140,6 +178,21 @@ while not os.path.isdir(path):
 size = os.statvfs(path)
 print(json.dumps([exists, names, size.f_blocks * size.f_frsize, size.f_bavail * size.f_frsize]))
 """
+# Run by a process of its own, as names are looked up without a limit of time: asks for URL through PROXY.
+_FETCH = """\
+import json, sys
+from urllib.error import HTTPError
+from urllib.request import ProxyHandler, build_opener
+url, proxy = sys.argv[1:]
+try:
+    with build_opener(ProxyHandler({"http": proxy, "https": proxy} if proxy else {})).open(url) as answer:
+        print(json.dumps([answer.status, ""]))
+except HTTPError as error:
+    print(json.dumps([error.code, "%d %s" % (error.code, error.reason)]))
+except (OSError, ValueError) as error:
+    print(json.dumps([None, str(getattr(error, "reason", error))]))
+"""
+_RESOLVE = "import socket, sys; socket.getaddrinfo(sys.argv[1], None)"
 
 
 class Client:
@@ -187,6 +240,35 @@ def mounted_repositories(mounts: Dict[str, _mounts.Mount]) -> List[str]:
     ]
 
 
+def fetch(url: str, proxy: str, seconds: float) -> Tuple[Optional[int], str]:
+    """Ask for a manifest; return the status of the answer, and why it cannot be had."""
+    done = _timed.run([sys.executable, "-c", _FETCH, url, proxy], seconds)
+    if done.status is None:
+        return None, "no answer within %g seconds" % seconds
+    if done.status != 0:
+        return None, (done.errors.strip().splitlines() or ["no answer"])[-1]
+    status, error = json.loads(done.output)
+    return status, error
+
+
+def try_ways(ways: List[Dict[str, str]], seconds: float) -> List[Dict[str, Any]]:
+    """Try the ways to one repository until one works, none through a proxy that does not answer."""
+    tried: List[Dict[str, Any]] = []
+    for way in ways:
+        if way["proxy"] and any(one["proxy"] == way["proxy"] and one["status"] is None for one in tried):
+            continue
+        status, error = fetch(way["url"], way["proxy"], seconds)
+        tried.append({**way, "status": status, "error": error})
+        if not error:
+            break
+    return tried
+
+
+def has_address(host: str, seconds: float) -> bool:
+    """Tell whether a host has an address. One whose name server does not answer in time has none."""
+    return _timed.run([sys.executable, "-c", _RESOLVE, host], seconds).status == 0
+
+
 def read_cache(path: str, alien: bool, seconds: float) -> Dict[str, Any]:
     """Look into the folder of a cache."""
     done = _timed.run([sys.executable, "-c", _LOOK, path], seconds)
@@ -215,11 +297,16 @@ def main() -> None:
             "repositories": {"type": "list", "elements": "str", "default": []},
             "probe": {"type": "bool", "default": False},
             "caches": {"type": "dict", "default": {}},
+            "servers": {"type": "list", "elements": "dict", "default": []},
+            "hosts": {"type": "list", "elements": "str", "default": []},
             "timeout": {"type": "float", "default": 60},
         },
         supports_check_mode=True,
     )
     client = Client(module.params["timeout"])
+    ways: Dict[str, List[Dict[str, str]]] = {}
+    for way in module.params["servers"]:
+        ways.setdefault(way["repository"], []).append(way)
     asked = module.params["repositories"]
     installed = bool(client.config and client.talk)
     try:
@@ -232,6 +319,12 @@ def main() -> None:
             there = mounted_repositories(mounts)
             telling = {name: pool.submit(client.mounted, name) for name in there if installed}
             details = {name: answer.result() for name, answer in telling.items()}
+            trying = [pool.submit(try_ways, each, client.seconds) for each in ways.values()]
+            looking = {
+                host: pool.submit(has_address, host, client.seconds) for host in module.params["hosts"]
+            }
+            servers = [way for answer in trying for way in answer.result()]
+            nameless = [host for host, answer in looking.items() if not answer.result()]
         caches = {
             name: read_cache(str(path), name == "alien", client.seconds)
             for name, path in module.params["caches"].items()
@@ -258,6 +351,8 @@ def main() -> None:
             for name in dict.fromkeys([*asked, *there])
         ],
         caches=caches,
+        servers=servers,
+        nameless=nameless,
     )
 
 

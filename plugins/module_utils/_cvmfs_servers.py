@@ -1,0 +1,103 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Ways to the servers of CernVM-FS repositories, and what is wrong when none works. No I/O."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Sequence
+from urllib.parse import urlsplit
+
+# What `cvmfs-config-default` and the configuration repository that it names know of these domains: source of
+# CernVM-FS, mount/domain.d; cvmfs-contrib/config-repo, etc/cvmfs/domain.d.
+PUBLIC = {
+    "cern.ch": "http://cvmfs-stratum-one.cern.ch/cvmfs/@fqrn@;http://cernvmfs.gridpp.rl.ac.uk/cvmfs/@fqrn@;"
+    "http://cvmfs-s1bnl.opensciencegrid.org/cvmfs/@fqrn@;http://cvmfs-s1fnal.opensciencegrid.org/cvmfs/@fqrn@",
+    "egi.eu": "http://cvmfs-egi.gridpp.rl.ac.uk:8000/cvmfs/@fqrn@;http://klei.nikhef.nl:8000/cvmfs/@fqrn@;"
+    "http://cvmfsrepo.lcg.triumf.ca:8000/cvmfs/@fqrn@;http://cvmfsrep.grid.sinica.edu.tw:8000/cvmfs/@fqrn@",
+    "opensciencegrid.org": "http://cvmfs-s1bnl.opensciencegrid.org:8000/cvmfs/@fqrn@;"
+    "http://cvmfs-s1fnal.opensciencegrid.org:8000/cvmfs/@fqrn@;http://cvmfs-egi.gridpp.rl.ac.uk:8000/cvmfs/@fqrn@;"
+    "http://klei.nikhef.nl:8000/cvmfs/@fqrn@",
+    "eessi.io": "http://aws-eu-central-s1.eessi.science/cvmfs/@fqrn@;"
+    "http://azure-us-east-s1.eessi.science/cvmfs/@fqrn@;http://ral-uk-s1.eessi.science:8000/cvmfs/@fqrn@",
+}
+
+
+class Server(NamedTuple):
+    """One way to a repository: the address of its manifest, and the proxy, empty for none."""
+
+    repository: str
+    url: str
+    proxy: str
+
+
+def ways(repository: str, urls: str, proxies: Sequence[str]) -> Iterator[Server]:
+    """Yield the ways to a repository in the order in which a client takes them.
+
+    Args:
+        repository: its name.
+        urls: a value of ``CVMFS_SERVER_URL``.
+        proxies: as addresses or ``DIRECT``.
+    """
+    for proxy in proxies:
+        for url in urls.split(";"):
+            if url.startswith("http"):
+                address = url.replace("@fqrn@", repository).replace("@org@", repository.partition(".")[0])
+                yield Server(
+                    repository,
+                    address.rstrip("/") + "/.cvmfspublished",
+                    "" if proxy == "DIRECT" else proxy,
+                )
+
+
+def read_proxies(lists: Sequence[str]) -> List[str]:
+    """Return the proxies of lists, each once; those that a network announces are not known before."""
+    found = [proxy for text in lists for proxy in re.split("[|;]", text)]
+    return [proxy for proxy in dict.fromkeys(found) if proxy not in ("", "auto")]
+
+
+def host_of(proxy: str) -> str:
+    """Return the host of a proxy."""
+    return urlsplit(proxy).hostname or ""
+
+
+def problem(asked: Mapping[str, Any], host: str) -> str:
+    """Return in a sentence why a repository cannot be had; empty when all can.
+
+    Args:
+        asked: of what the module cvmfs_info returns, ``nameless`` and ``servers``.
+        host: name of the machine, for people.
+    """
+    if asked["nameless"]:
+        return (
+            "The proxy %s has no address that %s finds; correct the name in cvmfs_client_proxies, or in the"
+            " parameters that name it." % (" and the proxy ".join(asked["nameless"]), host)
+        )
+    tried: Dict[str, List[Mapping[str, Any]]] = {}
+    for way in asked["servers"]:
+        tried.setdefault(way["repository"], []).append(way)
+    lost = {name: found for name, found in tried.items() if all(way["error"] for way in found)}
+    if not lost:
+        return ""
+    unknown = {
+        name: found for name, found in lost.items() if any(way["status"] in (404, 410) for way in found)
+    }
+    if unknown:
+        name, found = next(iter(unknown.items()))
+        return (
+            "No server has the repository %s, as %s asked %s; correct cvmfs_client_repositories, or"
+            " CVMFS_SERVER_URL in cvmfs_client_domains." % (" and ".join(unknown), host, _told(found))
+        )
+    name, found = next(iter(lost.items()))
+    return (
+        "No server or proxy lets %s have the repository %s (%s); correct cvmfs_client_proxies, or"
+        " CVMFS_SERVER_URL of %s in cvmfs_client_domains."
+        % (host, " and ".join(lost), _told(found), name.partition(".")[2])
+    )
+
+
+def _told(tried: Sequence[Mapping[str, Any]]) -> str:
+    return ", ".join(
+        "%s %s: %s" % (way["url"], "through " + way["proxy"] if way["proxy"] else "directly", way["error"])
+        for way in tried
+    )
