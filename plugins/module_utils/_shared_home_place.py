@@ -71,6 +71,19 @@ class Seen(NamedTuple):
     top: Optional[Top] = None
 
 
+def server_of(settings: Mapping[str, Any]) -> Optional[Tuple[str, int]]:
+    """Return where a server of NFS must answer by TCP before it is mounted; None when that is not known.
+
+    Source: nfs(5), `port`: version 3 asks for the port of the server first, others go to 2049.
+    """
+    options = dict(str(option).partition("=")[::2] for option in settings["options"])
+    asks = "3" in (options.get("vers"), options.get("nfsvers"))
+    port = int(options.get("port") or 0) or (0 if asks else 2049)
+    if settings["kind"] != "nfs" or not port or options.get("proto", "tcp").startswith("rdma"):
+        return None
+    return settings["source"].rpartition(":/")[0].strip("[]"), port
+
+
 def file_system_of(settings: Mapping[str, Any], device: Optional[Device]) -> str:
     """Return what is mounted: ``nfs``, ``ext4``, ``xfs``, or nothing."""
     if not settings["source"]:

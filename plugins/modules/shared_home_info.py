@@ -112,6 +112,14 @@ print(json.dumps([folders, os.listdir(path) if there else []]))
 """
 # Run by a process with mounts of its own: mounts TYPE OPTIONS SOURCE FOLDER, and tells owner and mode.
 _INSIDE = 'mount -t "$1" -o "$2" -- "$3" "$4" && exec stat --format "%u %a" -- "$4"'
+# Run by a process of its own, as names are looked up without a limit of time: connects to HOST at PORT.
+_CONNECT = """\
+import socket, sys
+try:
+    socket.create_connection((sys.argv[1], int(sys.argv[2]))).close()
+except OSError as error:
+    raise SystemExit(error.strerror or str(error))
+"""
 # Read-only, and without a replay of the journal, which would write (ext4(5), xfs(5)).
 _READ_ONLY = {"ext4": ["ro", "noload"], "xfs": ["ro", "norecovery"], "nfs": ["ro"]}
 
@@ -181,6 +189,19 @@ def look_inside(settings: Mapping[str, Any], kind: str, folder: str, seconds: fl
     return Top(int(uid), int(mode, 8))
 
 
+def try_server(settings: Mapping[str, Any], seconds: float) -> Optional[Top]:
+    """Return why a server of NFS cannot be reached, where nothing is installed yet that mounts it."""
+    server = _shared_home_place.server_of(settings)
+    if server is None or shutil.which("mount.nfs"):
+        return None
+    host, port = server
+    done = _timed.run([sys.executable, "-c", _CONNECT, host, str(port)], seconds)
+    if done.status == 0:
+        return None
+    reason = "no answer within %g seconds" % seconds if done.status is None else done.errors.strip()
+    return Top(error="%s does not answer at port %d (%s)" % (host, port, reason))
+
+
 def read(module: AnsibleModule, settings: Mapping[str, Any], units: Mapping[str, str]) -> Seen:
     """Return what there is on the machine."""
     path, seconds = settings["path"], module.params["timeout"]
@@ -196,7 +217,7 @@ def read(module: AnsibleModule, settings: Mapping[str, Any], units: Mapping[str,
         folder = Path(module.tmpdir, "inside")
         folder.mkdir(exist_ok=True)
         kind = _shared_home_place.file_system_of(settings, device)
-        top = look_inside(settings, kind, str(folder), seconds)
+        top = try_server(settings, seconds) or look_inside(settings, kind, str(folder), seconds)
     homes: List[str] = sorted(units.values())
     return Seen(True, _shared_home_place.folders_from(folders), entries, mounts, homes, device, top)
 

@@ -33,6 +33,23 @@ def found(changes: dict[str, Any] | None = None, **seen: Any) -> list[str]:
     return _shared_home_place.problems(settings, Seen(**whole))
 
 
+@pytest.mark.parametrize(
+    ("source", "options", "server"),
+    [
+        (EXPORT, [], ("nfs.example.org", 2049)),
+        (EXPORT, ["noatime", "vers=4.2", "proto=tcp6"], ("nfs.example.org", 2049)),
+        ("[2001:db8::1]:/export/home", ["port=20490"], ("2001:db8::1", 20490)),
+        (EXPORT, ["vers=3", "port=2049"], ("nfs.example.org", 2049)),
+        (EXPORT, ["nfsvers=3"], None),
+        (EXPORT, ["proto=rdma"], None),
+    ],
+)
+def test_where_a_server_must_answer(source: str, options: list[str], server: tuple[str, int] | None) -> None:
+    settings = role_settings(kind="nfs", source=source, options=options)
+    assert _shared_home_place.server_of(settings) == server
+    assert _shared_home_place.server_of(role_settings(kind="local", source="/dev/sdc1")) is None
+
+
 NFS = {"kind": "nfs", "source": EXPORT}
 LOCAL = {"source": "/dev/sdc1"}
 
