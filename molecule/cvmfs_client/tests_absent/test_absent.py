@@ -21,6 +21,7 @@ def test_nothing_of_the_role_is_left(host):
     assert host.check_output("systemctl list-units --all --plain --no-legend 'cvmfs-*'") == ""
 
 
-def test_the_cache_stays(host):
+def test_the_caches_stay(host):
+    assert host.file("/srv/shared_cache/ff").is_directory
     assert host.file("/var/lib/cvmfs/shared/kept").exists
     assert host.file("/srv/cache/shared/data.example.org.squashfs").exists
