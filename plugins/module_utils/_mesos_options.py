@@ -24,7 +24,7 @@ OLD_NAMES = {"master": _mesos_flags.MASTER_OLD_NAMES, "agent": _mesos_flags.AGEN
 OF_CLUSTERD = {"master": _mesos_flags.MASTER_CLUSTERD, "agent": _mesos_flags.AGENT_CLUSTERD}
 
 # Structured values that may carry logins to registries, variables of tasks, or parameters of modules.
-CONFIDENTIAL = ("docker_config", "executor_environment_variables", "modules")
+CONFIDENTIAL = ("default_container_info", "docker_config", "executor_environment_variables", "modules")
 
 FORMS = {
     "bool": ("true or false", r"true|false"),

@@ -78,6 +78,13 @@ def test_what_may_have_logins_goes_to_files_that_nobody_else_reads() -> None:
     assert set(plan["files"]) == {"domain.json"}
 
 
+def test_variables_of_every_container_go_where_nobody_else_reads() -> None:
+    variables = {"type": "MESOS", "environment": {"variables": [{"name": "TOKEN", "value": "s3cr3t"}]}}
+    plan = mesos_agent_plan(given.agent(flags={"default_container_info": variables}))
+    assert json.loads(plan["secret_files"]["default_container_info.json"]) == variables
+    assert plan["files"] == {}
+
+
 @pytest.mark.parametrize("program", ["master", "agent"])
 def test_what_other_settings_needed_is_unwanted_and_nothing_that_is_needed(program: str) -> None:
     folder = f"/etc/mesos-{program}"
