@@ -260,7 +260,17 @@ class Visitor:
     def execute_at(self, base: str, code: str, timeout: float = 60) -> str:
         """Run Python as `execute` does, in the Jupyter server at a path.
 
+        Args:
+            base: its path, such as "/ada/notebook/".
+            code: what a cell would hold.
+            timeout: seconds to wait for each message of the kernel.
+
+        Returns:
+            What it printed, without the white space around it.
+
         Raises:
+            ExecutionError: the code raised.
+            TimeoutError: the kernel was silent for too long.
             httpx.HTTPStatusError: it starts no kernel for this visitor.
         """
         kernel = self._api("POST", f"{base}api/kernels", base, json={})

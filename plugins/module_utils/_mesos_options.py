@@ -169,7 +169,14 @@ def rendered(program: str, build: str, options: Mapping[str, Any], folder: str) 
 
 
 def unwanted(program: str, folder: str, found: Rendered, settings: Mapping[str, Any]) -> List[Dict[str, str]]:
-    """Return what a role writes with other settings, as the module C(paths) removes it."""
+    """Return what a role writes with other settings, as the module C(paths) removes it.
+
+    Args:
+        program: `master` or `agent`.
+        folder: that of the configuration.
+        found: what is written with these settings.
+        settings: the role's variables without its name.
+    """
     names = [name for name, kind in KNOWN[program].items() if kind == "json"]
     written = {**found.files, **found.secret_files}
     paths = [_structured(folder, name) for name in names if "%s.json" % name not in written]
