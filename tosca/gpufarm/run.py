@@ -51,41 +51,21 @@ class Listener(Protocol):
         """A step has failed."""
 
 
-class _Verbatim(str):
-    """Text that Ansible must not take for a template."""
+class _Data(dict[str, Any]):
+    """Values that Ansible must not take for templates, however deep a text is in them.
+
+    The tag stands on the mapping: Ansible reads a text ``!unsafe "535"`` as a number. Inside the mapping it
+    trusts no text, no key either, and reads each as its quotes say.
+    """
 
 
 class _Dumper(yaml.SafeDumper):
-    pass
+    def ignore_aliases(self, data: Any) -> bool:
+        """Write everything out: an alias would be trusted or not as the place of its anchor is."""
+        return True
 
 
-_Dumper.add_representer(
-    _Verbatim, lambda dumper, text: dumper.represent_scalar("!unsafe", str(text), style='"')
-)
-
-
-def _verbatim(value: Any) -> Any:
-    if isinstance(value, str):
-        # only where it matters: Ansible reads `!unsafe "535"` as a number and `!unsafe ""` as nothing at all
-        return _Verbatim(value) if "{" in value else value
-    if isinstance(value, list):
-        return [_verbatim(item) for item in value]
-    if isinstance(value, dict):
-        return {key: _verbatim(item) for key, item in value.items()}
-    return value
-
-
-def _play_variables(play: Play) -> dict[str, Any]:
-    """The variables of a play: as they are where all machines get the same, else looked up by machine."""
-    first, *others = play.variables
-    if all(variables == first for variables in others):
-        return {name: _verbatim(value) for name, value in first.items()}
-    table = {
-        host: {name: _verbatim(value) for name, value in step.variables.items()}
-        for host, step in play.steps.items()
-    }
-    looked_up = {name: f"{{{{ gpufarm_values[inventory_hostname][{name!r}] }}}}" for name in first}
-    return {"gpufarm_values": table, **looked_up}
+_Dumper.add_representer(_Data, lambda dumper, data: dumper.represent_mapping("!unsafe", data.items()))
 
 
 def compile_playbook(plays: Iterable[Play]) -> str:
@@ -103,7 +83,8 @@ def compile_playbook(plays: Iterable[Play]) -> str:
     judged: set[Path] = set()
     found = []
     for play in plays:
-        playbook = next(iter(play.steps.values())).playbook
+        first = next(iter(play.steps.values()))
+        playbook = first.playbook
         if playbook not in judged:
             # what happens is told apart by counting the plays, so each step has to be one
             content = yaml.load(playbook.read_text(), Loader=_Lenient)  # noqa: S506  (a SafeLoader)
@@ -113,7 +94,14 @@ def compile_playbook(plays: Iterable[Play]) -> str:
         found.append(
             {
                 "import_playbook": str(playbook),
-                "vars": {"gpufarm_hosts": list(play.steps), **_play_variables(play)},
+                "vars": {
+                    **{
+                        name: f"{{{{ gpufarm_values[inventory_hostname][{name!r}] }}}}"
+                        for name in first.variables
+                    },
+                    "gpufarm_hosts": list(play.steps),
+                    "gpufarm_values": _Data({host: step.variables for host, step in play.steps.items()}),
+                },
             }
         )
     return yaml.dump(found, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=1000)

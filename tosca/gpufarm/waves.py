@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,11 +19,6 @@ class Play:
     """
 
     steps: dict[str, Step]
-
-    @property
-    def variables(self) -> list[Mapping[str, Any]]:
-        """What the steps get."""
-        return [step.variables for step in self.steps.values()]
 
 
 def levels(steps: Iterable[Step]) -> dict[str, int]:

@@ -24,7 +24,7 @@ class _Loader(yaml.SafeLoader):
     """Reads compiled playbooks."""
 
 
-_Loader.add_constructor("!unsafe", lambda loader, node: loader.construct_scalar(node))
+_Loader.add_constructor("!unsafe", lambda loader, node: loader.construct_mapping(node, deep=True))
 
 
 @dataclass
@@ -104,7 +104,7 @@ class Stub:
         check: bool,
     ) -> bool:
         """One play on one machine."""
-        own = variables["gpufarm_values"][host] if "gpufarm_values" in variables else variables
+        own = variables["gpufarm_values"][host]
         label = own["label"]
 
         def tell(event: str, **result: Any) -> None:

@@ -87,12 +87,10 @@ def test_complaints() -> None:
     assert complaint("something\nelse\n\n") == "else"
 
 
-def test_values_are_never_templates(tmp_path: Path) -> None:
-    playbook = tmp_path / "one.yml"
-    playbook.write_text("- hosts: all\n  tasks:\n    - name: Secret\n      x: !vault abc\n")
-    step = Step("n", "configure", "h", playbook, {"a": ["{{ x }}", 1, {"b": "c"}]}, frozenset(), {})
-    assert '!unsafe "{{ x }}"' in compile_playbook(waves.plays([step]))
+def test_an_operation_is_one_play(tmp_path: Path) -> None:
+    playbook = tmp_path / "two.yml"
     playbook.write_text("- hosts: all\n- hosts: all\n")
+    step = Step("n", "configure", "h", playbook, {}, frozenset(), {})
     with pytest.raises(BadInput, match="has to be exactly one play"):
         compile_playbook(waves.plays([step]))
 

@@ -135,8 +135,11 @@ def test_a_secret_inside_a_list_is_refused_on_the_command_line(site: Site) -> No
     assert not told(answer.error)
 
 
-def test_expressions_of_users_are_data_wherever_they_stand(site: Site, given: Path) -> None:
-    evil = f"{{{{ lookup('pipe', 'touch {site.notes}/evil') }}}}"
+@pytest.mark.parametrize(
+    "form", ["{{{{ {} }}}}", "#jinja2: variable_start_string:'[[', variable_end_string:']]'\n[[ {} ]]"]
+)
+def test_expressions_of_users_are_data_wherever_they_stand(site: Site, given: Path, form: str) -> None:
+    evil = form.format(f"lookup('pipe', 'touch {site.notes}/evil')")
     accounts = [{evil: evil, "list": [evil, {"deep": evil}]}, {"{% raw": "{# x", "!vault |": "!unsafe x"}]
     content = {"phrase": evil, "folder": str(site.notes), "accounts": accounts, "access_token": evil}
     given.write_text(yaml.safe_dump(content))
