@@ -14,6 +14,9 @@ import pytest
 
 from lab import bytecode
 
+# The system's own Python: another user may not reach a checkout that lies in somebody's home.
+PYTHON = os.path.realpath(sys.executable)
+
 
 class Guest:
     """A Python that starts with the bench's sitecustomize.py, and modules in archives for it."""
@@ -34,7 +37,7 @@ class Guest:
         with zipfile.ZipFile(path, "w") as stream:
             stream.writestr("sent.py", source)
         return subprocess.run(
-            [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(path)!r}); import sent"],
+            [PYTHON, "-c", f"import sys; sys.path.insert(0, {str(path)!r}); import sent"],
             env={"PYTHONPATH": str(self.customize.parent)},
             capture_output=True,
             text=True,
