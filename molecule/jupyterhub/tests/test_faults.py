@@ -131,6 +131,22 @@ def test_a_full_disk_costs_no_slice(host, small_disk, visit, leases, eventually)
     assert host.run(CONSISTENT).rc == 0
 
 
+@pytest.mark.parametrize("fault", ["rm", "truncate --size=20", "truncate --size=0"])
+def test_leases_come_back_from_the_notebooks_that_run(host, visit, leases, eventually, hub_answers, fault):
+    alice = visit("alice")
+    alice.spawn(gpu="1g.10gb")
+    held = leases()["alice"]["uuid"]
+    host.check_output(f"{fault} {STATE}/leases.json && systemctl restart jupyterhub")
+    eventually(hub_answers)
+    assert leases()["alice"]["uuid"] == held
+    bob = visit("bob")
+    bob.spawn(gpu="1g.10gb")
+    assert leases()["bob"]["uuid"] != held
+    assert alice.slices().visible == [held]
+    visit("alice").stop()
+    eventually(lambda: "alice" not in leases())
+
+
 def test_a_machine_that_dies_takes_its_notebooks_along_and_leaves_no_lease(
     host, visit, leases, eventually, hub_answers
 ):

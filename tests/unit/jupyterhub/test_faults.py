@@ -8,6 +8,7 @@ import json
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 from hub_process import Browser, HubProcess, slices
@@ -96,3 +97,17 @@ def test_while_the_database_is_locked_nobody_is_taken_for_a_stranger(
     assert all(ANY in " ".join(parse(answer.text).messages) for answer in (page, form))
     assert ANY in asked.json()["message"]
     assert alice.page("/hub/home").url.path == "/hub/home"
+
+
+def test_a_hub_with_a_damaged_file_of_leases_starts(tmp_path: Path) -> None:
+    hub = HubProcess(tmp_path, [])
+    hub.partition(slices(1))
+    (tmp_path / "leases.json").write_text('{"leases": {"alice/"')
+    hub.start()
+    try:
+        browser = Browser(hub, "alice")
+        browser.spawn(gpu="1g.10gb")
+        assert held(hub) == ["alice/"]
+        browser.http.close()
+    finally:
+        hub.kill()

@@ -13,7 +13,7 @@ from prometheus_client import REGISTRY
 
 from .people import login_ldap, login_oidc, login_pam
 from .people.accounts import Persons
-from .sharing import desk, recovery
+from .sharing import adoption, desk, recovery
 from .sharing.desk import Desk
 from .sharing.metrics import SliceCollector
 from .spawning import collaborative, mounts, systemd_spawner
@@ -33,7 +33,8 @@ def configure(c: Any, settings_file: str) -> None:
     settings = json.loads(Path(settings_file).read_text(encoding="utf-8"))
     alone.on_this_machine()
     strangers.never()
-    ours = desk.from_settings(settings)
+    ours, log = desk.from_settings(settings), logging.getLogger("gpufarm_hub")
+    adoption.adopt_running(ours, log)  # before anything reads the leases
     _hub(c, settings, ours)
     _login(c, settings)
     _notebooks(c, settings, ours)
@@ -46,7 +47,7 @@ def configure(c: Any, settings_file: str) -> None:
         collaborative.configure(c, settings, ours)
     hardening.configure(c, settings["public_url"])
     REGISTRY.register(SliceCollector(ours))
-    recovery.at_hub_start(ours, logging.getLogger("gpufarm_hub"))
+    recovery.at_hub_start(ours, log)
 
 
 def _hub(c: Any, settings: dict[str, Any], ours: Desk) -> None:

@@ -32,24 +32,36 @@ class StoreError(Exception):
     )
 
 
+class DamagedError(StoreError):
+    """The file holds something else than it should."""
+
+
 class JsonStore:
     """One JSON object in a file, changed only under a lock and replaced atomically.
 
     Args:
         path: the file; its folder must exist. The lock is a file beside it: a replaced file is a new inode.
         replaced: called under the lock, after a change, with what was stored before and what is stored now.
+        remedy: what an administrator does about a damaged file.
     """
 
-    def __init__(self, path: Path, replaced: Replaced = lambda before, content: None) -> None:
+    def __init__(
+        self,
+        path: Path,
+        replaced: Replaced = lambda before, content: None,
+        remedy: str = "restore it from a backup",
+    ) -> None:
         self.path = path
         self._replaced = replaced
+        self._remedy = remedy
         self._lock_path = path.with_name(f"{path.name}.lock")
 
     def read(self) -> dict[str, Any]:
         """Return the object; empty when the file does not exist yet.
 
         Raises:
-            StoreError: the file holds something else than a JSON object, or cannot be read.
+            DamagedError: the file holds something else than a JSON object.
+            StoreError: it cannot be read.
         """
         try:
             content = json.loads(self.path.read_text(encoding="utf-8"))
@@ -58,10 +70,28 @@ class JsonStore:
         except OSError as error:
             raise StoreError(f"{self.path} cannot be read: {error.strerror}") from error
         except ValueError as error:
-            raise StoreError(f"{self.path} is not valid JSON ({error}); restore or remove it") from error
+            raise self.damaged(f"not valid JSON: {error}") from error
         if not isinstance(content, dict):
-            raise StoreError(f"{self.path} does not hold a JSON object; restore or remove it")
+            raise self.damaged("not a JSON object")
         return content
+
+    def damaged(self, why: str) -> DamagedError:
+        """Return the error that says what is wrong with the file and what to do."""
+        return DamagedError(f"{self.path} is damaged ({why}); {self._remedy}")
+
+    def set_aside(self) -> Path:
+        """Rename the file, so that the next change begins a new one; return the new name.
+
+        Raises:
+            StoreError: as `change`.
+        """
+        aside = self.path.with_name(f"{self.path.name}.damaged")
+        with self._locked():
+            try:
+                self.path.replace(aside)
+            except OSError as error:
+                raise StoreError(f"{self.path} cannot be renamed: {error.strerror}") from error
+        return aside
 
     @contextmanager
     def change(self) -> Iterator[dict[str, Any]]:

@@ -92,6 +92,11 @@ class Desk:
             "Save your work, stop the notebook and start it again with another slice.",
         )
 
+    def adopt(self, lease: Lease) -> None:
+        """Do as `Leases.adopt`, and write it down."""
+        self.leases.adopt(lease)
+        self._record_lease("adopted", lease)
+
     def ended(self, lease: Lease) -> None:
         """Write down a lease whose notebook had ended without the hub."""
         self._record_lease("returned", lease)

@@ -39,19 +39,35 @@ def nodes_of(piece: Slice, capabilities: Path = CAPABILITIES, dev: Path = DEV) -
     nodes = [DeviceNode(dev / name, "rw") for name in ("nvidiactl", f"nvidia{piece.gpu}", "nvidia-uvm")]
     if not nodes[-1].path.exists():
         _make_node(["-u", "-c", "0"])
-    if piece.gpu_instance is not None:
-        instance = capabilities / f"gpu{piece.gpu}" / "mig" / f"gi{piece.gpu_instance}"
-        for access in (instance / "access", instance / f"ci{piece.compute_instance}" / "access"):
-            node = dev / "nvidia-caps" / f"nvidia-cap{_minor(access)}"
-            if not node.exists():
-                _make_node(["-f", str(access)])
-            nodes.append(DeviceNode(node, "r"))
+    for access, node in _instance_nodes(piece, capabilities, dev):
+        if not node.exists():
+            _make_node(["-f", str(access)])
+        nodes.append(DeviceNode(node, "r"))
     missing = [str(node.path) for node in nodes if not node.path.exists()]
     if missing:
         raise DeviceError(f"device nodes are missing: {', '.join(missing)}; is nvidia-modprobe installed?")
     # Profilers use it; CUDA does without.
     tools = DeviceNode(dev / "nvidia-uvm-tools", "rw")
     return [*nodes, tools] if tools.path.exists() else nodes
+
+
+def keys_of(piece: Slice, capabilities: Path = CAPABILITIES, dev: Path = DEV) -> frozenset[str]:
+    """Return the paths of the nodes that open this slice: its GPU's, and those of its instances.
+
+    Raises:
+        DeviceError: the driver does not know the slice's instances.
+    """
+    instances = (node for _access, node in _instance_nodes(piece, capabilities, dev))
+    return frozenset(map(str, (dev / f"nvidia{piece.gpu}", *instances)))
+
+
+def _instance_nodes(piece: Slice, capabilities: Path, dev: Path) -> list[tuple[Path, Path]]:
+    """Return the files that tell of a slice's GPU instance and compute instance, each with its node."""
+    if piece.gpu_instance is None:
+        return []
+    instance = capabilities / f"gpu{piece.gpu}" / "mig" / f"gi{piece.gpu_instance}"
+    files = (instance / "access", instance / f"ci{piece.compute_instance}" / "access")
+    return [(file, dev / "nvidia-caps" / f"nvidia-cap{_minor(file)}") for file in files]
 
 
 def nodes_of_all(pieces: Iterable[Slice]) -> list[DeviceNode]:

@@ -11,11 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from gpufarm_hub import clock as clocks
-from gpufarm_hub.store import JsonStore, StoreError
+from gpufarm_hub.store import DamagedError, JsonStore
 
 from . import waiting
 from .slices import Slice
 from .waiting import Place, Ticket, Wish
+
+REMEDY = "restart jupyterhub.service, which takes the leases from the notebooks that run"
 
 # Seconds between two writes of the time at which a waiting user last asked.
 SEEN_EVERY = 20.0
@@ -74,13 +76,42 @@ class Leases:
         publish: Callable[[list[Lease]], None] = lambda leases: None,
     ) -> None:
         self._publish = publish
-        self._store = JsonStore(path, self._replaced)
+        self._store = JsonStore(path, self._replaced, REMEDY)
         self._patience = patience
         self._clock = clock
 
     def all(self) -> list[Lease]:
         """Return every lease."""
         return self._leases(self._store.read())
+
+    def are_stored(self) -> bool:
+        """Tell whether the file is there."""
+        return self._store.path.exists()
+
+    def set_aside_if_damaged(self) -> str:
+        """Rename a damaged file, which leaves no lease; return what was wrong and the new name, else nothing.
+
+        Raises:
+            StoreError: the file cannot be read or renamed.
+        """
+        try:
+            content = self._store.read()
+            try:
+                for lease in self._leases(content):
+                    datetime.fromisoformat(lease.taken)
+                    if not lease.pieces:
+                        raise ValueError(f"no slices for {lease.owner}")
+                self._tickets(content)
+            except (AttributeError, KeyError, TypeError, ValueError) as error:
+                raise self._store.damaged(f"{type(error).__name__}: {error}") from error
+        except DamagedError as error:
+            return f"{error}. It is kept as {self._store.set_aside()}"
+        return ""
+
+    def adopt(self, lease: Lease) -> None:
+        """Write down what a notebook that runs holds."""
+        with self._store.change() as content:
+            content.setdefault("leases", {})[lease.owner] = _entry(lease)
 
     def free(self, slices: Iterable[Slice]) -> list[Slice]:
         """Return the slices that no lease touches: a hint for the form, the decision is taken by `take`."""
@@ -134,16 +165,12 @@ class Leases:
                 del content["queue"][wish.owner]
                 waited = self._clock() - tickets[wish.owner].since
                 taken = datetime.fromtimestamp(self._clock(), UTC).isoformat(timespec="seconds")
-                content.setdefault("leases", {})[wish.owner] = {
-                    "unit": unit,
-                    "slices": [asdict(piece) for piece in pieces],
-                    "taken": taken,
-                    "share": wish.limit.name,
-                }
+                lease = Lease(wish.owner, unit, tuple(pieces), taken, wish.limit.name, waited)
+                content.setdefault("leases", {})[wish.owner] = _entry(lease)
         if refusal:
             raise NoSliceError(refusal)
         if pieces:
-            return Lease(wish.owner, unit, tuple(pieces), taken, wish.limit.name, waited)
+            return lease
         every = waiting.places(tickets.values(), held, slices)
         return next(place for place in every if place.ticket.owner == wish.owner)
 
@@ -219,7 +246,7 @@ class Leases:
 
     def _leases(self, content: dict[str, Any]) -> list[Lease]:
         if content and not content.keys() <= {"leases", "queue"}:
-            raise StoreError(f"{self._store.path} is another version's; stop all notebooks and remove it")
+            raise self._store.damaged("another version's")
         return [
             Lease(
                 owner=owner,
@@ -247,6 +274,16 @@ class Leases:
             owner: {key: value for key, value in entry.items() if key != "owner"}
             for owner, entry in entries.items()
         }
+
+
+def _entry(lease: Lease) -> dict[str, Any]:
+    """Return a lease as the file has it, below its owner's name."""
+    return {
+        "unit": lease.unit,
+        "slices": [asdict(piece) for piece in lease.pieces],
+        "taken": lease.taken,
+        "share": lease.share,
+    }
 
 
 def in_words(place: Place) -> str:

@@ -20,6 +20,9 @@ class GpuAccess(Enum):
     RUNTIME = "nvidia"  # NVIDIA's container runtime, told by an environment variable
 
 
+CDI_KIND = "nvidia.com/gpu="  # what CDI's names of NVIDIA's devices begin with
+
+
 class NoGpuAccessError(Exception):
     """Containers of this engine get no GPUs; the text is for the administrator."""
 
@@ -123,11 +126,25 @@ def host_config(plan: Plan) -> dict[str, Any]:
         "mounts": [*map(_mount, _with_home(plan)), *map(_nothing, plan.hidden)],
     }
     if plan.slices and plan.access is GpuAccess.CDI:
-        names = [f"nvidia.com/gpu={uuid}" for uuid in plan.slices]
+        names = [f"{CDI_KIND}{uuid}" for uuid in plan.slices]
         config["device_requests"] = [DeviceRequest(driver="cdi", device_ids=names)]
     elif plan.slices and plan.access is GpuAccess.RUNTIME:
         config["runtime"] = GpuAccess.RUNTIME.value
     return config
+
+
+def given(inspected: Mapping[str, Any]) -> frozenset[str]:
+    """Return the UUIDs of the slices that a container was created with.
+
+    Args:
+        inspected: what the engine says of it (Engine API, ContainerInspect).
+    """
+    host = inspected["HostConfig"]
+    names = [name for request in host.get("DeviceRequests") or () for name in request["DeviceIDs"] or ()]
+    if host.get("Runtime") == GpuAccess.RUNTIME.value:
+        variables = dict(entry.partition("=")[::2] for entry in inspected["Config"]["Env"])
+        names += variables.get("NVIDIA_VISIBLE_DEVICES", "").split(",")
+    return frozenset(name.removeprefix(CDI_KIND) for name in names) - {"", "void"}
 
 
 def _with_home(plan: Plan) -> Iterable[Bind]:

@@ -9,8 +9,9 @@ from string import ascii_lowercase, digits
 
 import docker
 import requests
-from escapism import escape
+from escapism import escape, unescape
 
+from . import container
 from .engine import EngineError
 
 TIMEOUT = 60  # seconds that Docker may take to answer
@@ -33,6 +34,19 @@ def name_of(owner: str) -> str:
     """
     parts = (escape(part, ascii_lowercase + digits, "-") for part in owner.split("/", 1) if part)
     return f"{PREFIX}{NAME}{'--'.join(parts)}"
+
+
+def owner_of(unit: str) -> str:
+    """Return the owner of a notebook's unit: the opposite of `name_of`.
+
+    Control characters in the name of a server do not come back as they were. A lease of such a notebook is
+    taken back all the same when the notebook is over.
+    """
+    user, _dashes, server = container_of(unit).removeprefix(NAME).partition("--")
+    try:
+        return f"{unescape(user, '-')}/{unescape(server, '-')}"
+    except UnicodeDecodeError:
+        return f"{user}/{server}"
 
 
 def container_of(unit: str) -> str:
@@ -75,6 +89,19 @@ def is_over(unit: str) -> bool:
         except docker.errors.NotFound:
             return True
         return state["Status"] in OVER
+
+
+def opens(unit: str) -> frozenset[str]:
+    """Return the UUIDs of the GPUs or slices that were given to a running container.
+
+    Raises:
+        EngineError: Docker did not answer.
+    """
+    with _engine(f"looking at {unit}") as client:
+        try:
+            return container.given(client.inspect_container(container_of(unit)))
+        except docker.errors.NotFound:
+            return frozenset()
 
 
 def cpu_seconds(unit: str) -> float | None:

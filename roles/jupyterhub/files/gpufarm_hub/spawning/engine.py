@@ -15,7 +15,7 @@ class EngineError(Exception):
 
 
 class Engine(Protocol):
-    """What runs notebooks. Every function may raise `EngineError`, except `name_of`."""
+    """What runs notebooks. Every function may raise `EngineError`, except `name_of` and `owner_of`."""
 
     def name_of(self, owner: str) -> str:
         """Return the unit of a notebook; no two notebooks share one.
@@ -24,8 +24,14 @@ class Engine(Protocol):
             owner: user and server name, ``alice/`` for the default server.
         """
 
+    def owner_of(self, unit: str) -> str:
+        """Return the owner of a notebook's unit: the opposite of `name_of`."""
+
     def running(self) -> list[str]:
         """Return the units of all notebooks that are not over."""
+
+    def opens(self, unit: str) -> frozenset[str]:
+        """Return what opens GPUs for a running unit: paths of device nodes, or UUIDs; empty for none."""
 
     def is_over(self, unit: str) -> bool:
         """Tell whether no process of the unit is left; a unit that is still stopping is not over."""

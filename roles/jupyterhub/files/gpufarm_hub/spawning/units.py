@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 
 from .engine import EngineError
@@ -10,6 +11,9 @@ from .engine import EngineError
 TIMEOUT = 60  # seconds; stopping a notebook takes its TimeoutStopSec at most
 
 PREFIX = "jupyterhub-notebook-"  # what the names of all notebooks' units begin with
+
+# Nodes of a GPU, of a GPU instance and of a compute instance; others are the driver's, for all GPUs.
+GPU_NODE = re.compile(r"/dev/(nvidia\d+|nvidia-caps/.+)")
 
 # systemd's unit states in which no process of the unit is left (systemctl(1), ActiveState).
 OVER = ("inactive", "failed")
@@ -24,7 +28,14 @@ def name_of(owner: str) -> str:
     Args:
         owner: user and server name, ``alice/`` for the default server.
     """
-    return f"{PREFIX}{owner.replace('/', ':').removesuffix(':')}.service"
+    user, _slash, server = owner.partition("/")
+    return f"{PREFIX}{user}:{server}.service" if server else f"{PREFIX}{user}.service"
+
+
+def owner_of(unit: str) -> str:
+    """Return the owner of a notebook's unit: the opposite of `name_of`."""
+    user, _colon, server = unit.removeprefix(PREFIX).removesuffix(".service").partition(":")
+    return f"{user}/{server}"
 
 
 def _systemctl(*arguments: str) -> str:
@@ -48,6 +59,17 @@ def running() -> list[str]:
     lines = _systemctl("list-units", "--plain", "--no-legend", "--full", "--type=service", f"{PREFIX}*")
     # Name, whether it is loaded, ActiveState, and more (systemctl(1), list-units).
     return [name for name, _loaded, state, *_more in map(str.split, lines.splitlines()) if state not in OVER]
+
+
+def opens(unit: str) -> frozenset[str]:
+    """Return the device nodes that open GPUs or slices and that the kernel lets a running unit open.
+
+    Raises:
+        EngineError: systemd did not answer.
+    """
+    lines = _systemctl("show", "--property=DeviceAllow", "--value", unit).splitlines()
+    paths = (line.partition(" ")[0] for line in lines)
+    return frozenset(filter(GPU_NODE.fullmatch, paths))
 
 
 def is_over(unit: str) -> bool:

@@ -1,0 +1,264 @@
+"""Leases are what running notebooks can reach, whatever has become of the file that remembers them."""
+
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+import json
+import logging
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from gpufarm_hub.people.accounts import NAME
+from gpufarm_hub.sharing import adoption, devices, recovery
+from gpufarm_hub.sharing.desk import Desk
+from gpufarm_hub.sharing.devices import DeviceError
+from gpufarm_hub.sharing.leases import Leases
+from gpufarm_hub.sharing.limits import Limit
+from gpufarm_hub.sharing.notices import Notices
+from gpufarm_hub.sharing.slices import GpuQueryError, Slice
+from gpufarm_hub.sharing.waiting import Wish
+from gpufarm_hub.spawning import containers, engines, units
+from gpufarm_hub.spawning.container import GpuAccess, Plan, environment_of, given, host_config
+from gpufarm_hub.spawning.engine import EngineError
+from gpufarm_hub.store import JsonStore
+from hypothesis import given as for_all
+from hypothesis import strategies as st
+
+LOG = logging.getLogger("test")
+ALICE, BOB = units.name_of("alice/"), units.name_of("bob/second")
+CAROL = containers.name_of("carol.d/")
+
+
+def mig(instance: int) -> Slice:
+    return Slice(f"MIG-{instance}", "1g.10gb", 0, instance, 0, 10 << 30)
+
+
+def nodes(instance: int) -> frozenset[str]:
+    """What opens a slice: nodes of the GPU, of the GPU instance, and of the compute instance."""
+    caps = (f"/dev/nvidia-caps/nvidia-cap{9 * instance + offset}" for offset in (3, 4))
+    return frozenset(("/dev/nvidia0", *caps))
+
+
+@dataclass
+class Machine:
+    """Slices 7 to 9 of one GPU; what runs, and what that can reach."""
+
+    desk: Desk
+    slices: list[Slice] = field(default_factory=lambda: [mig(instance) for instance in (7, 8, 9)])
+    opens: dict[str, frozenset[str]] = field(default_factory=dict)
+    revoked: list[str] = field(default_factory=list)
+    nvml: bool = True
+    engine: bool = True
+
+    def list_slices(self) -> list[Slice]:
+        if not self.nvml:
+            raise GpuQueryError("the NVIDIA driver does not answer")
+        return self.slices
+
+    def running(self, prefix: str) -> list[str]:
+        if not self.engine:
+            raise EngineError("it does not answer")
+        return [unit for unit in self.opens if unit.startswith(prefix)]
+
+    def keys_of(self, piece: Slice) -> frozenset[str]:
+        if piece not in self.slices:
+            raise DeviceError("the driver does not know it")
+        return frozenset(["/dev/nvidia0"]) if piece.whole else nodes(piece.gpu_instance or 0)
+
+    def take(self, owner: str, unit: str, uuid: str) -> None:
+        """Have a notebook that runs take a slice."""
+        one = [piece for piece in self.slices if piece.uuid == uuid]
+        self.desk.take(Wish(owner, "1g.10gb", 1, Limit("students", slices=9), {}), unit, one)
+        self.opens[unit] = nodes(one[0].gpu_instance or 0)
+
+    def adopt(self) -> dict[str, list[str]]:
+        """Start the hub; return who holds what."""
+        adoption.adopt_running(self.desk, LOG)
+        return self.held()
+
+    def held(self) -> dict[str, list[str]]:
+        return {lease.owner: [piece.uuid for piece in lease.pieces] for lease in self.desk.leases.all()}
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "leases.json"
+
+
+@pytest.fixture
+def machine(path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
+    desk = Desk(
+        Leases(path),
+        Notices(path.with_name("notices.json")),
+        JsonStore(path.with_name("use.json")),
+        path.with_name("audit.jsonl"),
+        [Limit("students", users=frozenset({"alice"}))],
+    )
+    made = Machine(desk)
+    network = path.with_name("jupyterhub-network.service")
+    network.touch()
+    monkeypatch.setattr(engines, "NETWORK", network)
+    for engine, prefix in ((units, units.PREFIX), (containers, containers.PREFIX)):
+        monkeypatch.setattr(engine, "running", lambda prefix=prefix: made.running(prefix))
+        monkeypatch.setattr(engine, "opens", lambda unit: made.opens[unit])
+        monkeypatch.setattr(engine, "is_over", lambda unit: unit not in made.opens)
+        monkeypatch.setattr(engine, "revoke_devices", made.revoked.append)
+    monkeypatch.setattr(adoption, "list_slices", made.list_slices)
+    monkeypatch.setattr(recovery, "list_slices", made.list_slices)
+    monkeypatch.setattr(devices, "keys_of", made.keys_of)
+    return made
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "",
+        '{"leases": {"alice/"',
+        "[]",
+        '{"alice/": {}}',
+        '{"leases": []}',
+        '{"leases": {"alice/": {"unit": "a", "slices": [{"uuid": "MIG-7"}], "taken": "", "share": ""}}}',
+        '{"leases": {"alice/": {"unit": "a", "slices": [], "taken": "yesterday", "share": ""}}}',
+        '{"leases": {"alice/": {"unit": "a", "slices": [], "taken": "2026-11-23T10:00:00", "share": ""}}}',
+        '{"queue": {"alice/": {"seen": 1e99}}}',
+        '{"queue": {"alice/": 7}}',
+    ],
+)
+def test_a_damaged_file_is_kept_aside_and_leases_come_from_what_runs(
+    machine: Machine, path: Path, damage: str
+) -> None:
+    machine.opens = {ALICE: nodes(7), BOB: nodes(8), CAROL: frozenset({"MIG-9"})}
+    path.write_text(damage)
+    assert machine.adopt() == {"alice/": ["MIG-7"], "bob/second": ["MIG-8"], "carol.d/": ["MIG-9"]}
+    assert path.with_name("leases.json.damaged").read_text() == damage
+    assert {lease.owner: lease.share for lease in machine.desk.leases.all()} == {
+        "alice/": "students",
+        "bob/second": "everybody",
+        "carol.d/": "everybody",
+    }
+    assert {lease.unit for lease in machine.desk.leases.all()} == machine.opens.keys()
+    assert machine.desk.leases.free(machine.slices) == []
+
+
+def test_a_file_that_was_removed(machine: Machine, path: Path) -> None:
+    machine.take("alice/", ALICE, "MIG-7")
+    path.unlink()
+    assert machine.adopt() == {"alice/": ["MIG-7"]}
+
+
+def test_a_file_that_is_older_than_what_runs(machine: Machine, path: Path) -> None:
+    machine.take("alice/", ALICE, "MIG-7")
+    before = machine.desk.leases.all()[0]
+    machine.opens[ALICE] = nodes(7) | nodes(9)
+    machine.opens[BOB] = nodes(8)
+    assert machine.adopt() == {"alice/": ["MIG-7", "MIG-9"], "bob/second": ["MIG-8"]}
+    after = machine.desk.leases.all()[0]
+    assert (after.taken, after.share) == (before.taken, before.share)
+    events = [json.loads(line) for line in machine.desk.audit_file.read_text().splitlines()]
+    assert [(event["event"], event["user"]) for event in events[1:]] == [
+        ("adopted", "alice"),
+        ("adopted", "bob"),
+    ]
+
+
+def test_what_agrees_is_left_alone(machine: Machine, path: Path) -> None:
+    machine.take("alice/", ALICE, "MIG-7")
+    machine.opens[BOB] = frozenset()  # a notebook without a slice
+    before = path.read_bytes()
+    machine.nvml = False
+    assert machine.adopt() == {"alice/": ["MIG-7"]}
+    assert path.read_bytes() == before and not machine.revoked
+
+
+def test_a_whole_gpu(machine: Machine) -> None:
+    machine.slices = [Slice("GPU-0", "Tesla T4", 0, None, None, 16 << 30)]
+    machine.opens = {ALICE: frozenset({"/dev/nvidia0"})}
+    assert machine.adopt() == {"alice/": ["GPU-0"]}
+
+
+@pytest.mark.parametrize(
+    "left", [nodes(5), frozenset({"MIG-5"}), frozenset({"/dev/nvidia0"}), nodes(7) | nodes(5)]
+)
+def test_what_reaches_slices_that_are_gone_loses_the_gpu(machine: Machine, left: frozenset[str]) -> None:
+    """Nodes of a slice that is gone may become those of a new one."""
+    unit = CAROL if "MIG-5" in left else ALICE
+    machine.opens = {unit: left}
+    assert machine.adopt() == {}
+    assert machine.revoked == [unit]
+
+
+def test_a_lease_of_slices_that_are_gone_is_ended_as_always(machine: Machine) -> None:
+    machine.take("alice/", ALICE, "MIG-7")
+    machine.slices = [mig(8)]
+    assert machine.adopt() == {"alice/": ["MIG-7"]} and not machine.revoked
+    recovery.at_hub_start(machine.desk, LOG)
+    assert machine.held() == {} and machine.revoked == [ALICE]
+
+
+def test_while_nobody_can_tell_who_holds_what_no_slice_is_handed_out(machine: Machine, path: Path) -> None:
+    machine.opens = {ALICE: nodes(7)}
+    machine.nvml = False
+    with pytest.raises(GpuQueryError):
+        machine.adopt()
+    machine.nvml, machine.engine = True, False
+    with pytest.raises(EngineError):
+        machine.adopt()
+    path.write_text("x")
+    with pytest.raises(EngineError):
+        machine.adopt()
+    machine.engine = True
+    assert machine.adopt() == {"alice/": ["MIG-7"]}
+
+
+def test_a_file_that_knows_all_that_runs_does_for_a_hub_without_gpus_or_engine(machine: Machine) -> None:
+    machine.take("alice/", ALICE, "MIG-7")
+    machine.slices, machine.nvml = [], False
+    assert machine.adopt() == {"alice/": ["MIG-7"]}
+    machine.engine = False
+    assert machine.adopt() == {"alice/": ["MIG-7"]}
+
+
+def test_notebooks_that_ended_get_no_lease(machine: Machine, path: Path) -> None:
+    path.write_text("x")
+    assert machine.adopt() == {}
+    machine.take("alice/", ALICE, "MIG-7")
+    del machine.opens[ALICE]
+    machine.adopt()
+    recovery.at_hub_start(machine.desk, LOG)
+    assert machine.held() == {}
+
+
+USERS = st.from_regex(NAME, fullmatch=True)
+SERVERS = st.text(st.characters(exclude_characters="/", exclude_categories=["Cc", "Cs"]), max_size=12)
+
+
+@for_all(user=USERS, server=SERVERS)
+@pytest.mark.parametrize("engine", [units, containers])
+def test_the_owner_is_read_from_the_unit(engine: engines.Engine, user: str, server: str) -> None:
+    owner = f"{user}/{server}"
+    assert engine.owner_of(engine.name_of(owner)) == owner
+
+
+def test_devices_that_a_unit_can_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As `systemctl show --property=DeviceAllow --value` of Debian 12 lists them."""
+    said = (
+        "/dev/nvidiactl rw\n/dev/nvidia0 rw\n/dev/nvidia-uvm rw\n/dev/nvidia-caps/nvidia-cap66 r\nchar-pts rw"
+    )
+    monkeypatch.setattr(units, "_systemctl", lambda *_arguments: said)
+    assert units.opens(ALICE) == {"/dev/nvidia0", "/dev/nvidia-caps/nvidia-cap66"}
+    monkeypatch.setattr(units, "_systemctl", lambda *_arguments: "")
+    assert units.opens(ALICE) == frozenset()
+
+
+@pytest.mark.parametrize("access", [*GpuAccess, None])
+def test_slices_that_a_container_was_given(access: GpuAccess | None) -> None:
+    plan = Plan(1000, 1000, (), "/home/a", 1 << 30, 2, 100, "1G", "notebooks", access=access)
+    plan = Plan(**{**vars(plan), "slices": ("MIG-7", "MIG-9") if access else ()})
+    host = host_config(plan)
+    inspected = {
+        "HostConfig": {"DeviceRequests": host.get("device_requests"), "Runtime": host.get("runtime", "runc")},
+        "Config": {"Env": [f"{name}={value}" for name, value in environment_of(plan).items()]},
+    }
+    assert given(inspected) == set(plan.slices)
