@@ -20,6 +20,7 @@ sys.path.insert(0, str(ROOT / "roles" / "jupyterhub" / "files"))
 
 from gpufarm_hub import configuration, files  # noqa: E402
 from gpufarm_hub.people import accounts  # noqa: E402
+from gpufarm_hub.people.login import LeavingLogin  # noqa: E402
 from gpufarm_hub.sharing import devices, recovery  # noqa: E402
 from gpufarm_hub.sharing.slices import Slice  # noqa: E402
 from gpufarm_hub.spawning import spawner, systemd_spawner, units  # noqa: E402
@@ -48,6 +49,11 @@ def record(self: Any, thing: Any, timestamp: Any = None) -> bool:
         thing.last_activity = None
     recorded: bool = really_record(self, thing, timestamp)
     return recorded
+
+
+async def refresh_auth(self: Any, user: Any, force: bool = False) -> Any:
+    """The test says whether it is time to ask again who users are."""
+    return await really_refresh(self, user, force=force or (folder / "ask-again").exists())
 
 
 def slices() -> list[Slice]:
@@ -109,6 +115,8 @@ class Login(DummyAuthenticator):
 # What the hub asks of the machine.
 really_replace, files.replace = files.replace, replace
 really_record, BaseHandler._record_activity = BaseHandler._record_activity, record
+really_refresh, BaseHandler.refresh_auth = BaseHandler.refresh_auth, refresh_auth
+LeavingLogin.is_due = lambda self, name: (folder / "ask-again").exists()
 accounts.ensure = lambda name, uid=None, person="": None
 devices.nodes_of = lambda piece: []
 for module in (pages, recovery, spawner):
@@ -146,7 +154,9 @@ c.Login.manage_groups = True
 c.Login.refresh_pre_spawn = True
 c.Login.admin_users = {"bob"}
 c.JupyterHub.proxy_class = NoProxy
-c.JupyterHub.services = [service for service in c.JupyterHub.services if "command" not in service]
-c.JupyterHub.load_roles = [role for role in c.JupyterHub.load_roles if not role.get("services")]
+# The test does what the keeper would.
+keeper = {"name": "gpufarm-keeper", "api_token": (folder / "keeper_token").read_text(), "display": False}
+others = [service for service in c.JupyterHub.services if service["name"] != keeper["name"]]
+c.JupyterHub.services = [keeper, *others]
 c.JupyterHub.bind_url = settings["hub_url"]
 c.JupyterHub.data_files_path = str(Path(sys.prefix) / "share" / "jupyterhub")

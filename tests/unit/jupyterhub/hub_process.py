@@ -51,6 +51,8 @@ class HubProcess:
             port = free.getsockname()[1]
         self.url = f"http://127.0.0.1:{port}"
         (folder / "monitoring_token").write_text(secrets.token_hex(32))
+        self.keeper_token = secrets.token_hex(32)
+        (folder / "keeper_token").write_text(self.keeper_token)
         settings = {
             "public_url": self.url,
             "hub_url": self.url,

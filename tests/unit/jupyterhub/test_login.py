@@ -102,7 +102,7 @@ def refresh(authenticator: OidcLogin, monkeypatch: pytest.MonkeyPatch, answer: A
         return {"token_response": {}}
 
     user = SimpleNamespace(name="alice", get_auth_state=state)
-    return asyncio.run(authenticator.refresh_user(user))
+    return asyncio.run(authenticator.look_again(user, None))
 
 
 @pytest.mark.parametrize("failure", [HttpClientError(503), ConnectionRefusedError(111), TimeoutError()])
@@ -110,6 +110,34 @@ def test_nobody_is_thrown_out_while_the_provider_is_down(
     authenticator: OidcLogin, monkeypatch: pytest.MonkeyPatch, failure: Exception
 ) -> None:
     assert refresh(authenticator, monkeypatch, failure) is True
+
+
+def test_requests_that_come_together_share_one_question(
+    authenticator: OidcLogin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A provider may take a refresh token once only."""
+    asked = []
+
+    async def look_again(user: Any, handler: Any) -> Any:
+        asked.append(user.name)
+        await asyncio.sleep(0)
+        return model("alice", ["ml-infn-users"])
+
+    monkeypatch.setattr(authenticator, "look_again", look_again)
+    user = SimpleNamespace(name="alice")
+
+    async def together() -> list[Any]:
+        return await asyncio.gather(*(authenticator.refresh_user(user) for _ in range(9)))
+
+    first, *others = asyncio.run(together())
+    assert asked == ["alice"] and all(one == first and one is not first for one in others)
+    asyncio.run(together())
+    assert asked == ["alice", "alice"]
+
+
+def test_the_shared_account_is_nobody_who_could_leave(authenticator: OidcLogin) -> None:
+    authenticator.shared_account = "collaborative"
+    assert asyncio.run(authenticator.refresh_user(SimpleNamespace(name="collaborative"))) is True
 
 
 def test_who_logged_in_another_way_logs_in_again(authenticator: OidcLogin) -> None:
@@ -121,7 +149,7 @@ def test_who_logged_in_another_way_logs_in_again(authenticator: OidcLogin) -> No
 
 
 def test_who_has_left_the_group_is_out(authenticator: OidcLogin, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert refresh(authenticator, monkeypatch, model("alice", ["cms"])) is False
+    assert refresh(authenticator, monkeypatch, model("alice", ["cms"])) is None
     still = model("alice", ["ml-infn-users"])
     assert refresh(authenticator, monkeypatch, still) == still
     assert refresh(authenticator, monkeypatch, False) is False

@@ -247,12 +247,12 @@ def test_a_directory_that_is_down_is_told_and_throws_nobody_out(tmp_path: Path) 
 def test_who_leaves_is_out_soon(tmp_path: Path) -> None:
     content = entries()
     alice = SimpleNamespace(name="alice")
-    model = asyncio.run(login(content, tmp_path).refresh_user(alice))
+    model = asyncio.run(login(content, tmp_path).look_again(alice, None))
     assert isinstance(model, dict) and model["groups"] == ["gpu", "physics", "ring"]
     content[f"cn=gpu,{GROUPS}"]["member"] = [f"uid=mallory,{PEOPLE}"]
-    assert asyncio.run(login(content, tmp_path).refresh_user(alice)) is False
+    assert asyncio.run(login(content, tmp_path).look_again(alice, None)) is None
     del content[f"uid=alice,{PEOPLE}"]
-    assert asyncio.run(login(content, tmp_path).refresh_user(alice)) is False
+    assert asyncio.run(login(content, tmp_path).look_again(alice, None)) is None
 
 
 def test_what_the_settings_name_is_looked_for() -> None:

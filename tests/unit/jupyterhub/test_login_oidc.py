@@ -9,7 +9,9 @@ import hashlib
 import http.server
 import json
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -29,6 +31,9 @@ class Provider(http.server.ThreadingHTTPServer):
     Attributes:
         claims: what it tells of who logs in next.
         failure: HTTP status that it answers every question of the hub with; 0 for none.
+        expired: whether access tokens that it gave are over.
+        disabled: whether it gives no more for refresh tokens.
+        broken: whether it fails when it is asked for tokens.
         asked: parameters of the last authorization request.
     """
 
@@ -37,6 +42,7 @@ class Provider(http.server.ThreadingHTTPServer):
         self.url = f"http://127.0.0.1:{self.server_port}"
         self.claims: dict[str, Any] = {}
         self.failure = 0
+        self.expired = self.disabled = self.broken = False
         self.asked: dict[str, str] = {}
 
 
@@ -47,13 +53,22 @@ class Handler(http.server.BaseHTTPRequestHandler):
         pass
 
     def do_GET(self) -> None:  # /userinfo
-        self._answer(self.server.claims)
+        if self.server.expired:
+            self._answer({"error": "invalid_token"}, 401)
+        else:
+            self._answer(self.server.claims)
 
     def do_POST(self) -> None:  # /token
         sent = parse_qs(self.rfile.read(int(self.headers["Content-Length"])).decode())
-        digest = hashlib.sha256(sent["code_verifier"][0].encode()).digest()
-        challenge = base64.urlsafe_b64encode(digest).decode().rstrip("=")
-        if challenge != self.server.asked["code_challenge"]:  # RFC 7636, section 4.6
+        if sent["grant_type"] == ["refresh_token"]:
+            refused = self.server.disabled
+        else:
+            digest = hashlib.sha256(sent["code_verifier"][0].encode()).digest()
+            challenge = base64.urlsafe_b64encode(digest).decode().rstrip("=")
+            refused = challenge != self.server.asked["code_challenge"]  # RFC 7636, section 4.6
+        if self.server.broken:
+            self._answer({"error": "server_error"}, 500)
+        elif refused:
             self._answer({"error": "invalid_grant"}, 400)
         else:
             self._answer({"access_token": "t", "token_type": "Bearer", "refresh_token": "r"})
@@ -97,7 +112,7 @@ def hub(provider: Provider, tmp_path_factory: pytest.TempPathFactory) -> Iterato
         "groups_claim": "realm_access.roles",
     }
     process = HubProcess(folder, [], login=login)
-    process.partition(slices(0))
+    process.partition(slices(1))
     process.start()
     yield process
     process.kill()
@@ -106,6 +121,8 @@ def hub(provider: Provider, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 @pytest.fixture
 def browser(hub: HubProcess, provider: Provider) -> Iterator[httpx.Client]:
     provider.failure = 0
+    provider.expired = provider.disabled = False
+    (hub.folder / "ask-again").unlink(missing_ok=True)
     with httpx.Client(base_url=hub.url, trust_env=False, timeout=60) as client:
         yield client
 
@@ -257,3 +274,132 @@ def test_no_token_is_written_down(hub: HubProcess, browser: httpx.Client, provid
     come_back(browser, provider)
     log = Path(hub.folder / "hub.log").read_text()
     assert "access_token" not in log and "client_secret" not in log
+
+
+@dataclass
+class Erin:
+    """A user with a session, a notebook on a slice, and a token."""
+
+    hub: HubProcess
+    session: httpx.Client
+    token: str
+
+    def notebook(self) -> str:
+        """The token with which the notebook asks the hub, also who comes with which cookie."""
+        environment = json.loads((self.hub.folder / "jupyterhub-notebook-erin.service.env").read_text())
+        return str(environment["JUPYTERHUB_API_TOKEN"])
+
+    def request(self, method: str, path: str, **options: Any) -> httpx.Response:
+        """Send a request as a page of the hub does."""
+        xsrf = next(cookie.value for cookie in self.session.cookies.jar if cookie.name == "_xsrf")
+        return self.session.request(method, path, headers={"X-XSRFToken": str(xsrf)}, **options)
+
+    def asks(self, token: str) -> int:
+        headers = {"Authorization": f"token {token}"}
+        return httpx.get(
+            f"{self.hub.url}/hub/api/user", headers=headers, trust_env=False, timeout=60
+        ).status_code
+
+    def answers(self) -> dict[str, int]:
+        """Have the hub ask the provider; return what token, notebook and browser get."""
+        (self.hub.folder / "ask-again").touch()
+        return {
+            "token": self.asks(self.token),
+            "notebook": self.asks(self.notebook()),
+            "page": self.session.get("/hub/home").status_code,
+        }
+
+    def holds(self) -> bool:
+        return "erin/" in json.loads((self.hub.folder / "leases.json").read_text()).get("leases", {})
+
+
+@pytest.fixture
+def erin(hub: HubProcess, browser: httpx.Client, provider: Provider) -> Iterator[Erin]:
+    provider.claims = claims("erin", "physics/gpu")
+    assert come_back(browser, provider).status_code == 302
+    one = Erin(hub, browser, "")
+    made = one.request("POST", "/hub/api/users/erin/tokens", json={}).json()
+    assert made["expires_at"], "no token lives for ever"
+    one.token = made["token"]
+    one.request("POST", "/hub/api/users/erin/server", json={"memory": "1G", "gpu": "1g.10gb"})
+    eventually(one.holds)
+    assert one.answers() == {"token": 200, "notebook": 200, "page": 200} and one.holds()
+    yield one
+    (hub.folder / "ask-again").unlink(missing_ok=True)
+    provider.claims, provider.failure = claims("erin", "physics/gpu"), 0
+    provider.expired = provider.disabled = False
+    come_back(browser, provider)
+    one.request("DELETE", "/hub/api/users/erin/server")
+    eventually(lambda: not one.holds())
+
+
+def eventually(true: Callable[[], bool]) -> None:
+    end = time.monotonic() + 300
+    while not true():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def test_who_left_the_groups_is_out_with_token_notebook_and_cookie(
+    erin: Erin, browser: httpx.Client, provider: Provider
+) -> None:
+    provider.claims = claims("erin", "other")
+    assert erin.answers() == {"token": 403, "notebook": 403, "page": 302}
+    eventually(lambda: not erin.holds())
+    provider.claims = claims("erin", "physics/gpu")
+    assert erin.asks(erin.token) == 403, "what has ended stays ended"
+    come_back(browser, provider)
+    assert browser.get("/hub/home").status_code == 200
+
+
+def test_the_notebook_alone_has_the_hub_find_out(erin: Erin, provider: Provider) -> None:
+    """It reports every minute, so it ends although nobody opens a page."""
+    provider.claims = claims("erin")
+    assert erin.asks(erin.notebook()) == 403
+    eventually(lambda: not erin.holds())
+
+
+def test_a_notebook_that_never_asks_the_hub_ends_as_well(
+    erin: Erin, browser: httpx.Client, provider: Provider
+) -> None:
+    """It is its user's own program, who may have altered it."""
+    leavers = f"{erin.hub.url}/hub/api/gpufarm/leavers"
+    headers = {"Authorization": f"token {erin.token}"}
+    assert httpx.post(leavers, headers=headers, trust_env=False).status_code == 403, "it is for the keeper"
+    headers = {"Authorization": f"token {erin.hub.keeper_token}"}
+    (erin.hub.folder / "ask-again").touch()
+    provider.failure = 503
+    assert httpx.post(leavers, headers=headers, trust_env=False).status_code == 204
+    assert erin.holds()
+    provider.failure, provider.claims = 0, claims("erin", "other")
+    assert httpx.post(leavers, headers=headers, trust_env=False).status_code == 204
+    eventually(lambda: not erin.holds())
+    assert erin.asks(erin.token) == 403
+
+
+def test_who_gets_no_new_token_logs_in_again_and_the_notebook_goes_on(
+    erin: Erin, browser: httpx.Client, provider: Provider
+) -> None:
+    provider.expired = provider.disabled = True
+    assert erin.answers() == {"token": 403, "notebook": 403, "page": 302}
+    assert erin.holds()
+    provider.expired = provider.disabled = False
+    come_back(browser, provider)
+    assert erin.answers() == {"token": 200, "notebook": 200, "page": 200}
+
+
+@pytest.mark.parametrize("expired", [True, False])
+def test_while_the_provider_is_out_of_order_nobody_is_out(
+    erin: Erin, provider: Provider, expired: bool
+) -> None:
+    provider.failure, provider.expired = 503, expired
+    assert erin.answers() == {"token": 200, "notebook": 200, "page": 200}
+    assert erin.holds()
+
+
+def test_a_token_is_exchanged_when_it_is_over_but_the_provider_then_fails(
+    erin: Erin, provider: Provider
+) -> None:
+    provider.expired, provider.broken = True, True
+    assert erin.answers() == {"token": 200, "notebook": 200, "page": 200}
+    provider.broken = False

@@ -18,8 +18,8 @@ from .sharing.desk import Desk
 from .sharing.metrics import SliceCollector
 from .spawning import collaborative, mounts, systemd_spawner
 from .spawning.spawner import apply_choice, give_back
-from .upkeep import alone
-from .web import hardening, mine, monitoring, pages, refusals, strangers
+from .upkeep import alone, tokens
+from .web import hardening, leavers, mine, monitoring, pages, refusals, strangers
 from .web.activity import QuietProxy
 
 
@@ -39,6 +39,7 @@ def configure(c: Any, settings_file: str) -> None:
     _login(c, settings)
     _notebooks(c, settings, ours)
     _keeper(c, settings, settings_file)
+    leavers.configure(c)
     monitoring.configure(c, settings)
     refusals.configure(c)
     if settings["use_gpu"]:
@@ -56,6 +57,8 @@ def _hub(c: Any, settings: dict[str, Any], ours: Desk) -> None:
     c.JupyterHub.hub_bind_url = settings["hub_url"]
     c.JupyterHub.db_url = f"sqlite:///{state / 'jupyterhub.sqlite'}"
     c.JupyterHub.upgrade_db = True
+    tokens.limit(state / "jupyterhub.sqlite")
+    c.JupyterHub.token_expires_in_max_seconds = tokens.LIFETIME
     # JupyterHub 6.1.1 reads it without having set it when the user of a server that somebody else starts has
     # no valid login (BaseHandler.refresh_auth).
     BaseHandler._token_authenticated = False
@@ -85,6 +88,7 @@ def _login(c: Any, settings: dict[str, Any]) -> None:
         login_ldap.configure(c, login, settings["persons_file"])
     else:
         login_pam.configure(c, login)
+    c.LeavingLogin.shared_account = collaborative.NAME
 
 
 def _notebooks(c: Any, settings: dict[str, Any], ours: Desk) -> None:
@@ -116,6 +120,8 @@ def _notebooks(c: Any, settings: dict[str, Any], ours: Desk) -> None:
         "--LabApp.news_url=None",
         "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
         "--LabApp.extension_manager=readonly",
+        # Seconds for which a notebook believes what the hub has said about a user.
+        "--HubOAuth.cache_max_age=60",
         # On TCP every user of the machine could read what kernels print.
         "--KernelManager.transport=ipc",
     ]

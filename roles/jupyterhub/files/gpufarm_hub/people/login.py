@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -51,8 +52,11 @@ def apply_groups(authenticator: Any, groups: list[str], admin_groups: list[str])
     authenticator.allowed_groups = set(groups)
     authenticator.admin_groups = set(admin_groups)
     authenticator.enable_auth_state = True
-    authenticator.auth_refresh_age = 300  # seconds between two looks at the groups of a user who works
+    # Seconds between two looks at the groups of a user.
+    authenticator.auth_refresh_age = 300
     authenticator.refresh_pre_spawn = True
+    # Tokens, and so notebooks, are refused as well while a user has to log in again.
+    authenticator.auth_refresh_strict = True
 
 
 @dataclass(frozen=True)
@@ -72,7 +76,61 @@ class Person:
     identifier: str
 
 
-class PasswordLogin(Authenticator):  # type: ignore[misc]
+class LeavingLogin(Authenticator):  # type: ignore[misc]
+    """A login that ends what users have here as soon as they may not come in any more.
+
+    A login derives from this class first.
+    """
+
+    shared_account = Unicode(help="An account of nobody, under whose name nobody logs in.").tag(config=True)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._looks: dict[str, asyncio.Future[bool | dict[str, Any] | None]] = {}
+        self._asked: dict[str, float] = {}
+
+    def is_due(self, name: str) -> bool:
+        """Tell whether it is time to ask again who a user is."""
+        return time.monotonic() - self._asked.get(name, float("-inf")) >= self.auth_refresh_age
+
+    async def look_again(self, user: Any, handler: Any) -> bool | dict[str, Any] | None:
+        """Ask who the user is by now.
+
+        Returns:
+            As `refresh_user` of JupyterHub: the user's model, True for as before, False for a user who must
+            log in again; or None for a user who may not come in any more.
+        """
+        raise NotImplementedError
+
+    async def refresh_user(self, user: Any, handler: Any = None, **_kwargs: Any) -> bool | dict[str, Any]:
+        """Ask who the user is by now; end tokens and notebooks of one who may not come in any more.
+
+        Requests of one user that come together share one question: a refresh token may work once only.
+        """
+        if user.name == self.shared_account:
+            return True  # whoever uses it is asked about themselves
+        look = self._looks.get(user.name)
+        if look is None:
+            self._asked[user.name] = time.monotonic()
+            look = self._looks[user.name] = asyncio.ensure_future(self.look_again(user, handler))
+            look.add_done_callback(lambda _look: self._looks.pop(user.name, None))
+        answer = await asyncio.shield(look)
+        if answer is None:
+            await self._end(user, handler)
+            return False
+        return dict(answer) if isinstance(answer, dict) else answer
+
+    async def _end(self, user: Any, handler: Any) -> None:
+        self.log.warning("%s may not come in any more: tokens and notebooks end", user.name)
+        for token in list(user.orm_user.api_tokens):
+            user.db.delete(token)
+        user.db.commit()
+        for name, spawner in user.spawners.items():
+            if spawner.ready:
+                await handler.stop_single_user(user, name)
+
+
+class PasswordLogin(LeavingLogin):
     """A login by name and password in the hub's own form."""
 
     allowed_groups = Set(Unicode(), help="Groups that may come in.").tag(config=True)
@@ -134,23 +192,20 @@ class PasswordLogin(Authenticator):  # type: ignore[misc]
             raise HTTPError(403, "%s", refusal(groups, self.whom_to_ask))
         return True
 
-    async def refresh_user(self, user: Any, handler: Any = None) -> bool | dict[str, Any]:
-        """Look again who the user is, and end the session of one who may not come in any more.
-
-        While nobody can tell, nobody is thrown out: running work matters more.
-        """
+    async def look_again(self, user: Any, handler: Any) -> bool | dict[str, Any] | None:
+        """Look again who the user is. While nobody can tell, nobody is thrown out."""
         try:
             person = await self._apart(self.look_up, user.name)
         except LoginDownError as error:
             self.log.warning("%s stays logged in: %s", user.name, error)
             return True
         if person is None:
-            return False
+            return None
         model = self._model(person)
         try:
             await self.check_allowed(user.name, model)
         except HTTPError:
-            return False
+            return None
         return model
 
     async def _apart(self, ask: Callable[..., Person | None], *arguments: str) -> Person | None:

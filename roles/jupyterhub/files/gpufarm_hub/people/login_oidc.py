@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,10 @@ from tornado.web import HTTPError
 from traitlets import Unicode
 
 from .accounts import Persons, check_name, check_spelling
-from .login import apply_groups, forbidden, refusal
+from .login import LeavingLogin, apply_groups, forbidden, refusal
+
+# Whether the provider was out of order when it was asked for a token.
+_provider_failed: ContextVar[bool] = ContextVar("provider_failed", default=False)
 
 
 def configure(c: Any, login: dict[str, Any], public_url: str, persons_file: str) -> None:
@@ -84,7 +88,7 @@ class EndSessionHandler(OAuthLogoutHandler):  # type: ignore[misc]
             await super().render_logout_page()
 
 
-class OidcLogin(GenericOAuthenticator):  # type: ignore[misc]
+class OidcLogin(LeavingLogin, GenericOAuthenticator):  # type: ignore[misc]
     """Login by an OpenID provider."""
 
     logout_handler = EndSessionHandler
@@ -151,22 +155,42 @@ class OidcLogin(GenericOAuthenticator):  # type: ignore[misc]
                 Persons(Path(self.persons_file)).bind(username, self.issuer, self._subject(auth_model))
         return True
 
-    async def refresh_user(self, user: Any, handler: Any = None, **kwargs: Any) -> bool | dict[str, Any]:
-        """Ask the provider again who the user is, and end the session of one who may not come in any more.
-
-        While the provider is out of order nobody is thrown out: running work matters more.
-        """
+    async def look_again(self, user: Any, handler: Any) -> bool | dict[str, Any] | None:
+        """Ask the provider again who the user is. While it is out of order nobody is thrown out."""
         state = await user.get_auth_state()
         if not state or "token_response" not in state:
             return False  # logged in while users logged in another way
+        _provider_failed.set(False)
         try:
-            model = await super().refresh_user(user, handler, **kwargs)
+            model: bool | dict[str, Any] = await GenericOAuthenticator.refresh_user(self, user, handler)
         except (HttpClientError, OSError) as error:
             self.log.warning("The provider does not answer, %s stays logged in: %s", user.name, error)
             return True
-        if isinstance(model, dict) and not await self.check_allowed(user.name, model):
-            return False
+        if model is False and _provider_failed.get():
+            self.log.warning("The provider gives no token, %s stays logged in", user.name)
+            return True
+        try:
+            if isinstance(model, dict) and not await self.check_allowed(user.name, model):
+                return None
+        except HTTPError as error:
+            self.log.warning("%s: %s", user.name, error)
+            return None
         return model
+
+    async def get_token_info(self, handler: Any, params: Mapping[str, Any]) -> dict[str, Any]:
+        """Ask the provider for a token, and remember whether it is out of order.
+
+        Of a provider that gives none, oauthenticator does not tell whether it refuses or does not answer.
+        """
+        try:
+            info: dict[str, Any] = await super().get_token_info(handler, params)
+        except HttpClientError as error:
+            _provider_failed.set(error.code >= 500)
+            raise
+        except OSError:
+            _provider_failed.set(True)
+            raise
+        return info
 
     def _subject(self, auth_model: dict[str, Any]) -> str:
         return str(auth_model["auth_state"][self.user_auth_state_key]["sub"])

@@ -2,8 +2,8 @@
 """End notebooks that nobody uses or whose time is over: ``python -m gpufarm_hub.sharing.keeper SETTINGS``.
 
 A service of the hub: it asks the hub's REST API who uses what, NVML and the notebooks' engine what computes,
-and has the hub stop what must end. What it has measured is kept in ``use.json``, for pages, metrics, and
-itself after a restart.
+and has the hub stop what must end, also what is of users who may not come in any more. What it has measured
+is kept in ``use.json``, for pages, metrics, and itself after a restart.
 """
 
 from __future__ import annotations
@@ -85,6 +85,10 @@ class Hub:
         """Stop a server; its slices are free then."""
         user, _slash, name = owner.partition("/")
         self._ask("DELETE", f"/users/{quote(user)}/servers/{quote(name)}")
+
+    def look_for_leavers(self) -> None:
+        """Have the hub ask who of those with a notebook may still come in; the notebooks of others end."""
+        self._ask("POST", "/gpufarm/leavers")
 
     def _ask(self, method: str, path: str) -> Any:
         request = Request(  # noqa: S310 - the hub's own address, http on 127.0.0.1
@@ -227,6 +231,10 @@ def main() -> None:
         except (OSError, GpuQueryError, EngineError, StoreError) as error:
             # What is not known is no reason to end anything.
             log.warning("No notebook is ended now: %s", error)
+        try:
+            hub.look_for_leavers()
+        except OSError as error:
+            log.warning("Nobody was asked who may still come in: %s", error)
         time.sleep(EVERY)
 
 

@@ -1,0 +1,75 @@
+"""Who left the groups is out: with the token, the notebook's cookie and the open kernel from before."""
+
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+
+import httpx
+import pytest
+import testinfra
+from testinfra.host import Host
+from websockets.exceptions import ConnectionClosed
+
+from lab.visitor import Refused
+
+PROVIDER = "/etc/iam/config.json"
+
+
+@pytest.fixture
+def join(host: Host) -> Iterator[Callable[[str, list[str]], None]]:
+    """Let a user of the provider be in these groups and no others; at the end all are in their own again."""
+    provider = testinfra.get_host(f"ansible://iam?ansible_inventory={host.backend.ansible_inventory}")
+    before = provider.file(PROVIDER).content_string
+
+    def write(content: str) -> None:
+        provider.run_expect([0], f"printf %%s %s > {PROVIDER} && systemctl restart iam", content)
+
+    def change(name: str, groups: list[str]) -> None:
+        config = json.loads(before)
+        next(user for user in config["users"] if user["name"] == name)["groups"] = groups
+        write(json.dumps(config))
+
+    yield change
+    write(before)
+
+
+@pytest.mark.usefixtures("one_machine")
+def test_who_left_the_groups_is_out(host, visit, leases, join, eventually, hub_answers):
+    alice = visit("alice")
+    token = alice._api("POST", "/hub/api/users/alice/tokens", json={}).json()["token"]
+    alice.spawn(gpu="1g.10gb")
+    alice.execute("")
+    kernel = alice._api("POST", "/user/alice/api/kernels", "/user/alice/", json={}).json()["id"]
+
+    def by_token(path: str) -> int:
+        headers = {"Authorization": f"token {token}"}
+        return httpx.get(
+            alice.hub + path, headers=headers, verify=alice._context, trust_env=False
+        ).status_code
+
+    def by_cookie() -> int:
+        return alice._api(
+            "GET", "/user/alice/api/kernels", "/user/alice/", follow_redirects=False
+        ).status_code
+
+    assert (by_token("/hub/api/user"), by_token("/user/alice/api/kernels"), by_cookie()) == (200, 200, 200)
+    with alice._channels("/user/alice/", kernel) as channels:
+        join("alice", ["cms"])
+        host.check_output("systemctl restart jupyterhub")  # whose first look at a user asks the provider
+        eventually(hub_answers)
+        eventually(lambda: leases() == {})
+        assert by_token("/hub/api/user") == 403
+        with pytest.raises(ConnectionClosed):
+            while True:
+                channels.recv(60)
+    assert by_token("/user/alice/api/kernels") != 200 and by_cookie() != 200
+    with pytest.raises(Refused):
+        alice.form()
+    join("alice", ["ml-infn-users"])
+    assert by_token("/hub/api/user") == 403, "what has ended stays ended"
+    back = visit("alice")
+    back.spawn()
+    back.stop()
