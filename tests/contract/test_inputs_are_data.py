@@ -114,6 +114,9 @@ AWKWARD = st.sampled_from(
         "!vault |",
         "&a",
         "*a",
+        "\x85",
+        "a\u2028b",
+        "\ufeff",
     ]
     + [evil(form, Path("/nowhere")) for form in FORMS]
 )

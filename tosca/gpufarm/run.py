@@ -104,7 +104,8 @@ def compile_playbook(plays: Iterable[Play]) -> str:
                 },
             }
         )
-    return yaml.dump(found, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=1000)
+    # Escaped: readers take the line breaks of Unicode for spaces.
+    return yaml.dump(found, Dumper=_Dumper, sort_keys=False, width=1000)
 
 
 class _Lenient(yaml.SafeLoader):
