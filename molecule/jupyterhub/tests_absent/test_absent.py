@@ -16,6 +16,7 @@ import pytest
         "/run/jupyterhub",
         "/etc/systemd/system/jupyterhub.service",
         "/etc/systemd/system/jupyterhub-proxy.service",
+        "/etc/ssh/sshd_config.d/10-gpufarm-jupyterhub.conf",
         "/etc/systemd/system/multi-user.target.wants/jupyterhub.service",
     ],
 )
@@ -34,6 +35,11 @@ def test_users_keep_their_files(host):
     assert host.file("/home/bob").user == "bob"
     assert host.file("/var/lib/jupyterhub-users/persons.json").exists
     assert not host.file("/var/lib/jupyterhub-users/persons.json").mode & 0o077
+
+
+def test_accounts_stay_closed(host):
+    assert host.user("olga").expiration_date is not None
+    assert "jupyterhub-users" not in host.check_output("sshd -T -C user=olga,host=localhost,addr=127.0.0.1")
 
 
 def test_nothing_failed(host):

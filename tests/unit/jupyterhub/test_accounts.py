@@ -63,6 +63,7 @@ def test_an_account_is_made_once_and_locked(monkeypatch: pytest.MonkeyPatch) -> 
     assert len(commands) == 1
     assert commands[0][-2:] == ["--", "alice"]
     assert "/usr/sbin/nologin" in commands[0] and "HOME_MODE=0700" in commands[0]
+    assert commands[0][commands[0].index("--expiredate") + 1] == "1970-01-02"
 
 
 def test_an_account_that_cannot_be_made_is_told(monkeypatch: pytest.MonkeyPatch) -> None:

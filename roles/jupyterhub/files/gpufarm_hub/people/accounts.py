@@ -22,6 +22,8 @@ GROUP = "jupyterhub-users"
 # POSIX portable names, lower case, at most 32 characters (useradd(8)).
 NAME = re.compile(r"[a-z_][a-z0-9_.-]{0,31}")
 
+EXPIRED = "1970-01-02"  # usermod(8): day 1; day 0 would mean never to some programs (shadow(5))
+
 LOGIN_DEFS = Path("/etc/login.defs")
 FIRST_PERSON = 1000  # Debian Policy Manual, section 9.2.2: accounts below belong to the system
 NOBODY = (65534, 65535)  # the same section: user nobody, and (uid_t) -1 in 16 bits
@@ -171,8 +173,9 @@ def _make(name: str, number: int | None) -> None:
             *(["--create-home"] if number is None else ["--no-create-home", "--uid", str(number)]),
             "--user-group",
             "--groups", GROUP,
-            # A shell would open SSH, and thereby a way around the limits of the notebook.
             "--shell", "/usr/sbin/nologin",
+            # A key opens SSH without a shell, too; PAM gives an expired account no session whatever the way.
+            "--expiredate", EXPIRED,
             "--key", "HOME_MODE=0700",
             "--comment", "JupyterHub user",
             "--", name,
