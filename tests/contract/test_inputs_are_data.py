@@ -87,7 +87,7 @@ def test_no_input_of_a_template_is_evaluated(path: Path, form: str, tmp_path: Pa
     steps = steps_with(path, text)
     seen = 0
     plays = waves.plays(steps)
-    for play, content in zip(plays, loaded(compile_playbook(plays), tmp_path), strict=True):
+    for play, content in zip(plays, loaded(compile_playbook(plays, "me"), tmp_path), strict=True):
         assert not list(trusted(content["vars"]["gpufarm_values"])), content["import_playbook"]
         ((host, step),) = play.steps.items()
         for name, value in step.variables.items():
@@ -140,7 +140,7 @@ def test_values_keep_their_types_and_are_never_evaluated(mine: Any, theirs: Any,
             for host, value in (("one", mine), ("two", theirs))
         }
     )
-    (content,) = loaded(compile_playbook([play]), tmp_path)
+    (content,) = loaded(compile_playbook([play], "me"), tmp_path)
     for host, value in (("one", mine), ("two", theirs)):
         found = resolved(content, host, "value")
         assert found == value and repr(found) == repr(value)

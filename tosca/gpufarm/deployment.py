@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from gpufarm import ansible, execute, facts, history, prepare, reasons
-from gpufarm.errors import BadInput, GpufarmError, NoEntry, NoMachine
+from gpufarm.errors import BadInput, GpufarmError, Locked, NoEntry, NoMachine
 from gpufarm.functions import Scope, Unknown
 from gpufarm.instances import multiply
 from gpufarm.plan import Step
 from gpufarm.pool import Pool
-from gpufarm.prepare import Prepared, Request
+from gpufarm.prepare import Prepared, Removal, Request
 from gpufarm.run import Done, Listener
 from gpufarm.secrecy import HIDDEN, holds_secret, refers, veiled
 from gpufarm.state import Deployment, Store
@@ -46,26 +46,35 @@ class _Recorder:
         self.deployment = deployment
         self.listener = listener
         self.applied: dict[str, Done] = {}
+        self.halfway: set[str] = set()  # names of the steps that have begun and are not over
 
     def started(self, step: Step) -> None:
+        self.halfway.add(step.name)
         self.listener.started(step)
 
     def task(self, step: Step, name: str) -> None:
         self.listener.task(step, name)
 
-    def failed(self, step: Step, failure: str) -> None:
-        self.listener.failed(step, failure)
+    def failed(self, step: Step, failure: str, done: Done) -> None:
+        self.over(step, done)
+        self.listener.failed(step, failure, done)
 
     def finished(self, step: Step, done: Done) -> None:
+        self.over(step, done)
         self.applied[step.name] = done
         self.remember(step, done)
         self.listener.finished(step, done)
+
+    def over(self, step: Step, done: Done) -> None:
+        self.halfway.discard(step.name)
+        self.deployment.settle(step.name, changed=bool(done.tasks))
 
     def remember(self, step: Step, done: Done) -> None:
         self.deployment.steps[step.name] = {
             **reasons.remembered(self.store.digest, step),
             "attributes": done.attributes,
             "changed": len(done.tasks),
+            "made": self.deployment.steps[step.name]["made"],
         }
         self.store.save(self.deployment)
 
@@ -182,19 +191,14 @@ def evaluate_outputs(scope: Scope, deployment: Deployment) -> dict[str, Any]:
     return found
 
 
-def _pending(deployment: Deployment, steps: Iterable[Step]) -> None:
-    """Note that steps are in no known state until they are done, whatever an earlier run made of them."""
-    for step in steps:
-        deployment.steps.setdefault(step.name, {"attributes": {}, "changed": 0})["digest"] = ""
-
-
 def _carry_out(
     store: Store, recorder: _Recorder, steps: list[Step], inventory: Path, entry: history.Entry | None
 ) -> Path:
     """Run steps and say how it ended: in state and history, if there is an entry for it, and by exception."""
     deployment = recorder.deployment
-    report = execute.carry_out(store, deployment.name, steps, inventory, recorder, check=entry is None)
+    report = execute.carry_out(store, deployment, steps, inventory, recorder, check=entry is None)
     if entry is not None:
+        deployment.end(recorder.halfway)
         deployment.log = entry.log = str(report.log)
         entry.done += len(report.done)
         if report.canceled or report.failed or report.failure:
@@ -276,7 +280,7 @@ def _begin(
     deployment.instances = chosen.instances
     # machines that are to be given up stay reserved until that is done
     deployment.machines = {**deployment.machines, **chosen.machines}
-    _pending(deployment, todo)
+    deployment.begin(step.name for step in todo)
     store.save(deployment)
     return todo
 
@@ -324,8 +328,57 @@ def check(store: Store, request: Request, listener: Listener) -> Result:
         return Result(deployment, observer.applied, log)
 
 
-def undeploy(store: Store, name: str, new_pool: Path | None, listener: Listener) -> None:
-    """Take a deployment away, in the opposite order, and free its machines.
+@dataclass(frozen=True)
+class _Undeployment:
+    """An undeployment that could be carried out now."""
+
+    deployment: Deployment
+    inventory: Path
+    removal: Removal
+
+
+def _undeployment(store: Store, name: str, new_pool: Path | None) -> _Undeployment:
+    deployment = store.load(name)
+    if deployment is None:
+        raise BadInput(f"there is no deployment {name}; see: gpufarm status")
+    request = Request.again(deployment, new_pool)
+    prepare.same(request, deployment)
+    given, values = prepare.values(request, deployment)
+    inventory = (new_pool or Path(deployment.pool)).resolve()
+    known = ansible.inventory(inventory)
+    for node, machine in deployment.machines.items():
+        if machine["host"] not in known:
+            raise BadInput(
+                f"node {node} stands on {machine['host']}, which is not in {inventory}; "
+                "name another with --pool"
+            )
+    scope = Scope(multiply(request.template, {}), values)
+    return _Undeployment(
+        deployment, inventory, prepare.removal(request, deployment, given, scope, keep=set())
+    )
+
+
+def removal(store: Store, name: str, new_pool: Path | None) -> Removal:
+    """Tell what undeploying would take away; changes nothing.
+
+    Args:
+        store: the state.
+        name: of the deployment.
+        new_pool: inventory to use instead of that of the deployment.
+
+    Returns:
+        The steps, and those that are left out.
+
+    Raises:
+        BadInput: there is no such deployment, or its template, inputs or pool are wrong by now.
+    """
+    return _undeployment(store, name, new_pool).removal
+
+
+def undeploy(
+    store: Store, name: str, new_pool: Path | None, listener: Listener, agreed: Removal | None = None
+) -> None:
+    """Take away what a deployment has made, in the opposite order, and free its machines.
 
     What an earlier attempt has taken away is not taken away again.
 
@@ -334,29 +387,19 @@ def undeploy(store: Store, name: str, new_pool: Path | None, listener: Listener)
         name: of the deployment.
         new_pool: inventory to use instead of that of the deployment.
         listener: told how it goes.
+        agreed: what a person has seen and agreed to; None if nobody was asked.
 
     Raises:
         GpufarmError: in any of its kinds; the state tells the same.
     """
     with store.locked(name):
-        deployment = store.load(name)
-        if deployment is None:
-            raise BadInput(f"there is no deployment {name}; see: gpufarm status")
-        request = Request.again(deployment, new_pool)
-        prepare.same(request, deployment)
-        given, values = prepare.values(request, deployment)
-        inventory = (new_pool or Path(deployment.pool)).resolve()
-        known = ansible.inventory(inventory)
-        for node, machine in deployment.machines.items():
-            if machine["host"] not in known:
-                raise BadInput(
-                    f"node {node} stands on {machine['host']}, which is not in {inventory}; "
-                    "name another with --pool"
-                )
-        scope = Scope(multiply(request.template, {}), values)
-        steps = prepare.removal(request, deployment, given, scope, keep=set())
+        found = _undeployment(store, name, new_pool)
+        deployment, inventory, steps = found.deployment, found.inventory, found.removal.steps
+        if agreed is not None and agreed != found.removal:
+            raise Locked(f"deployment {name} was changed meanwhile; look again: gpufarm undeploy {name}")
         with history.recorded(store, name, "undeploy") as entry:
             deployment.status, deployment.failure, deployment.pool = "undeploying", "", str(inventory)
+            deployment.begin(())
             for done in deployment.steps.values():
                 done["digest"] = ""
             store.save(deployment)

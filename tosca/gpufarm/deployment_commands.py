@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import sys
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from gpufarm import history as histories
 from gpufarm.deployment import Result
 from gpufarm.errors import BadInput, Drift, GpufarmError
 from gpufarm.options import given_values, input_option, inputs_option, json_option, pool_option, requesting
-from gpufarm.prepare import Request
+from gpufarm.prepare import Removal, Request
 from gpufarm.progress import Progress
 from gpufarm.prometheus import Prometheus
 from gpufarm.state import Deployment, Store
@@ -349,20 +350,39 @@ def outputs(store: Store, name: str, as_json: bool, as_indigo: bool) -> None:
 @click.command()
 @click.argument("name")
 @pool_option
+@click.option("--yes", "agreed", is_flag=True, help="Do not ask; for programs.")
 @click.pass_obj
-def undeploy(store: Store, name: str, pool: Path | None) -> None:
+def undeploy(store: Store, name: str, pool: Path | None, agreed: bool) -> None:
     """Take away what a deployment has set up, and free its machines.
 
+    Shows what will go and asks. What the deployment found on its machines and did not change stays.
+
     \b
-    Example:
+    Examples:
       gpufarm undeploy notebooks
+      gpufarm undeploy notebooks --yes
     """
-    _undeploy(store, name, pool)
+    found = deployments.removal(store, name, pool)
+    show.removal(name, found)
+    if not agreed:
+        _ask(name)
+    _undeploy(store, name, pool, found)
 
 
-def _undeploy(store: Store, name: str, pool: Path | None) -> None:
+def _ask(name: str) -> None:
+    """End the command unless a person agrees."""
+    try:
+        if click.confirm(f"Undeploy {name}?", err=True):
+            return
+    except click.Abort as error:
+        if not sys.stdin.isatty():
+            raise BadInput(f"{name}: nothing was removed, as nobody is there to ask: add --yes") from error
+    raise GpufarmError(f"{name}: nothing was removed")
+
+
+def _undeploy(store: Store, name: str, pool: Path | None, agreed: Removal | None = None) -> None:
     with _progress() as progress:
-        deployments.undeploy(store, name, pool, progress)
+        deployments.undeploy(store, name, pool, progress, agreed)
     click.echo(f"{name}: undeployed", err=True)
 
 

@@ -13,7 +13,7 @@ from gpufarm import ansible, run, waves
 from gpufarm.errors import GpufarmError, Interrupted
 from gpufarm.plan import Step
 from gpufarm.run import Done, Listener, Outcome
-from gpufarm.state import Store
+from gpufarm.state import Deployment, Store
 
 # Ansible processes side by side; each forks for its machines, and takes about 100 MB.
 AT_ONCE = 4
@@ -66,13 +66,19 @@ class Report:
 
 
 def carry_out(
-    store: Store, name: str, steps: list[Step], inventory: Path, listener: Listener, *, check: bool = False
+    store: Store,
+    deployment: Deployment,
+    steps: list[Step],
+    inventory: Path,
+    listener: Listener,
+    *,
+    check: bool = False,
 ) -> Report:
     """Run steps. A failure stops only what needs the step that failed.
 
     Args:
         store: the state; has the folders for the run and its log.
-        name: of the deployment, whose lock is held.
+        deployment: whose lock is held.
         steps: each after those that it needs.
         inventory: the pool.
         listener: told how it goes.
@@ -81,15 +87,17 @@ def carry_out(
     Returns:
         What became of them.
     """
-    report = Report(store.log(name))
-    ansible.end_leftovers(store.run_path(name))
-    with store.run_directory(name) as directory, ansible.signals() as stop:
+    report = Report(store.log(deployment.name))
+    ansible.end_leftovers(store.run_path(deployment.name))
+    with store.run_directory(deployment.name) as directory, ansible.signals() as stop:
         while not report.canceled and not report.failure:
             left = _left(steps, report)
             part = waves.segment(left, report.done)
             if not part:
                 break
-            outcomes = _side_by_side(part, inventory, directory, report.log, listener, stop, check=check)
+            outcomes = _side_by_side(
+                part, deployment.owner, inventory, directory, report.log, listener, stop, check=check
+            )
             for outcome in outcomes:
                 report.done |= outcome.done
                 report.failed |= outcome.failed
@@ -121,13 +129,14 @@ class _OneAtATime:
         with self.lock:
             self.listener.finished(step, done)
 
-    def failed(self, step: Step, failure: str) -> None:
+    def failed(self, step: Step, failure: str, done: Done) -> None:
         with self.lock:
-            self.listener.failed(step, failure)
+            self.listener.failed(step, failure, done)
 
 
 def _side_by_side(
     steps: list[Step],
+    owner: str,
     inventory: Path,
     directory: Path,
     log: Path,
@@ -146,7 +155,7 @@ def _side_by_side(
         hosts = list(dict.fromkeys(step.host for step in lane))
         more = f" +{len(hosts) - 1}" if hosts[1:] else ""
         label = f"[{hosts[0]}{more}] " if lanes[1:] else ""
-        return run.run(lane, inventory, own, log, told, stop, label=label, check=check)
+        return run.run(lane, owner, inventory, own, log, told, stop, label=label, check=check)
 
     with ThreadPoolExecutor(AT_ONCE) as pool:
         return list(pool.map(one, range(len(lanes)), lanes))

@@ -87,6 +87,19 @@ class Survey:
 
 
 @dataclass(frozen=True)
+class Removal:
+    """What taking away nodes comes to.
+
+    Attributes:
+        steps: to run; those first that nothing else needs.
+        kept: steps that are left out, as this deployment changed nothing that they could undo.
+    """
+
+    steps: list[Step] = field(default_factory=list)
+    kept: list[Step] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
 class Prepared:
     """A request that could be carried out now.
 
@@ -268,14 +281,16 @@ def _prepared(
         facts=machines,
         steps=steps,
         reasons=reasons.explain(store.digest, steps, known),
-        leaving=removal(found.request, found.previous, found.given, scope, keep=set(scope.topology.nodes)),
+        leaving=removal(
+            found.request, found.previous, found.given, scope, keep=set(scope.topology.nodes)
+        ).steps,
     )
 
 
 def removal(
     request: Request, previous: Deployment | None, given: Mapping[str, Any], scope: Scope, *, keep: set[str]
-) -> list[Step]:
-    """List the steps that take away what a deployment has and shall not have any longer.
+) -> Removal:
+    """List the steps that take away what a deployment has made and shall not have any longer.
 
     Args:
         request: what the user asks for.
@@ -285,10 +300,10 @@ def removal(
         keep: nodes, by their names as instances, that stay.
 
     Returns:
-        The steps, those first that nothing else needs; none for nodes that are gone already.
+        The steps; none for nodes that are gone already.
     """
     if previous is None:
-        return []
+        return Removal()
     numbers: dict[str, int] = {}
     for node in previous.machines:
         name, index = parsed(node)
@@ -299,12 +314,14 @@ def removal(
     addresses = {node: entry["address"] for node, entry in placed.items()} | dict.fromkeys(missing, "")
     hosts = {node: entry["host"] for node, entry in placed.items()} | dict.fromkeys(missing, "")
     old = replace(scope, topology=topology).on(addresses)
-    begun = {name.rpartition(".")[0] for name in previous.steps}
-    return [
-        step
-        for step in plan.steps(old, hosts, frozenset(given), undeploy=True)
-        if step.node not in keep and step.host and (step.node in begun or not _deploys(topology, step.node))
-    ]
+    made, known = ({name.rpartition(".")[0] for name in names} for names in (previous.made(), previous.steps))
+    made |= {name for name in topology.nodes if not _deploys(topology, name)}
+    steps = plan.steps(old, hosts, frozenset(given), undeploy=True)
+    steps = [step for step in steps if step.node not in keep and step.host]
+    return Removal(
+        [step for step in steps if step.node in made],
+        [step for step in steps if step.node in known - made],
+    )
 
 
 def _deploys(topology: Topology, node: str) -> bool:

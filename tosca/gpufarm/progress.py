@@ -152,13 +152,14 @@ class Progress:
         seconds = round(done.seconds, 3)
         self._tell("finished", step=step.name, host=step.host, changed=done.tasks, seconds=seconds)
 
-    def failed(self, step: Step, failure: str) -> None:
+    def failed(self, step: Step, failure: str, done: Done) -> None:
         """A step has failed; why is told at the end.
 
         Args:
             step: the step.
             failure: a sentence.
+            done: what it did before.
         """
         self.running.pop(step.name, None)
         self._line(f"{step.name} on {step.host}: failed")
-        self._tell("failed", step=step.name, host=step.host, failure=failure)
+        self._tell("failed", step=step.name, host=step.host, failure=failure, changed=done.tasks)

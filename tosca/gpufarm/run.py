@@ -26,7 +26,7 @@ class Done:
 
     Attributes:
         attributes: what it returned.
-        tasks: names of the tasks that changed something, or would.
+        tasks: names of the tasks that changed something, or would, or may have when the machine was lost.
         seconds: how long it took.
     """
 
@@ -47,8 +47,8 @@ class Listener(Protocol):
     def finished(self, step: Step, done: Done) -> None:
         """A step is done."""
 
-    def failed(self, step: Step, failure: str) -> None:
-        """A step has failed."""
+    def failed(self, step: Step, failure: str, done: Done) -> None:
+        """A step has failed, after it did some of what it does."""
 
 
 class _Data(dict[str, Any]):
@@ -68,11 +68,12 @@ class _Dumper(yaml.SafeDumper):
 _Dumper.add_representer(_Data, lambda dumper, data: dumper.represent_mapping("!unsafe", data.items()))
 
 
-def compile_playbook(plays: Iterable[Play]) -> str:
+def compile_playbook(plays: Iterable[Play], owner: str) -> str:
     """Write the playbook that imports the playbooks of all steps, each with its variables.
 
     Args:
         plays: in order.
+        owner: of what they make.
 
     Returns:
         The playbook. It contains secrets in clear.
@@ -100,6 +101,7 @@ def compile_playbook(plays: Iterable[Play]) -> str:
                         for name in first.variables
                     },
                     "gpufarm_hosts": list(play.steps),
+                    "gpufarm_owner": owner,
                     "gpufarm_values": _Data({host: step.variables for host, step in play.steps.items()}),
                 },
             }
@@ -159,6 +161,7 @@ class _Watch:
         self.began = 0.0
         self.task = ""
         self.running: dict[str, Done] = {}
+        self.answered: set[str] = set()  # hosts that gave a result in this play
         self.doubtful: dict[str, tuple[Step, Done, str]] = {}
         self.output: list[str] = []
 
@@ -205,9 +208,13 @@ class _Watch:
             self.succeed(*self.doubtful.pop(host)[:2])  # it goes on, so what failed has been rescued
             self.begin(step)
         done = self.running.setdefault(host, Done())
+        task = self.mask(str(data.get("task") or self.task))
+        # A connection that cannot be made at all has changed nothing; one that is lost may leave anything.
+        lost = kind == "runner_on_unreachable" and host in self.answered
+        if lost or (kind in ("runner_on_ok", "runner_on_failed") and result.get("changed")):
+            done.tasks.append(task)
+        self.answered.add(host)
         if kind == "runner_on_ok":
-            if result.get("changed"):
-                done.tasks.append(self.mask(str(data.get("task") or self.task)))
             done.attributes |= (result.get("ansible_stats") or {}).get("data") or {}
         elif kind == "runner_on_failed" and not data.get("ignore_errors"):
             why = f'task "{self.mask(self.task)}" failed: {self.mask(reason(result))}'
@@ -221,6 +228,7 @@ class _Watch:
         self.index += 1
         self.began = time.monotonic()
         self.running = {}
+        self.answered = set()
         for host, step in self.plays[self.index].steps.items():
             if host not in self.doubtful:
                 self.begin(step)
@@ -251,7 +259,7 @@ class _Watch:
         for host, (step, done, why) in self.doubtful.items():
             if host in lost:
                 self.outcome.failed[step.name] = why
-                self.listener.failed(step, why)
+                self.listener.failed(step, why, done)
             else:
                 self.succeed(step, done)
         self.doubtful = {}
@@ -259,6 +267,7 @@ class _Watch:
 
 def run(
     steps: list[Step],
+    owner: str,
     pool: Path,
     directory: Path,
     log: Path,
@@ -272,6 +281,7 @@ def run(
 
     Args:
         steps: as `waves.lanes` divided them.
+        owner: of what they make, as roles note it down.
         pool: the inventory.
         directory: private folder for the run.
         log: file to append Ansible's output to.
@@ -288,7 +298,7 @@ def run(
     """
     plays = waves.plays(steps)
     playbook = directory / "playbook.yml"
-    _write(playbook, compile_playbook(plays))
+    _write(playbook, compile_playbook(plays, owner))
     hidden = {form for step in steps for form in step.hidden()}
     with os.fdopen(
         os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "a", encoding="utf-8"

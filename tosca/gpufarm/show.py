@@ -14,7 +14,7 @@ from rich.table import Table
 from gpufarm import waves
 from gpufarm.history import Entry
 from gpufarm.plan import Step
-from gpufarm.prepare import Prepared
+from gpufarm.prepare import Prepared, Removal
 from gpufarm.state import Deployment
 
 
@@ -154,6 +154,22 @@ def plan(prepared: Prepared) -> None:
             click.echo(f"     {mark} {key}: {json.dumps(value, default=str)}")
     for step in prepared.leaving:
         click.echo(f"  then {step.name} on {step.host}: this instance is no longer wanted")
+
+
+def removal(name: str, found: Removal) -> None:
+    """Print what undeploying takes away, where people are asked about it: to standard error.
+
+    Args:
+        name: of the deployment.
+        found: what would go, and what stays.
+    """
+    click.echo(f"{name}: undeploying frees its machines", err=True)
+    for word, steps, reason in (
+        ("remove", found.steps, ""),
+        ("keep", found.kept, ": this deployment changed nothing there"),
+    ):
+        for node, host in dict.fromkeys((step.node, step.host) for step in steps):
+            click.echo(f"  {word} {node} on {host}{reason}", err=True)
 
 
 def drift(differing: dict[str, list[str]]) -> None:

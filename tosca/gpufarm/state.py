@@ -10,7 +10,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -51,8 +51,11 @@ class Deployment:
         secrets: values of the secret inputs that the user gave; encrypted on disk.
         machines: ``host`` and ``address`` of each Compute node.
         steps: of each step that was begun: ``digest`` (empty until it is done), ``attributes`` (the secret
-            ones are encrypted on disk), ``changed`` (number of tasks), and since it was done ``host`` and a
-            hash of each of its ``variables``.
+            ones are encrypted on disk), ``changed`` (number of tasks), ``made`` (whether any run of it
+            changed something on the machine, or may have), and since it was done ``host`` and a hash of each
+            of its ``variables``.
+        running: names of the steps of the run that is under way. After a run that was killed they stay here:
+            what they made is not known.
         instances: chosen numbers of instances of Compute nodes.
         outputs: of the template.
         failure: what went wrong last; empty if nothing.
@@ -69,10 +72,61 @@ class Deployment:
     secrets: dict[str, Any] = field(default_factory=dict)
     machines: dict[str, dict[str, str]] = field(default_factory=dict)
     steps: dict[str, dict[str, Any]] = field(default_factory=dict)
+    running: list[str] = field(default_factory=list)
     instances: dict[str, int] = field(default_factory=dict)
     outputs: dict[str, Any] = field(default_factory=dict)
     failure: str = ""
     log: str = ""
+
+    @property
+    def owner(self) -> str:
+        """Who the roles note down as the one who made something; another deployment has another."""
+        return f"deployment {self.name} of {self.created}"
+
+    def begin(self, steps: Iterable[str]) -> None:
+        """Note, before a run, what it may change. Nothing is known to be in order until it is done.
+
+        Args:
+            steps: names of those that will be run.
+        """
+        for name in self.running:
+            self.steps[name]["made"] = True
+        self.running = list(steps)
+        for name in self.running:
+            self.steps.setdefault(name, {"attributes": {}, "changed": 0, "made": False})["digest"] = ""
+
+    def settle(self, name: str, *, changed: bool) -> None:
+        """Note what a step of the run has changed when it is done or has failed.
+
+        Args:
+            name: of the step.
+            changed: whether it changed something.
+        """
+        if name in self.running:
+            self.running.remove(name)
+            self.steps[name]["made"] = self.steps[name].get("made", True) or changed
+
+    def end(self, halted: Iterable[str]) -> None:
+        """Note that a run is over, and forget the steps that it never began or that changed nothing.
+
+        Args:
+            halted: names of the steps that were stopped halfway.
+        """
+        for name in halted:
+            self.settle(name, changed=True)
+        self.running = []
+        self.steps = {
+            name: step for name, step in self.steps.items() if step["digest"] or step.get("made", True)
+        }
+
+    def made(self) -> set[str]:
+        """Tell what this deployment has carried out.
+
+        Returns:
+            The names of the steps that changed something on their machines, or may have.
+        """
+        known = {name for name, step in self.steps.items() if step.get("made", True)}
+        return known | set(self.running)
 
 
 def default_directory() -> Path:

@@ -36,7 +36,7 @@ def test_a_notebook_from_the_template_to_its_end(site: Site) -> None:
         if path.is_file():
             assert PASSWORD.encode() not in path.read_bytes(), path
 
-    gone = site.gpufarm("undeploy", "jupyter_container")
+    gone = site.gpufarm("undeploy", "jupyter_container", "--yes")
     assert gone.returncode == 0, gone.stderr
     assert site.app("/ada/notebook") is None
 
@@ -61,7 +61,7 @@ def test_a_container_with_ssh_tells_how_to_be_sure_of_it(site: Site) -> None:
     for path in (site.root / "state").rglob("*"):
         if path.is_file():
             assert secret.encode() not in path.read_bytes(), path
-    assert site.gpufarm("undeploy", "gpu_container").returncode == 0
+    assert site.gpufarm("undeploy", "gpu_container", "--yes").returncode == 0
     assert site.app("/ada/gpu") is None
 
 
@@ -82,7 +82,7 @@ def test_what_is_short_is_told_before_anything_is_submitted(
     refused = site.deploy("jupyter_container", *ASKED, "--name", "short", *more)
     assert refused.returncode == 1 and words in refused.stderr, refused.stderr
     assert site.app("/ada/notebook") is None and site.app("/carl/notebook") is None
-    site.gpufarm("undeploy", "short")
+    site.gpufarm("undeploy", "short", "--yes")
 
 
 def test_a_service_on_marathon(site: Site) -> None:
@@ -92,7 +92,7 @@ def test_a_service_on_marathon(site: Site) -> None:
     assert "app_id: /ada/plots" in done.stdout
     app = site.app("/ada/plots")
     assert app is not None and app["instances"] == 2
-    assert site.gpufarm("undeploy", "marathon_app").returncode == 0
+    assert site.gpufarm("undeploy", "marathon_app", "--yes").returncode == 0
     assert site.app("/ada/plots") is None
 
 
@@ -106,5 +106,5 @@ def test_a_job_on_chronos(site: Site) -> None:
     done = site.deploy("chronos_job", "--input", "num_gpus=0")
     assert done.returncode == 0, done.stderr
     assert "job_name: ada.train" in done.stdout and [*site.jobs()] == ["ada.train"]
-    assert site.gpufarm("undeploy", "chronos_job").returncode == 0
+    assert site.gpufarm("undeploy", "chronos_job", "--yes").returncode == 0
     assert site.jobs() == {}

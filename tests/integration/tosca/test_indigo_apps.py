@@ -89,5 +89,5 @@ def test_an_app_and_a_job(tmp_path: Path) -> None:
         (job,) = ask(f"{chronos}/v1/scheduler/jobs")
         assert job["name"] == "job" and job["container"]["image"] == "indigodatacloud/ambertools_app"
         assert {"name": "OUTPUT_FILENAME", "value": "result"} in job["environmentVariables"]
-        gpufarm(tmp_path, "undeploy", "apps")
+        gpufarm(tmp_path, "undeploy", "apps", "--yes")
         assert ask(f"{marathon}/v2/apps")["apps"] == [] and ask(f"{chronos}/v1/scheduler/jobs") == []

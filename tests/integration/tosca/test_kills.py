@@ -69,7 +69,7 @@ def test_killed_again_and_again(tmp_path: Path) -> None:
     began = time.monotonic()
     made.run(*deploy)
     whole = time.monotonic() - began
-    made.run("undeploy", "safe")
+    made.run("undeploy", "safe", "--yes")
     for _count in range(KILLS):
         made.killed_after(chance.uniform(0, whole), *deploy)
         assert made.leaks() == []
@@ -78,12 +78,12 @@ def test_killed_again_and_again(tmp_path: Path) -> None:
     assert (made.notes / "first").read_text() == "hunter2" and (made.notes / "ledger").is_file()
     assert made.orphans() == []
     for _count in range(KILLS // 4):
-        made.killed_after(chance.uniform(0, whole), "undeploy", "safe")
+        made.killed_after(chance.uniform(0, whole), "undeploy", "safe", "--yes")
         assert made.leaks() == []
         if "safe" not in made.run("status"):
             break
     else:
-        made.run("undeploy", "safe")
+        made.run("undeploy", "safe", "--yes")
     assert made.orphans() == [] and not (made.notes / "first").exists()
     store = Store(made.state)
     assert not store.run_path("safe").is_symlink() and store.names() == []

@@ -240,7 +240,7 @@ def test_from_bare_machines_and_back(bench: Bench, site: Site) -> None:
     runs = json.loads(site.gpufarm("history", "cluster", "--json"))
     assert [entry["done"] for entry in runs if entry["what"].startswith("update")] == [0]
 
-    site.gpufarm("undeploy", "cluster")
+    site.gpufarm("undeploy", "cluster", "--yes")
     assert "cluster" not in site.gpufarm("status")
     for name in HOSTS:
         units, folders = (MASTER_UNITS, MASTER_FOLDERS) if name == master else (AGENT_UNITS, AGENT_FOLDERS)
@@ -283,7 +283,7 @@ def test_a_cluster_in_the_words_of_indigo(site: Site) -> None:
     steps = json.loads((site.folder / "state" / "indigo.json").read_text())["steps"]
     assert {name: step["changed"] for name, step in steps.items() if step["changed"]} == {}
 
-    site.gpufarm("undeploy", "indigo")
+    site.gpufarm("undeploy", "indigo", "--yes")
     for name, host in places.items():
         known = site.run(host, "systemctl list-unit-files --no-legend --type service").split()
         assert not {f"{unit}.service" for unit in units[name]} & set(known)

@@ -157,7 +157,7 @@ def test_the_accounts_of_an_indigo_template(bench: Bench, pool: Path) -> None:
     named = json.loads(command(pool, "gpufarm", "outputs", "accounts", "--indigo"))
     assert named == {"node_ip": address, "server_ip": address}
     assert on_host(bench, "login1", "id -un ada").strip() == "ada"
-    command(pool, "gpufarm", "undeploy", "accounts")
+    command(pool, "gpufarm", "undeploy", "accounts", "--yes")
     assert "!" in on_host(bench, "login1", "getent shadow ada || echo '!'")
 
 

@@ -60,11 +60,12 @@ class Site:
     def environment(self) -> dict[str, str]:
         return os.environ | {"GPUFARM_STATE_DIR": str(self.state)}
 
-    def gpufarm(self, *arguments: str | Path, **environment: str) -> Answer:
-        """Run the command in this process."""
+    def gpufarm(self, *arguments: str | Path, typed: str = "", **environment: str) -> Answer:
+        """Run the command in this process; `typed` is what it reads from its standard input."""
         result = CliRunner().invoke(
             main,
             [str(argument) for argument in arguments],
+            input=typed,
             env={"GPUFARM_STATE_DIR": str(self.state), **environment},
         )
         if result.exception and not isinstance(result.exception, SystemExit):

@@ -33,7 +33,9 @@ class Stub:
 
     Attributes:
         root: folder of the site; `broken` there lists the labels of notes that fail (also `operation:label`),
-            `rescued` those that are mended, `dead` the hosts that cannot be reached.
+            `broken-late` and `broken-changed` those that fail after a change or with one, `rescued` those
+            that are mended, `there` those that find nothing to change, `dead` the hosts that cannot be
+            reached, and `dead-late` the labels whose host goes away halfway.
         point: called at every moment at which a kill could matter.
     """
 
@@ -118,9 +120,20 @@ class Stub:
             tell("runner_on_failed", msg=f"{label} is broken")
             if broken:
                 return False
+        if label in self._listed("broken-late"):
+            tell("runner_on_ok", changed=True)
+            tell("runner_on_failed", msg=f"{label} is broken")
+            return False
+        if label in self._listed("broken-changed"):
+            tell("runner_on_failed", msg=f"{label} is broken", changed=True)
+            return False
+        if label in self._listed("dead-late"):
+            tell("runner_on_ok")
+            tell("runner_on_unreachable", msg="timed out")
+            return False
         if not check:
             self._write(f"{operation} {label} {host} {own.get('text', '')}".rstrip())
-        tell("runner_on_ok", changed=True)
+        tell("runner_on_ok", changed=label not in self._listed("there"))
         if operation == "configure" and not check:
             text = str(own.get("text", "hello"))
             tell("runner_on_ok", ansible_stats={"data": {"path": f"/{host}/{label}", "length": len(text)}})

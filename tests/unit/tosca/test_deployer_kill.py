@@ -98,7 +98,7 @@ def test_deploying(farm: StubSite) -> None:
 
 
 def test_scaling_and_undeploying(farm: StubSite) -> None:
-    commands = (["scale", "farm", "worker=1"], ["undeploy", "farm"])
+    commands = (["scale", "farm", "worker=1"], ["undeploy", "farm", "--yes"])
     for command in commands:
         for moment in range(1, LAST, 4):
             fresh(farm)

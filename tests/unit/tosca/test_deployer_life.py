@@ -70,11 +70,11 @@ def test_a_life(site: Site) -> None:
     assert continued.status == 0
     assert site.journal()[before:] == ["configure second"], "what was done is not repeated"
 
-    gone = site.gpufarm("undeploy", "notes")
+    gone = site.gpufarm("undeploy", "notes", "--yes")
     assert gone.status == 0, gone.error
     assert site.journal()[-2:] == ["delete second", "delete first"], "in the opposite order"
     assert not (site.notes / "first").exists() and not (site.state / "notes.json").exists()
-    assert site.gpufarm("undeploy", "notes").status == 2
+    assert site.gpufarm("undeploy", "notes", "--yes").status == 2
 
     everything = [path for path in site.state.rglob("*") if path.is_file()]
     assert everything
@@ -218,5 +218,5 @@ def test_what_needs_no_machine_runs_here(site: Site) -> None:
         "deploy", template, "--pool", site.pool, "--name", "two", "--input", f"folder={site.notes}"
     )
     assert other.status == 0, other.error
-    assert site.gpufarm("undeploy", "app").status == 0 and site.journal()[-1].startswith("delete")
-    assert site.gpufarm("undeploy", "two").status == 0
+    assert site.gpufarm("undeploy", "app", "--yes").status == 0 and site.journal()[-1].startswith("delete")
+    assert site.gpufarm("undeploy", "two", "--yes").status == 0

@@ -92,7 +92,7 @@ def test_an_operation_is_one_play(tmp_path: Path) -> None:
     playbook.write_text("- hosts: all\n- hosts: all\n")
     step = Step("n", "configure", "h", playbook, {}, frozenset(), {})
     with pytest.raises(BadInput, match="has to be exactly one play"):
-        compile_playbook(waves.plays([step]))
+        compile_playbook(waves.plays([step]), "me")
 
 
 def test_the_example_inventory_is_valid_and_sets_variables_that_roles_have() -> None:

@@ -181,7 +181,7 @@ def test_scale(farm: StubSite) -> None:
         answer = farm.gpufarm("scale", "farm", wrong)
         assert answer.status == 2 and sentence in answer.error, answer
     assert farm.gpufarm("scale", "farm", "worker=4").status == 0
-    assert farm.gpufarm("undeploy", "farm").status == 0
+    assert farm.gpufarm("undeploy", "farm", "--yes").status == 0
     assert farm.deploy(DATA / "pair.yaml").status == 0, "all machines are free again"
 
 
@@ -200,7 +200,7 @@ def test_scaling_down_that_failed_is_continued(farm: StubSite) -> None:
 def test_undeploy_continues_too(farm: StubSite) -> None:
     assert farm.deploy(FARM).status == 0
     farm.mark("broken", "tool")
-    assert farm.gpufarm("undeploy", "farm").status == 1
+    assert farm.gpufarm("undeploy", "farm", "--yes").status == 1
     farm.mark("broken")
     before = [line for line in farm.stub.journal() if line.startswith("delete")]
     assert {line.split()[1] for line in before} == {"list", "clock"}, "base waits for tool"
@@ -270,7 +270,7 @@ def test_a_machine_that_went_away(farm: StubSite) -> None:
     del farm.stub.hosts["m3"]
     answer = farm.deploy(FARM)
     assert answer.status == 3 and "node worker[2] stands on m3, which is not in" in answer.error
-    assert farm.gpufarm("undeploy", "farm").status == 2
+    assert farm.gpufarm("undeploy", "farm", "--yes").status == 2
 
 
 def test_a_deployment_stays_what_it_is(farm: StubSite, tmp_path: Path) -> None:
@@ -292,7 +292,7 @@ def test_what_was_only_stopped_is_still_to_be_deleted(farm: StubSite, tmp_path: 
     )
     assert farm.deploy(tmp_path / "farm.yaml").status == 0
     farm.mark("broken", "delete:clock")
-    assert farm.gpufarm("undeploy", "farm").status == 1
+    assert farm.gpufarm("undeploy", "farm", "--yes").status == 1
     farm.mark("broken")
     before = len(farm.stub.journal())
     assert farm.gpufarm("resume", "farm").status == 0
