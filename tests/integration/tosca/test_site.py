@@ -122,6 +122,12 @@ def on_host(bench: Bench, host: str, words: str) -> str:
     return run(["ssh", "-F", bench.ssh_config, host, words])
 
 
+def slices(bench: Bench) -> list[str]:
+    """The compute instances on the host's GPUs, as the driver lists them."""
+    access = "find /proc/driver/nvidia/capabilities -path '*/mig/gi*/ci*' -name access"
+    return on_host(bench, "gpu1", access).splitlines()
+
+
 def test_playbooks_on_a_template(bench: Bench, pool: Path) -> None:
     from_template = {
         "ANSIBLE_INVENTORY_ENABLED": "gpufarm.cluster.tosca",
@@ -133,8 +139,7 @@ def test_playbooks_on_a_template(bench: Bench, pool: Path) -> None:
     assert "gpu1" in lines and "login1" not in lines, "the other one has no GPU"
 
     command(pool, "ansible-playbook", "-i", TEMPLATE, "playbooks/site.yml", **from_template)
-    access = "find /proc/driver/nvidia/capabilities -path '*/mig/gi*/ci*' -name access"
-    assert len(on_host(bench, "gpu1", access).splitlines()) == 2
+    assert len(slices(bench)) == 2
 
     given = ("--pool", pool, "--input", f"gpu_partition_flavor={FLAVOR}")
     command(pool, "gpufarm", "deploy", TEMPLATE, *given)
@@ -144,6 +149,39 @@ def test_playbooks_on_a_template(bench: Bench, pool: Path) -> None:
 
     again = command(pool, "ansible-inventory", "-i", TEMPLATE, "--list", **from_template)
     assert json.loads(again)["server"]["hosts"] == ["gpu1"], "the machine of the deployment"
+
+
+def test_undeploy_leaves_what_a_playbook_made(bench: Bench, pool: Path) -> None:
+    """Two deployments on a machine that a playbook partitioned: one changes nothing there, one fails."""
+    play = pool.parent / "play.yml"
+    play.write_text(
+        yaml.safe_dump(
+            [
+                {
+                    "hosts": "gpu1",
+                    "gather_facts": False,
+                    "vars": {"mig_partition_flavor": FLAVOR},
+                    "roles": ["gpufarm.cluster.nvidia_driver", "gpufarm.cluster.mig"],
+                }
+            ]
+        )
+    )
+    command(pool, "ansible-playbook", "-i", pool, play)
+    stored = on_host(bench, "gpu1", "cat /etc/gpufarm/mig.json")
+    assert json.loads(stored)["layout"][0]["owner"] == "a playbook"
+    made = slices(bench)
+
+    for name, flavor in (("same", FLAVOR), ("greedy", "2x 4g.40gb MIG GPUs")):
+        given = ("--name", name, "--pool", pool, "--input", f"gpu_partition_flavor={flavor}")
+        if name == "greedy":
+            with pytest.raises(AssertionError, match="fits on it at most 1x"):
+                command(pool, "gpufarm", "deploy", TEMPLATE, *given)
+        else:
+            command(pool, "gpufarm", "deploy", TEMPLATE, *given)
+        command(pool, "gpufarm", "undeploy", name, "--yes")
+        assert slices(bench) == made and on_host(bench, "gpu1", "cat /etc/gpufarm/mig.json") == stored
+        assert on_host(bench, "gpu1", "systemctl is-enabled gpufarm-mig").strip() == "enabled"
+        assert on_host(bench, "gpu1", "test -x /opt/gpufarm/gpu/bin/python && echo there").strip() == "there"
 
 
 def test_the_accounts_of_an_indigo_template(bench: Bench, pool: Path) -> None:
