@@ -137,7 +137,7 @@ def account(name: str) -> pwd.struct_passwd | None:
 
 
 accounts._entry = account
-pwd.getpwnam = lambda name: type("Account", (), {"pw_dir": "/home"})  # type: ignore[assignment]
+pwd.getpwnam = lambda name: type("Account", (), {"pw_dir": "/home", "pw_uid": 1001})  # type: ignore[assignment]
 systemd_spawner.SystemdSliceSpawner.launch = start
 alone_here = alone.on_this_machine
 alone.on_this_machine = lambda: alone_here(folder / "hub.lock")

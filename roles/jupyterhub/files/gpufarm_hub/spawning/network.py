@@ -18,7 +18,7 @@ from typing import Any
 import docker
 import requests
 
-from . import containers
+from . import containers, metadata
 
 NAME = "jupyterhub"
 BRIDGE = "jupyterhub0"  # at most 15 characters (Linux, IFNAMSIZ)
@@ -41,6 +41,7 @@ def rules(hub: str, port: int) -> str:
         hub: address of the machine in the network.
         port: TCP port of the hub.
     """
+    refused = "\n    ".join(metadata.refused())
     return f"""\
 table {TABLE}
 delete table {TABLE}
@@ -59,8 +60,10 @@ table {TABLE} {{
   chain forward {{
     type filter hook forward priority filter - 5; policy accept;
     iifname "{BRIDGE}" oifname "{BRIDGE}" drop
-    # RFC 3927; clouds tell secrets of the machine there.
-    iifname "{BRIDGE}" ip daddr 169.254.0.0/16 reject
+    iifname "{BRIDGE}" jump to_metadata
+  }}
+  chain to_metadata {{
+    {refused}
   }}
 }}
 """

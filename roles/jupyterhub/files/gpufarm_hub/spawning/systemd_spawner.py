@@ -14,7 +14,7 @@ from systemdspawner import SystemdSpawner, systemd
 from gpufarm_hub.sharing import devices
 from gpufarm_hub.sharing.slices import Slice
 
-from . import mounts
+from . import metadata, mounts
 from .mounts import Bind
 from .spawner import SliceSpawner
 
@@ -85,7 +85,9 @@ class SystemdSliceSpawner(SliceSpawner, SystemdSpawner):  # type: ignore[misc]
             "MemoryMax": str(self.mem_limit),
             "TasksMax": str(self.processes),
         }
-        properties["ReadWritePaths"].append(pwd.getpwnam(self.user.name).pw_dir)
+        account = pwd.getpwnam(self.user.name)
+        properties["ReadWritePaths"].append(account.pw_dir)
+        properties["ExecStartPre"] = await asyncio.to_thread(metadata.before_start, account.pw_uid)
         if pieces:
             nodes = await asyncio.to_thread(devices.nodes_of_all, pieces)
             # PrivateDevices= leaves only harmless nodes in /dev; those of the slice are put back.
