@@ -1,4 +1,4 @@
-"""The people of the bench: one who may use the service, one who also administers it, one who may not."""
+"""The people of the bench: two who may use the service, one who also administers it, one who may not."""
 
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
@@ -14,6 +14,7 @@ from lab.system import write_atomically
 
 PEOPLE = {
     "alice": ("Alice", "Rossi", ["ml-infn-users"]),
+    "carol": ("Carol", "Neri", ["ml-infn-users"]),
     "bob": ("Bob", "Bianchi", ["ml-infn-users", "ml-infn"]),
     "mallory": ("Mallory", "Verdi", ["cms"]),
 }

@@ -78,6 +78,12 @@ def alice(browser: Browser, service: Service) -> Iterator[Page]:
 
 
 @pytest.fixture(scope="session")
+def carol(browser: Browser, service: Service) -> Iterator[Page]:
+    """Another user, without a notebook before and after."""
+    yield from signed_in(browser, service, "carol")
+
+
+@pytest.fixture(scope="session")
 def bob(browser: Browser, service: Service) -> Iterator[Page]:
     """An administrator, without a notebook before and after."""
     yield from signed_in(browser, service, "bob")

@@ -21,14 +21,14 @@ def stop(page: Page, service: Service) -> None:
 
 
 @pytest.fixture
-def stopped(bob: Page, service: Service) -> Iterator[None]:
-    stop(bob, service)
+def stopped(carol: Page, service: Service) -> Iterator[None]:
+    stop(carol, service)
     yield
-    stop(bob, service)
+    stop(carol, service)
 
 
 @pytest.mark.usefixtures("stopped")
-def test_two_people_type_into_one_document(alice: Page, bob: Page, service: Service) -> None:
+def test_two_people_type_into_one_document(alice: Page, bob: Page, carol: Page, service: Service) -> None:
     alice.goto(f"{service.hub}/hub/home")
     expect(alice.locator("#collaborative")).to_contain_text("It is stopped.")
     alice.locator("#collaborative-open").click()
@@ -41,24 +41,32 @@ def test_two_people_type_into_one_document(alice: Page, bob: Page, service: Serv
     expect(editor).to_be_editable()
     name = alice.locator("#jp-main-dock-panel .lm-TabBar-tab.jp-mod-current .lm-TabBar-tabLabel").inner_text()
 
-    bob.goto(f"{service.hub}/hub/home")
-    expect(bob.locator("#collaborative")).to_contain_text(f"It runs and holds {PROFILE}.")
-    picture(bob, "10-home")
-    on_a_phone(bob, "10-home")
-    bob.locator("#collaborative-open").click()
-    bob.wait_for_url("**/user/collaborative/lab**")
-    bob.goto(f"{service.hub}/user/collaborative/lab/tree/{name}?reset")
-    others = bob.locator(".jp-FileEditor .cm-content")
+    carol.goto(f"{service.hub}/hub/home")
+    expect(carol.locator("#collaborative")).to_contain_text(f"It runs and holds {PROFILE}.")
+    picture(carol, "10-home")
+    on_a_phone(carol, "10-home")
+    carol.locator("#collaborative-open").click()
+    carol.wait_for_url("**/user/collaborative/lab**")
+    carol.goto(f"{service.hub}/user/collaborative/lab/tree/{name}?reset")
+    others = carol.locator(".jp-FileEditor .cm-content")
     expect(others).to_be_editable()
     editor.click()
     alice.keyboard.type(SENTENCE)
     expect(others).to_contain_text(SENTENCE)
-    picture(bob, "11-collaboration")
+    picture(carol, "11-collaboration")
 
     bob.goto(f"{service.hub}/hub/slices")
     holder = bob.locator("#slices tr", has_text="collaborative")
     expect(holder.get_by_role("button", name="Release")).to_be_visible()
     on_a_phone(bob, "12-slices")
-    bob.goto(f"{service.hub}/user/collaborative/lab?reset")
-    visible, given = list_slices(bob)
+    carol.goto(f"{service.hub}/user/collaborative/lab?reset")
+    visible, given = list_slices(carol)
     assert visible == [given]
+
+    refused = bob.goto(f"{service.hub}/user/collaborative/lab")
+    assert refused and refused.status == 403
+    expect(bob.locator("body")).to_contain_text("Administrators cannot open the collaborative JupyterLab")
+    picture(bob, "13-administrator-refused")
+    bob.goto(f"{service.hub}/hub/home")
+    expect(bob.locator("#collaborative-closed")).to_be_visible()
+    picture(bob, "14-administrator-home")

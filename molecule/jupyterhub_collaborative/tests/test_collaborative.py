@@ -7,20 +7,24 @@ from __future__ import annotations
 import shlex
 from pathlib import Path
 
+import pytest
+
+from lab.visitor import Refused
+
 UNIT = "jupyterhub-notebook-collaborative.service"
 SCRIPT = Path(__file__).with_name("type_together.py")
 
 
 def test_users_share_one_server_with_a_slice_of_its_own(host, visit, leases):
-    alice, bob = visit("alice"), visit("bob")
+    alice, carol = visit("alice"), visit("carol")
     assert alice.form().free == {"3g.40gb": 1}
     alice.spawn(gpu="3g.40gb")
     assert leases().keys() == {"collaborative"}
-    assert bob.running()
-    slices = bob.slices()
+    assert carol.running()
+    slices = carol.slices()
     assert slices.visible == [slices.given] == [leases()["collaborative"]["uuid"]]
     alice.execute("open('shared.txt', 'w').write('from alice')")
-    assert bob.execute("import getpass; print(open('shared.txt').read(), getpass.getuser())") == (
+    assert carol.execute("import getpass; print(open('shared.txt').read(), getpass.getuser())") == (
         "from alice collaborative"
     )
 
@@ -39,7 +43,7 @@ def test_it_runs_apart_from_its_users_and_from_their_notebooks(host, visit):
 
 def test_what_one_types_appears_at_the_other(host, visit):
     tokens = []
-    for name in ("alice", "bob"):
+    for name in ("alice", "carol"):
         answer = visit(name)._api("POST", f"/hub/api/users/{name}/tokens", json={"expires_in": 600})
         tokens.append(answer.json()["token"])
     arguments = [SCRIPT.read_text(), visit("bob").hub, *tokens]
@@ -51,11 +55,23 @@ def test_it_outlives_the_hub_and_gives_its_slice_back(host, visit, leases, event
     held = leases()
     host.check_output("systemctl restart jupyterhub")
     eventually(hub_answers)
-    bob = visit("bob")
+    carol = visit("carol")
     assert leases() == held
-    assert bob.running()
+    assert carol.running()
+    carol.stop()
+    assert leases() == {}
+    carol.spawn()
+    assert leases() == {}
+    assert carol.execute("import glob; print(glob.glob('/dev/nvidia*'))") == "[]"
+
+
+def test_administrators_cannot_open_it(visit):
+    """It would have their rights in their browser."""
+    alice, bob = visit("alice"), visit("bob")
+    if not alice.running():
+        alice.spawn()
+    for path in ("/hub/collaborative", "/user/collaborative/lab"):
+        with pytest.raises(Refused, match="Administrators cannot open the collaborative") as refusal:
+            bob.page(path)
+        assert refusal.value.status == 403
     bob.stop()
-    assert leases() == {}
-    bob.spawn()
-    assert leases() == {}
-    assert bob.execute("import glob; print(glob.glob('/dev/nvidia*'))") == "[]"

@@ -39,16 +39,16 @@ def test_two_users_at_once_see_their_own_slice_and_no_other(host, visit, leases)
 
 
 def test_the_collaborative_jupyterlab_is_a_container_of_its_own_image(host, visit, leases):
-    alice, bob = visit("alice"), visit("bob")
-    for visitor in (alice, bob):
+    alice, carol = visit("alice"), visit("carol")
+    for visitor in (alice, carol):
         visitor.use_server_of("collaborative")
     alice.spawn(gpu="3g.40gb")
     assert leases().keys() == {"collaborative"}
-    assert bob.running()
-    assert bob.slices().visible == [leases()["collaborative"]["uuid"]]
-    assert bob.execute("import getpass; print(getpass.getuser())") == "collaborative"
+    assert carol.running()
+    assert carol.slices().visible == [leases()["collaborative"]["uuid"]]
+    assert carol.execute("import getpass; print(getpass.getuser())") == "collaborative"
     container = inspect(host, "collaborative")
     assert container["Config"]["Image"] == "127.0.0.1:5000/bench/notebook:1"
     assert container["Config"]["User"] == f"{host.user('collaborative').uid}:{host.user('collaborative').gid}"
-    bob.stop()
+    carol.stop()
     assert leases() == {}

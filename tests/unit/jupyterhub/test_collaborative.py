@@ -4,12 +4,16 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
+import httpx
 import pytest
 from gpufarm_hub.people.accounts import AccountError, Persons
 from gpufarm_hub.spawning import collaborative, form
@@ -18,6 +22,15 @@ from traitlets.config import Config
 
 SETTINGS = {"venv": "/opt/shared", "groups": ["students"], "use_gpu": True, "profile": "1g.10gb", "image": ""}
 SERVER = "/users/collaborative/server"
+AUTHORIZE = {
+    "client_id": "jupyterhub-user-collaborative",
+    "redirect_uri": "/user/collaborative/oauth_callback",
+    "response_type": "code",
+    "state": "x",
+    "code_challenge": "x" * 43,
+    "code_challenge_method": "S256",
+}
+NO_ADMINISTRATORS = "Administrators cannot open the collaborative JupyterLab"
 
 
 @pytest.fixture(scope="module")
@@ -94,14 +107,7 @@ def test_a_stranger_who_has_its_address_is_told_whom_it_is_for(process: HubProce
     assert "nothing at this address that your account may open" in stopped.text
     assert start(first) == []
     # Where its server sends who comes by to be told who they are.
-    login = {
-        "client_id": "jupyterhub-user-collaborative",
-        "redirect_uri": "/user/collaborative/oauth_callback",
-        "response_type": "code",
-        "state": "x",
-        "code_challenge": "x" * 43,
-        "code_challenge_method": "S256",
-    }
+    login = dict(AUTHORIZE)
     running = alice.http.get("/hub/api/oauth2/authorize", params=login)
     assert running.status_code == 403
     assert "members of groups that your account is not in (students)" in running.text
@@ -113,6 +119,62 @@ def test_a_stranger_who_has_its_address_is_told_whom_it_is_for(process: HubProce
     other = alice.http.get("/hub/api/oauth2/authorize", params=login)
     assert (other.status_code, "belongs to somebody else" in other.text) == (403, True)
     first.stop()
+
+
+def test_administrators_cannot_open_it(process: HubProcess) -> None:
+    """What its users planted there would act in the administrator's browser with all rights."""
+    first, bob = Browser(process, "student1"), Browser(process, "bob")
+    assert NO_ADMINISTRATORS in bob.page("/hub/home").text
+    assert 'id="collaborative-open"' not in bob.page("/hub/home").text
+    refused = bob.page("/hub/collaborative")
+    assert (refused.status_code, NO_ADMINISTRATORS in refused.text) == (403, True)
+    assert start(first) == []
+    for method in ("GET", "POST"):
+        refused = bob.http.request(
+            method,
+            f"/hub/api/oauth2/authorize?_xsrf={bob.xsrf}",
+            params=AUTHORIZE | {"_xsrf": bob.xsrf},
+            follow_redirects=False,
+        )
+        assert (refused.status_code, NO_ADMINISTRATORS in refused.text) == (403, True), method
+    let_in = first.http.get("/hub/api/oauth2/authorize", params=AUTHORIZE, follow_redirects=False)
+    assert let_in.status_code == 302 and "code=" in let_in.headers["location"]
+    assert bob.api("DELETE", SERVER).status_code in (202, 204), "administrators stop it"
+
+
+def test_a_user_who_becomes_an_administrator_loses_it(process: HubProcess) -> None:
+    """The notebook's cookie holds a token that the hub gave when the user administered nothing."""
+    second, bob = Browser(process, "student2"), Browser(process, "bob")
+    assert start(second) == []
+    environment = json.loads((process.folder / "jupyterhub-notebook-collaborative.service.env").read_text())
+    verifier = "v" * 43
+    challenge = base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).decode().rstrip("=")
+    code = second.http.get(
+        "/hub/api/oauth2/authorize", params=AUTHORIZE | {"code_challenge": challenge}, follow_redirects=False
+    )
+    answer = httpx.post(
+        f"{process.url}/hub/api/oauth2/token",
+        data={
+            "client_id": AUTHORIZE["client_id"],
+            "client_secret": environment["JUPYTERHUB_API_TOKEN"],
+            "grant_type": "authorization_code",
+            "code": parse_qs(urlsplit(code.headers["location"]).query)["code"][0],
+            "code_verifier": verifier,
+            "redirect_uri": AUTHORIZE["redirect_uri"],
+        },
+        trust_env=False,
+    )
+    cookie = {"Authorization": f"token {answer.json()['access_token']}"}
+
+    def asked() -> int:
+        return httpx.get(f"{process.url}/hub/api/user", headers=cookie, trust_env=False).status_code
+
+    assert asked() == 200
+    assert bob.api("PATCH", "/users/student2", json={"admin": True}).status_code == 200
+    assert asked() == 403
+    assert bob.api("PATCH", "/users/student2", json={"admin": False}).status_code == 200
+    assert asked() == 200
+    second.api("DELETE", SERVER)
 
 
 def test_nobody_logs_in_as_its_account(process: HubProcess) -> None:
