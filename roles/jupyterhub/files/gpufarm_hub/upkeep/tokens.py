@@ -25,7 +25,8 @@ def limit(database: Path) -> None:
     if not database.exists():
         return
     end = datetime.now(UTC).replace(tzinfo=None) + timedelta(seconds=LIFETIME)
-    with closing(sqlite3.connect(database)) as connection, connection:
+    connection = sqlite3.connect(database)
+    with closing(connection), connection:
         if connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'api_tokens'").fetchone():
             connection.execute(
                 "UPDATE api_tokens SET expires_at = ? WHERE expires_at IS NULL AND user_id IS NOT NULL "
