@@ -198,12 +198,11 @@ def test_gpus_are_not_simulated_beside_real_ones(devices: ModuleType) -> None:
 BOOT = """
 set -e
 mount -t tmpfs none /dev
-simgpu=$1
-$simgpu init --dev /dev --run "$2/run" a100-80gb
-$simgpu boot
-$simgpu boot
+"$1" init --dev /dev --run "$2/run" a100-80gb
+"$1" boot
+"$1" boot
 grep -c " nvidia-caps$" /proc/devices
-python3 $3 -f /proc/driver/nvidia/capabilities/mig/monitor
+python3 "$3" -f /proc/driver/nvidia/capabilities/mig/monitor
 stat -c "%n %a" /dev/nvidia0 /dev/nvidiactl /dev/nvidia-caps/nvidia-cap1 /dev/nvidia-caps/nvidia-cap2
 findmnt -n -o TARGET | grep -c /proc/d
 """

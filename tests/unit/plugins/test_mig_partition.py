@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import sys
 from collections.abc import Callable
@@ -129,7 +130,8 @@ def script(folder: Path, monkeypatch: pytest.MonkeyPatch, name: str, text: str) 
     """Put a command in the path, beside simgpu and what scripts need."""
     commands = folder / "commands"
     commands.mkdir(exist_ok=True)
-    (commands / "simgpu").write_text(f'#!/bin/sh\nexec {sys.executable} {GUEST}/simgpu.py "$@"\n')
+    simgpu = shlex.join([sys.executable, str(GUEST / "simgpu.py")])
+    (commands / "simgpu").write_text(f'#!/bin/sh\nexec {simgpu} "$@"\n')
     (commands / name).write_text(f"#!/bin/sh\n{text}\n")
     for file in commands.iterdir():
         file.chmod(0o755)
