@@ -31,6 +31,7 @@ from lab.system import (
     require_space,
     require_tools,
     run,
+    usual_umask,
     write_atomically,
 )
 
@@ -196,7 +197,7 @@ class Bench:
         require_tools(TOOLS)
         if any(spec.kind == "qemu" for spec in wanted):
             require_tools(VM_TOOLS, VM_PACKAGES)
-        with self.lock("bringing the bench up"):
+        with self.lock("bringing the bench up"), usual_umask():
             current = {host.name: host for host in self.hosts()}
             for spec in unique(wanted):
                 known = current.get(spec.name)
@@ -338,7 +339,7 @@ class Bench:
     def reset(self, name: str) -> None:
         """Make a host anew: a fresh disk under the same name, address and keys."""
         require_root()
-        with self.lock("resetting a host"):
+        with self.lock("resetting a host"), usual_umask():
             host = self.host(name)
             image = self._images([host.spec])[host.spec.suite, host.spec.kind]
             subnet = self.network.up(ipaddress.IPv4Interface(f"{host.address}/24").network)

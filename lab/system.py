@@ -108,6 +108,19 @@ def locked(path: Path, purpose: str, timeout: float) -> Iterator[None]:
         ) from None
 
 
+@contextmanager
+def usual_umask() -> Iterator[None]:
+    """Make files that everybody may read, whatever the umask of the user is (umask(2)).
+
+    Services of a host run as users of their own, and images and packages in the cache serve later runs.
+    """
+    before = os.umask(0o022)
+    try:
+        yield
+    finally:
+        os.umask(before)
+
+
 def write_atomically(path: Path, text: str, mode: int = 0o644) -> None:
     """Replace a file in one step, so that a reader or a crash sees the old or the new text, never a part."""
     path.parent.mkdir(parents=True, exist_ok=True)

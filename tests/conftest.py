@@ -58,6 +58,12 @@ def on_a_target(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ansible.module_utils._internal.is_controller", False)
 
 
+@pytest.fixture(autouse=True, scope="session")
+def usual_umask() -> None:
+    """Fixtures of a whole module make files for hosts as well, before `own_umask` of the first test."""
+    os.umask(0o022)
+
+
 @pytest.fixture(autouse=True)
 def own_umask() -> Iterator[None]:
     """Programs run in the tests' own process too; a umask that one sets is none of the next test's."""

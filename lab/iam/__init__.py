@@ -56,8 +56,8 @@ def install(root: Path, address: str, state_dir: Path, cache_dir: Path) -> list[
     program = root / "opt/iam/provider"
     program.mkdir(parents=True, exist_ok=True)
     for name in PROGRAM_FILES:
-        shutil.copy(SOURCES / name, program)
-    shutil.copy(UNIT, root / "etc/systemd/system")
+        shutil.copyfile(SOURCES / name, program / name)
+    shutil.copyfile(UNIT, root / "etc/systemd/system" / UNIT.name)
     wanted = root / "etc/systemd/system/multi-user.target.wants/iam.service"
     wanted.parent.mkdir(exist_ok=True)
     if not wanted.is_symlink():

@@ -45,18 +45,18 @@ def install(root: Path, gpus: list[str], cache_dir: Path) -> None:
     programs = root / PROGRAMS
     programs.mkdir(parents=True, exist_ok=True)
     for source in GUEST.glob("*.py"):
-        shutil.copy(source, programs)
+        shutil.copyfile(source, programs / source.name)
     for command, program in COMMANDS.items():
         (programs / program).chmod(0o755)
         _link(root / "usr/local/bin" / command, f"../lib/nvmlsim/{program}")
 
     library = root / _library_directory() / LIBRARY
     library.parent.mkdir(parents=True, exist_ok=True)
-    shutil.copy(built, library)
+    shutil.copyfile(built, library)
     subprocess.run(["ldconfig", "-r", str(root)], check=True)
 
     units = root / "etc/systemd/system"
-    shutil.copy(GUEST / UNIT, units / UNIT)
+    shutil.copyfile(GUEST / UNIT, units / UNIT)
     _link(units / "sysinit.target.wants" / UNIT, f"/etc/systemd/system/{UNIT}")
 
     if (root / STATE / "state").exists():

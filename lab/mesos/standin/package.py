@@ -26,7 +26,7 @@ def fill(prefix: Path, source: Path) -> None:
     library = prefix / LIBRARY
     library.mkdir(parents=True)
     for name in ("standin.py", "master_flags.json", "agent_flags.json"):
-        shutil.copy(source / name, library / name)
+        shutil.copyfile(source / name, library / name)
     (prefix / "sbin").mkdir()
     for program in PROGRAMS:
         start = f'exec -a "$0" /usr/bin/python3 "$(dirname "$0")/../{LIBRARY}/{program}" "$@"\n'

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -180,6 +181,23 @@ def test_a_reboot_keeps_disk_address_and_host_key(lab: Lab):
 def other_boot(lab: Lab, before: str) -> str:
     done = lab.run("ssh", "deb12", "--", "cat /proc/sys/kernel/random/boot_id")
     return "" if done.returncode or done.stdout.strip() == before else done.stdout.strip()
+
+
+def test_services_and_users_of_hosts_read_what_a_private_checkout_gave(lab: Lab, tmp_path: Path):
+    """Cloned and used under umask 077, below a path with a blank."""
+    checkout = tmp_path / "a checkout"
+    shutil.copytree(Path(bytecode.__file__).parents[1], checkout / "lab")
+    for path in checkout.rglob("*"):
+        path.chmod(path.stat().st_mode & 0o700)
+    lab.environment["PYTHONPATH"] = str(checkout)
+    os.umask(0o077)  # until the end of the test, see own_umask
+    lab.out("up", "--name", "gpu", "--gpu", "a100-80gb:1", "--iam")
+    assert lab.ssh("gpu", "systemctl is-system-running") == "running"
+    wait_for(lambda: lab.run("ssh", "iam", "--", "systemctl is-active iam").returncode == 0)
+    as_nobody = "setpriv --reuid=nobody --regid=nogroup --clear-groups"
+    assert lab.ssh("gpu", f"{as_nobody} getent hosts iam").split() == [lab.host("iam").address, "iam"]
+    initialise = "import ctypes; print(ctypes.CDLL('libnvidia-ml.so.1').nvmlInit_v2())"
+    assert lab.ssh("gpu", f'{as_nobody} python3 -c "{initialise}"') == "0"
 
 
 def wait_for(question: Callable[[], Any], seconds: float = 300) -> Any:
