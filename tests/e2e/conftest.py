@@ -24,12 +24,25 @@ def service() -> Service:
     return Service(demo.outputs()["jupyter_endpoint"], iam["url"], passwords)
 
 
+def chromium(folder: Path) -> Path:
+    """Make a program that runs Chromium in the network of the provider's host, which no other bench changes.
+
+    When an address of its machine comes or goes, Chromium fails what it loads with ERR_NETWORK_CHANGED.
+    """
+    namespace = Demo().bench(print).network.namespace("iam")
+    program = folder / "chromium"
+    program.write_text(f'#!/bin/sh\nexec nsenter --net=/run/netns/{namespace} /usr/bin/chromium "$@"\n')
+    program.chmod(0o700)
+    return program
+
+
 @pytest.fixture(scope="session")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    home = str(tmp_path_factory.mktemp("chromium"))
+    folder = tmp_path_factory.mktemp("chromium")
+    home = str(folder)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
-            executable_path="/usr/bin/chromium",
+            executable_path=chromium(folder),
             args=[
                 "--no-sandbox",
                 "--disable-gpu",
@@ -64,26 +77,45 @@ def page(browser: Browser) -> Iterator[Page]:
 
 def signed_in(browser: Browser, service: Service, user: str) -> Iterator[Page]:
     context = new_context(browser)
-    page = enter(context.new_page(), service, user)
-    stop_notebook(page, service)
-    yield page
-    stop_notebook(page, service)
+    yield enter(context.new_page(), service, user)
     context.close()
 
 
+def without_notebook(page: Page, service: Service) -> Iterator[Page]:
+    """Stop the user's notebook before and after a test, also one that failed."""
+    stop_notebook(page, service)
+    yield page
+    stop_notebook(page, service)
+
+
 @pytest.fixture(scope="session")
-def alice(browser: Browser, service: Service) -> Iterator[Page]:
-    """A user, without a notebook before and after."""
+def signed_in_alice(browser: Browser, service: Service) -> Iterator[Page]:
     yield from signed_in(browser, service, "alice")
 
 
 @pytest.fixture(scope="session")
-def carol(browser: Browser, service: Service) -> Iterator[Page]:
-    """Another user, without a notebook before and after."""
+def signed_in_carol(browser: Browser, service: Service) -> Iterator[Page]:
     yield from signed_in(browser, service, "carol")
 
 
 @pytest.fixture(scope="session")
-def bob(browser: Browser, service: Service) -> Iterator[Page]:
-    """An administrator, without a notebook before and after."""
+def signed_in_bob(browser: Browser, service: Service) -> Iterator[Page]:
     yield from signed_in(browser, service, "bob")
+
+
+@pytest.fixture
+def alice(signed_in_alice: Page, service: Service) -> Iterator[Page]:
+    """A user, without a notebook before and after."""
+    yield from without_notebook(signed_in_alice, service)
+
+
+@pytest.fixture
+def carol(signed_in_carol: Page, service: Service) -> Iterator[Page]:
+    """Another user, without a notebook before and after."""
+    yield from without_notebook(signed_in_carol, service)
+
+
+@pytest.fixture
+def bob(signed_in_bob: Page, service: Service) -> Iterator[Page]:
+    """An administrator, without a notebook before and after."""
+    yield from without_notebook(signed_in_bob, service)
