@@ -6,6 +6,8 @@ MAKEFLAGS += --no-print-directory
 
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 export ANSIBLE_CONFIG := $(CURDIR)/ansible.cfg
+# Not ~/.ansible: who else uses it may clear it, and Molecule tells checkouts apart there by their last folder only.
+export ANSIBLE_HOME ?= $(CURDIR)/.work/ansible
 # Hundreds of processes import the same packages; some machines' settings would have each compile them anew.
 unexport PYTHONDONTWRITEBYTECODE
 
