@@ -38,8 +38,10 @@ options:
           - With V(directory) it is a folder, or a link to one. Parents that are missing are made with the
             same owner, group and permissions. A file in its place is refused.
           - With V(absent) a file, a link or a whole folder is removed. What a link leads to stays.
+          - With V(absent_if_empty) a folder is removed that has nothing in it by then, such as one that
+            several services share. Anything else stays.
         type: str
-        choices: [directory, absent]
+        choices: [directory, absent, absent_if_empty]
         default: directory
       owner:
         description: Name or number of the account that the folder belongs to.
@@ -68,6 +70,7 @@ EXAMPLES = r"""
     paths:
       - {path: /etc/systemd/system/example.service, state: absent}
       - {path: /etc/example, state: absent}
+      - {path: /etc/shared-with-others, state: absent_if_empty}
 """
 
 RETURN = r"""
@@ -125,7 +128,7 @@ def problem(entry: Entry, check: bool) -> Optional[str]:
     path, mode = Path(entry["path"]), entry["mode"]
     if not path.is_absolute():
         return "The path %r is not absolute; give one that begins with a slash." % entry["path"]
-    if entry["state"] == "absent":
+    if entry["state"] != "directory":
         return "The path / cannot be removed; name what is below it." if path == Path("/") else None
     if isinstance(mode, str) and not re.fullmatch("[0-7]{1,4}", mode):
         return "The mode %r of %s is no octal number; give one such as 0755." % (mode, path)
@@ -178,6 +181,8 @@ def remove(module: AnsibleModule, entry: Entry) -> Optional[Dict[str, Any]]:
     before = state_of(path)
     if before == "absent":
         return None
+    if entry["state"] == "absent_if_empty" and (before != "directory" or any(path.iterdir())):
+        return None
     shown = difference(path, before, "absent")
     if not module.check_mode:
         if before == "directory":
@@ -197,7 +202,11 @@ def main() -> None:
                 "required": True,
                 "options": {
                     "path": {"type": "path", "required": True},
-                    "state": {"type": "str", "choices": ["directory", "absent"], "default": "directory"},
+                    "state": {
+                        "type": "str",
+                        "choices": ["directory", "absent", "absent_if_empty"],
+                        "default": "directory",
+                    },
                     "owner": {"type": "str"},
                     "group": {"type": "str"},
                     "mode": {"type": "raw"},
@@ -216,9 +225,9 @@ def main() -> None:
     changed, diffs = [], []
     for entry in entries:
         try:
-            shown = (remove if entry["state"] == "absent" else make)(module, entry)
+            shown = (make if entry["state"] == "directory" else remove)(module, entry)
         except OSError as error:
-            verb = "removed" if entry["state"] == "absent" else "made"
+            verb = "made" if entry["state"] == "directory" else "removed"
             module.fail_json(msg="%s cannot be %s: %s." % (entry["path"], verb, error.strerror))
         if shown:
             changed.append(entry["path"])

@@ -117,6 +117,23 @@ def test_corrects_permissions_and_follows_a_link_to_a_folder(run: Run, tmp_path:
     assert not run(paths, {"path": str(folder)})["changed"]
 
 
+def test_shared_folders_go_with_the_last_file_in_them(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "shared").mkdir()
+    (tmp_path / "shared" / "of others").touch()
+    (tmp_path / "link").symlink_to("empty")
+    (tmp_path / "file").touch()
+    names = ["link", "file", "shared", "empty", "nothing"]
+    wish = [{"path": f"{tmp_path}/{name}", "state": "absent_if_empty"} for name in names]
+    told = run(paths, *wish, check=True)
+    assert told["changed_paths"] == [f"{tmp_path}/empty"] and (tmp_path / "empty").is_dir()
+    assert run(paths, *wish)["changed_paths"] == [f"{tmp_path}/empty"]
+    assert [name for name in names if os.path.lexists(tmp_path / name)] == ["link", "file", "shared"]
+    both = [{"path": f"{tmp_path}/shared/of others", "state": "absent"}, wish[2]]
+    assert len(run(paths, *both)["changed_paths"]) == 2 and not (tmp_path / "shared").exists()
+    assert not run(paths, *both)["changed"]
+
+
 def test_removes_files_links_and_folders_and_nothing_through_a_link(run: Run, tmp_path: Path) -> None:
     kept = tmp_path / "kept"
     kept.mkdir()
