@@ -72,7 +72,7 @@ def main(context: click.Context, state_dir: Path, password_file: Path | None, ev
     \b
     Exit status:
       0    done
-      1    something failed on a machine; the sentence says what and names the log
+      1    something failed on a machine, and the sentence says what and names the log; or a person said no
       2    the template, an input, the inventory or the command line is wrong; nothing was touched
       3    no free machine of the pool has what the template asks for; nothing was touched
       4    another run is changing this deployment
