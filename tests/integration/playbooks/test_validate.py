@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -108,8 +109,7 @@ def test_what_is_to_be_taken_away_is_not_judged(tmp_path: Path) -> None:
 
 def test_servers_and_clients_of_lustre_are_judged_side_by_side() -> None:
     """The machines of the example are not there; this one stands in, and lacks their InfiniBand."""
-    local = ("-e", "ansible_connection=local", "-e", f"ansible_python_interpreter={sys.executable}")
-    status, output = play("validate", IBISCO, "--limit", "storage1,gpu01", *local)
+    status, output = play("validate", IBISCO, "--limit", "storage1,gpu01", "-e", json.dumps(HERE))
     told = refusal(output)
     assert status != 0
     assert re.search(r"storage1 has no interface \S+, of o2ib; .* correct lustre_server_networks", told)
