@@ -17,10 +17,11 @@ from lab import vm
 from lab.errors import LabError
 from lab.hosts import Bind, Host
 from lab.network import Network
+from lab.patience import PATIENCE
 
 # An idle machine boots a container in under a second and an emulated virtual machine in ten; a loaded one
 # takes a multiple of that.
-BOOT_SECONDS = {"nspawn": 120, "qemu": 400}
+BOOT_SECONDS = {"nspawn": PATIENCE, "qemu": 2 * PATIENCE}
 SECONDS_PER_HOST = 4
 
 

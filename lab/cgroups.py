@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lab.errors import LabError
+from lab.patience import PATIENCE
 from lab.spec import HostSpec
 
 # Controllers that systemd manages or passes on (systemd's docs/CGROUP_DELEGATION.md, "Controller Support").
@@ -174,7 +175,7 @@ def _descendants(group: Path) -> list[Path]:
         return []
 
 
-def kill(groups: list[Path], what: str, timeout: float = 20.0) -> None:
+def kill(groups: list[Path], what: str, timeout: float = PATIENCE) -> None:
     """Kill every process in the groups and wait until none is left.
 
     :raises LabError: naming what and the process that does not die.

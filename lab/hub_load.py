@@ -200,7 +200,7 @@ class Load:
         with ExitStack() as stack:
             watch = stack.enter_context(self._watch())
             with self._phase("login of everybody"):
-                guests = {name: stack.enter_context(Guest(url, context, timeout=120)) for name in logins}
+                guests = {name: stack.enter_context(Guest(url, context)) for name in logins}
                 self.figures["memory_idle_mebibytes"] = self._memory()["VmRSS"] / 1024
                 with ThreadPoolExecutor(4) as pool:
                     list(pool.map(lambda name: guests[name].login(name, logins[name]), guests))

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lab.errors import LabError
+from lab.patience import PATIENCE
 from lab.system import locked, run
 
 SUPERNET = ipaddress.IPv4Network("10.77.0.0/16")
@@ -119,7 +120,7 @@ class Network:
         :param wanted: the network that the bench's hosts have already; None for a new bench.
         :raises LabError: when that one is in use by something else, or all are.
         """
-        with locked(LOCK, "network setup", 60):
+        with locked(LOCK, "network setup", PATIENCE):
             _raise_sysctls()
             subnet = self.subnet()
             if subnet is None:

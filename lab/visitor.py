@@ -21,6 +21,7 @@ import httpx
 
 from lab.channels import Channels
 from lab.pages import Form, Page, parse
+from lab.patience import PATIENCE
 
 KERNEL_PROTOCOL = "5.3"  # Jupyter's messaging specification
 COLOURS = re.compile(r"\x1b\[[\d;]*m")
@@ -111,7 +112,7 @@ class Visitor:
         timeout: seconds that one page may take.
     """
 
-    def __init__(self, hub: str, context: ssl.SSLContext, timeout: float = 60) -> None:
+    def __init__(self, hub: str, context: ssl.SSLContext, timeout: float = PATIENCE) -> None:
         self.hub = hub.rstrip("/")
         self._context = context
         self._http = httpx.Client(verify=context, trust_env=False, follow_redirects=True, timeout=timeout)
@@ -214,7 +215,7 @@ class Visitor:
         """Whether the server neither starts nor ends, and no hub that was started anew looks for it."""
         return not self._server().get("pending")
 
-    def stop(self, timeout: float = 60) -> None:
+    def stop(self, timeout: float = PATIENCE) -> None:
         """Stop the notebook server and wait until it is gone.
 
         Raises:
@@ -227,7 +228,7 @@ class Visitor:
                 raise TimeoutError(f"the server of {self._owner} did not stop within {timeout:.0f} s")
             time.sleep(0.2)
 
-    def execute(self, code: str, timeout: float = 60) -> str:
+    def execute(self, code: str, timeout: float = PATIENCE) -> str:
         """Run Python in a new kernel of the notebook server.
 
         Args:
@@ -257,7 +258,7 @@ class Visitor:
         """
         _accept(self._submit(self._http.get(f"{self.hub}{base}login"), "", password=password))
 
-    def execute_at(self, base: str, code: str, timeout: float = 60) -> str:
+    def execute_at(self, base: str, code: str, timeout: float = PATIENCE) -> str:
         """Run Python as `execute` does, in the Jupyter server at a path.
 
         Args:
@@ -302,7 +303,7 @@ class Visitor:
     def _progress(self) -> Iterator[dict[str, Any]]:
         """The hub's events (GET /users/{name}/server/progress of its API) until it is ready or failed."""
         url = f"{self.hub}/hub/api/users/{self._owner}/server/progress"
-        with self._http.stream("GET", url, headers=self._headers("/hub/"), timeout=300) as response:
+        with self._http.stream("GET", url, headers=self._headers("/hub/"), timeout=PATIENCE) as response:
             response.raise_for_status()
             for line in response.iter_lines():
                 if line.startswith("data:"):
@@ -341,7 +342,7 @@ class Visitor:
             f"{self.hub.replace('https', 'wss', 1)}{base}api/kernels/{kernel}/channels?{query}",
             self._context,
             {"Cookie": "; ".join(f"{name}={value}" for name, value in cookies.items())},
-            open_timeout=120,  # the server answers with its new kernel, after 60 s at the latest
+            open_timeout=PATIENCE,  # the server answers with its new kernel
         )
 
 

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
+from lab.patience import PATIENCE
 from lab.visitor import Visitor, trust
 
 
@@ -33,7 +34,8 @@ def visitor(host, place, eventually):
     context = trust(host.file("/etc/app-gateway/tls/self-signed.crt").content_string)
 
     def answers():
-        return httpx.get(f"{address}{path}api", verify=context, trust_env=False).status_code == 200
+        answer = httpx.get(f"{address}{path}api", verify=context, trust_env=False, timeout=PATIENCE)
+        return answer.status_code == 200
 
     eventually(answers)
     with Visitor(address, context) as one:

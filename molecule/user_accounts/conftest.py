@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from lab.patience import PATIENCE
+
 
 @pytest.fixture
 def login(facts: dict[str, Any]) -> Callable[[str, str, str], subprocess.CompletedProcess[str]]:
@@ -23,6 +25,6 @@ def login(facts: dict[str, Any]) -> Callable[[str, str, str], subprocess.Complet
         options += ["UserKnownHostsFile=/dev/null", "LogLevel=ERROR", "ControlPath=none"]
         words = [word for option in options for word in ("-o", option)]
         argv = ["ssh", "-F", "none", *words, "-i", str(folder / key), f"{user}@{facts['address']}", command]
-        return subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)
+        return subprocess.run(argv, capture_output=True, text=True, check=False, timeout=PATIENCE)
 
     return run

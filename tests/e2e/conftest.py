@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
-from walk import Service, enter, stop_notebook
+from walk import MILLISECONDS, Service, enter, stop_notebook
 
 from lab.demo import Demo
 
@@ -63,7 +63,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 def new_context(browser: Browser) -> BrowserContext:
     # A newcomer accepts the two certificates; that they verify is for the scripted visitor to check.
     context = browser.new_context(ignore_https_errors=True, viewport={"width": 1280, "height": 800})
-    context.set_default_timeout(60_000)
+    context.set_default_timeout(MILLISECONDS)
     return context
 
 

@@ -17,7 +17,7 @@ def stop(page: Page, service: Service) -> None:
     if button.is_visible():
         page.once("dialog", lambda dialog: dialog.accept())
         button.click()
-        expect(button).to_be_hidden(timeout=60_000)
+        expect(button).to_be_hidden()
 
 
 @pytest.fixture

@@ -10,13 +10,15 @@ from typing import Any
 from playwright.sync_api import Page, expect
 
 from lab.demo import ROOT
+from lab.patience import PATIENCE
 from lab.visitor import LIST_SLICES
 
 ARTIFACTS = ROOT / ".work" / "artifacts"
 PROFILE = "1g.10gb"
 PHONE = {"width": 390, "height": 844}  # pixels of CSS, as many phones have them
 
-expect.set_options(timeout=60_000)  # milliseconds; a kernel starts slowly on a machine with other work
+MILLISECONDS = 1000 * PATIENCE
+expect.set_options(timeout=MILLISECONDS)
 
 
 @dataclass
@@ -74,14 +76,14 @@ def stop_notebook(page: Page, service: Service) -> None:
     stop = page.locator("#stop")
     if stop.is_visible():
         stop.click()
-        expect(stop).to_be_hidden(timeout=60_000)
+        expect(stop).to_be_hidden()
 
 
 def start(page: Page, service: Service, user: str, profile: str = "") -> None:
     """Fill in the form that is shown, and wait for JupyterLab of this user's server."""
     page.select_option("select[name=gpu]", profile)
     page.locator("#spawn_form [type=submit]").click()
-    page.wait_for_url(f"**/user/{user}/lab**", timeout=120_000)
+    page.wait_for_url(f"**/user/{user}/lab**")
     page.goto(f"{service.hub}/user/{user}/lab?reset")  # else what an earlier run had open comes back
 
 

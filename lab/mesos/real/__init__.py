@@ -30,12 +30,12 @@ from filelock import FileLock
 from lab.bench import cache_dir
 from lab.errors import LabError
 from lab.mesos.real import python27, shims
+from lab.patience import PATIENCE
 
 HERE = Path(__file__).resolve().parent
 # protobuf 3.18 and later hold no code for Python 2.7
 EGGS = ("protobuf==3.17.3", "six==1.16.0", "mesos.interface==1.11.0", "mesos.scheduler==1.11.0")
 RESOURCES = "cpus:8;mem:16384;disk:20000;ports:[31000-32000]"
-START_SECONDS = 300  # machines that test are busy
 API = "/master/api/v1"
 AGENT_API = "/slave({})/api/v1"
 
@@ -145,7 +145,7 @@ class Mesos:
                 cwd=self.work,
                 start_new_session=True,
             )
-        end = time.monotonic() + START_SECONDS
+        end = time.monotonic() + PATIENCE
         while time.monotonic() < end and self.process.poll() is None:
             try:
                 if self._ready():
@@ -169,7 +169,7 @@ class Mesos:
     def stop(self) -> None:
         if self.process and self.process.poll() is None:
             os.killpg(self.process.pid, signal.SIGTERM)
-            self.process.wait(60)
+            self.process.wait(PATIENCE)
 
     def __enter__(self) -> Mesos:
         return self.start()
@@ -185,7 +185,7 @@ class Mesos:
         headers = {"Accept": "application/json", "Content-Type": "application/json"}
         if user:
             headers["Authorization"] = f"Basic {base64.b64encode(user.encode()).decode()}"
-        link = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        link = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
         link.request(method, path, None if body is None else json.dumps(body), headers)
         answer = link.getresponse()
         return answer.status, answer.read().decode()

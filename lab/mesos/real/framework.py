@@ -15,8 +15,9 @@ import uuid
 from collections.abc import Callable
 from typing import Any
 
+from lab.patience import PATIENCE
+
 PATH = "/master/api/v1/scheduler"
-PATIENCE = 120  # seconds; machines that test are busy
 
 
 class Framework:

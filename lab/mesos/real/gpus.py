@@ -17,10 +17,10 @@ from lab.bench import cache_dir
 from lab.mesos.real import HERE, Mesos, ldcache
 from lab.nvmlsim.build import build
 from lab.nvmlsim.install import GUEST
+from lab.patience import PATIENCE
 
 GPUS = 4
 MODEL = "a100-80gb"
-END_SECONDS = 120  # for killed processes to leave a control group
 
 
 class GpuMachine:
@@ -94,7 +94,7 @@ def _remove_groups(name: str) -> None:
         for process in (group / "cgroup.procs").read_text().split():
             with suppress(ProcessLookupError):
                 os.kill(int(process), signal.SIGKILL)
-        end = time.monotonic() + END_SECONDS
+        end = time.monotonic() + PATIENCE
         while True:
             try:
                 group.rmdir()

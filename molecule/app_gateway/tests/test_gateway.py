@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from lab.patience import PATIENCE
+
 CA = "/etc/app-gateway/tls/self-signed.crt"
 MARATHON = (
     "curl --silent --show-error --cacert /opt/double/tls.crt --user 'gateway:a password of the bench' "
@@ -53,7 +55,7 @@ def serving(host: Any, app_id: str, count: int) -> list[dict[str, Any]]:
 
 
 def until(true: Callable[[], Any]) -> Any:
-    end = time.monotonic() + 180
+    end = time.monotonic() + PATIENCE
     while not (found := true()):
         assert time.monotonic() < end
         time.sleep(0.2)

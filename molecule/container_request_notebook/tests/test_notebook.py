@@ -40,7 +40,7 @@ def test_nobody_gets_in_without_a_password(visitor, place):
 def test_her_code_runs_in_her_home_with_her_libraries(visitor, place, password):
     _address, path = place
     visitor.login_at(path, password)
-    told = json.loads(visitor.execute_at(path, WORK, timeout=300))
+    told = json.loads(visitor.execute_at(path, WORK))
     assert told == ["ada", "/home/ada", "/home/ada/.local", []]
 
 

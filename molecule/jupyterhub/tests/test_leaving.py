@@ -13,6 +13,7 @@ import testinfra
 from testinfra.host import Host
 from websockets.exceptions import ConnectionClosed
 
+from lab.patience import PATIENCE
 from lab.visitor import Refused
 
 PROVIDER = "/etc/iam/config.json"
@@ -47,7 +48,7 @@ def test_who_left_the_groups_is_out(host, visit, leases, join, eventually, hub_a
     def by_token(path: str) -> int:
         headers = {"Authorization": f"token {token}"}
         return httpx.get(
-            alice.hub + path, headers=headers, verify=alice._context, trust_env=False
+            alice.hub + path, headers=headers, verify=alice._context, trust_env=False, timeout=PATIENCE
         ).status_code
 
     def by_cookie() -> int:

@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import pytest
 
+from lab.patience import PATIENCE
+
 UNIT = "jupyterhub-notebook-alice.service"
 OUTSIDE = "[Service]\nExecStart=/bin/sleep 4711\n[Install]\nWantedBy=default.target\n"
 # A key of one's own, and a program that runs as soon as the account has a manager of its own.
@@ -37,7 +39,7 @@ def processes(host):
 def test_nobody_gets_out_of_a_notebook_by_a_login(host, shell, processes):
     run = shell("alice")
     assert run(PREPARE) == ""
-    said = run(f"timeout 20 {SSH} -N 127.0.0.1; echo $?")
+    said = run(f"timeout {PATIENCE} {SSH} -N 127.0.0.1; echo $?")
     assert said.endswith("255") and "Permission denied" in said
     ways = [
         "systemd-run --user --quiet /bin/sleep 4711",

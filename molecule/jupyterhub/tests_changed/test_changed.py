@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from lab.patience import PATIENCE
 from lab.visitor import Refused, Visitor, trust
 
 
@@ -61,7 +62,7 @@ def test_an_administrator_by_wlcg_groups_gets_what_is_offered_now(
     if "cpu" in controllers:  # and the start alone takes more than that
         assert throttled(host.check_output(f"systemctl show --property=MainPID --value {unit}")) > 0
     # The limit for bob's group is 36 seconds.
-    end = time.monotonic() + 120
+    end = time.monotonic() + PATIENCE
     told = ""
     while "was ended" not in told and time.monotonic() < end:
         time.sleep(1)

@@ -17,7 +17,7 @@ from pycrdt import Doc, Text, YMessageType, create_sync_message, create_update_m
 from websocket import WebSocket, WebSocketTimeoutException
 
 FILE = "together.txt"
-TIMEOUT = 60  # seconds
+TIMEOUT = 300  # seconds
 # The machine asks itself; that the certificate verifies is for others to check.
 CONTEXT = ssl._create_unverified_context()
 

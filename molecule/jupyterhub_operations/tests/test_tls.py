@@ -7,11 +7,15 @@ from __future__ import annotations
 import socket
 import ssl
 import time
+from typing import Any
 
 import httpx
 import pytest
 
+from lab.patience import PATIENCE
+
 NAME = "hub.example.test"
+OPTIONS: dict[str, Any] = {"trust_env": False, "timeout": PATIENCE}  # of httpx, which waits 5 s by default
 # Makes a certificate of the same name and key of which less than a third of its time is left.
 AGE = """
 import datetime as dt
@@ -33,7 +37,7 @@ Path(base + ".crt").write_bytes(made.public_bytes(serialization.Encoding.PEM))
 
 def shown(context: ssl.SSLContext) -> ssl.SSLSocket:
     """Return a connection to the hub."""
-    plain = socket.create_connection((NAME, 443), timeout=30)
+    plain = socket.create_connection((NAME, 443), timeout=PATIENCE)
     return context.wrap_socket(plain, server_hostname=NAME)
 
 
@@ -77,15 +81,15 @@ def test_good_ciphers_are_taken(host, cipher):
 
 
 def test_browsers_are_told_to_use_https_only(context):
-    answer = httpx.get(f"https://{NAME}/hub/login", verify=context, trust_env=False, follow_redirects=True)
+    answer = httpx.get(f"https://{NAME}/hub/login", verify=context, follow_redirects=True, **OPTIONS)
     assert answer.status_code == 200
     assert answer.headers["strict-transport-security"] == f"max-age={365 * 86400}"
 
 
 def test_http_leads_to_https():
-    answer = httpx.get(f"http://{NAME}/hub/login?next=%2F", trust_env=False)
+    answer = httpx.get(f"http://{NAME}/hub/login?next=%2F", **OPTIONS)
     assert (answer.status_code, answer.headers["location"]) == (302, f"https://{NAME}/hub/login?next=%2F")
-    sent = httpx.post(f"http://{NAME}/hub/login", data={"password": "x"}, trust_env=False)
+    sent = httpx.post(f"http://{NAME}/hub/login", data={"password": "x"}, **OPTIONS)
     assert sent.status_code == 405
 
 
@@ -107,7 +111,7 @@ def test_a_certificate_is_renewed_while_connections_stay_open(host, context):
         host.run_expect([0], f"/opt/jupyterhub/bin/python - <<'END'\n{AGE}\nEND")
         pid = host.check_output("systemctl show --property=MainPID --value jupyterhub-proxy")
         host.check_output("systemctl start jupyterhub-certificate")
-        end = time.monotonic() + 30
+        end = time.monotonic() + PATIENCE
         new = old
         while new == old and time.monotonic() < end:
             with shown(context) as after:

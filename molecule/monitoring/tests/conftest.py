@@ -16,6 +16,7 @@ from urllib.parse import urlencode
 import pytest
 from testinfra.host import Host
 
+from lab.patience import PATIENCE
 from lab.visitor import Visitor, trust
 
 IDENTITY = "/etc/gpufarm/monitoring"
@@ -39,12 +40,12 @@ def query(host: Host) -> Query:
 
 @pytest.fixture
 def eventually(query: Query) -> Callable[[str], list[dict[str, Any]]]:
-    """Wait until a query has an answer, five minutes at most, and return it."""
+    """Wait until a query has an answer, and return it."""
 
     def wait(expression: str) -> list[dict[str, Any]]:
-        end = time.monotonic() + 300
+        end = time.monotonic() + PATIENCE
         while not (found := query(expression)):
-            assert time.monotonic() < end, f"no series within five minutes: {expression}"
+            assert time.monotonic() < end, f"no series within {PATIENCE} s: {expression}"
             time.sleep(2)
         return found
 

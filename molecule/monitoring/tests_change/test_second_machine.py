@@ -10,6 +10,8 @@ from typing import Any
 
 from testinfra.host import Host
 
+from lab.patience import PATIENCE
+
 IDENTITY = "/etc/gpufarm/monitoring"
 CURL = (
     f"curl --silent --fail --cacert {IDENTITY}/cert.pem --cert {IDENTITY}/cert.pem --key {IDENTITY}/key.pem"
@@ -21,7 +23,7 @@ def ask(host: Host, what: str) -> dict[str, Any]:
 
 
 def test_the_second_machine_is_seen(host: Host) -> None:
-    end = time.monotonic() + 60
+    end = time.monotonic() + PATIENCE
     health: dict[str, str] = {}
     while health.get("node iam") != "up" and time.monotonic() < end:
         targets = ask(host, "targets")["activeTargets"]

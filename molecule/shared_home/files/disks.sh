@@ -19,7 +19,7 @@ chmod 755 /usr/local/sbin/hold-disk
 disk() { # NAME SIZE
     truncate --size "$2" "/var/disk-$1"
     systemd-run --quiet --unit "disk-$1" /usr/local/sbin/hold-disk "$1"
-    timeout 20 sh -c "until test -b /dev/$1; do sleep 0.1; done"
+    timeout 300 sh -c "until test -b /dev/$1; do sleep 0.1; done"
 }
 plant() { # DISK OWNER FOLDER
     mount "/dev/$1" /mnt

@@ -21,6 +21,7 @@ import pytest
 import yaml
 
 from lab.mesos import one_agent
+from lab.patience import PATIENCE
 
 ROOT = Path(__file__).resolve().parents[3]
 TEMPLATES = ROOT / "tosca" / "templates"
@@ -89,7 +90,7 @@ def double(name: str, *options: str) -> Iterator[str]:
     )
     words = [sys.executable, "-m", f"lab.{name}.server", *common, "--http_port", str(port), *options]
     process = subprocess.Popen(words, cwd=ROOT, stderr=subprocess.DEVNULL)
-    end = time.monotonic() + 300
+    end = time.monotonic() + PATIENCE
     while True:
         try:
             urllib.request.urlopen(f"http://127.0.0.1:{port}/ping").close()

@@ -15,6 +15,7 @@ import httpx
 import pytest
 
 from lab.pages import parse
+from lab.patience import PATIENCE
 from lab.visitor import trust
 
 pytestmark = pytest.mark.bench
@@ -40,7 +41,7 @@ class Provider:
         self.context = trust(Path(iam["ca_file"]).read_text())
 
     def browser(self) -> httpx.Client:
-        return httpx.Client(verify=self.context, trust_env=False)
+        return httpx.Client(verify=self.context, trust_env=False, timeout=PATIENCE)
 
     def register(self) -> dict[str, str]:
         with self.browser() as http:
@@ -191,7 +192,7 @@ def test_clients_users_and_certificates_survive_a_reboot(provider: Provider) -> 
 
 
 def wait_for_new_start(provider: Provider, before: str) -> None:
-    end = time.monotonic() + 300
+    end = time.monotonic() + PATIENCE
     while time.monotonic() < end:
         done = subprocess.run(
             ["lab", "--bench", provider.bench, "exec", "iam", "--", "sh", "-c", LAST_START],

@@ -21,6 +21,7 @@ import pytest
 from lab import bytecode, cgroups
 from lab.bench import Bench, cache_dir
 from lab.hosts import NSPAWN, RUN, Host
+from lab.patience import PATIENCE
 
 pytestmark = [
     pytest.mark.bench,
@@ -43,7 +44,7 @@ class Lab:
             input=stdin,
             capture_output=True,
             text=True,
-            timeout=900,
+            timeout=3 * PATIENCE,
         )
 
     def start(self, *words: str) -> subprocess.Popen[bytes]:
@@ -200,7 +201,7 @@ def test_services_and_users_of_hosts_read_what_a_private_checkout_gave(lab: Lab,
     assert lab.ssh("gpu", f'{as_nobody} python3 -c "{initialise}"') == "0"
 
 
-def wait_for(question: Callable[[], Any], seconds: float = 300) -> Any:
+def wait_for(question: Callable[[], Any], seconds: float = PATIENCE) -> Any:
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         if answer := question():
@@ -214,14 +215,14 @@ def test_a_command_in_a_host_ends_when_the_host_reboots(lab: Lab):
     held = lab.start("exec", "deb12", "--", "sleep", "600")
     wait_for(lambda: "600" in lab.run("exec", "deb12", "--", "pgrep", "-a", "sleep").stdout)
     lab.run("exec", "deb12", "--", "systemctl", "reboot")
-    assert held.wait(300) != 0
+    assert held.wait(PATIENCE) != 0
     wait_for(lambda: lab.run("ssh", "deb12", "--", "true").returncode == 0)
 
 
 def test_two_benches_at_once(make_lab: Callable[[str], Lab]):
     labs = [make_lab("left"), make_lab("right")]
     starting = [lab.start("up", "--name", "twin") for lab in labs]
-    assert [process.wait(300) for process in starting] == [0, 0]
+    assert [process.wait(PATIENCE) for process in starting] == [0, 0]
     networks = [lab.status()["network"] for lab in labs]
     assert len(set(networks)) == 2
     for lab in labs:
@@ -319,6 +320,6 @@ def test_a_virtual_machine_has_a_kernel_of_its_own(lab: Lab):
         done = lab.run("ssh", "vm", "--", "cat /proc/sys/kernel/random/boot_id")
         return done.returncode == 0 and done.stdout.strip() != boot
 
-    wait_for(rebooted, 300)
+    wait_for(rebooted)
     lab.out("down")
     assert lab.leftovers() == []

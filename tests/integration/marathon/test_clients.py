@@ -16,10 +16,10 @@ from pathlib import Path
 import pytest
 
 from lab import orchestrators
+from lab.patience import PATIENCE
 
 ROOT = Path(__file__).resolve().parents[3]
 PASSWORD = "for-the-tests"
-PATIENCE = 120  # seconds; machines that test are busy
 
 
 def free_port() -> int:
@@ -78,7 +78,7 @@ def found() -> tuple[dict, dict]:
             capture_output=True,
             text=True,
             check=False,
-            timeout=5 * PATIENCE,
+            timeout=2 * PATIENCE,
         )
     assert done.returncode == 0, done.stderr
     return tuple(json.loads(done.stdout))

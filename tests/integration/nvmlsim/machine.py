@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from lab.nvmlsim.install import GUEST
+from lab.patience import PATIENCE
 
 
 class Machine:
@@ -28,7 +29,7 @@ class Machine:
         command = [str(word) for word in words]
         environment = self.environment | environment
         return subprocess.run(
-            command, env=environment, capture_output=True, text=True, check=False, timeout=300
+            command, env=environment, capture_output=True, text=True, check=False, timeout=PATIENCE
         )
 
     def simgpu(self, *words: object) -> str:

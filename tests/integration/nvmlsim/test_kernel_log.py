@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from lab.patience import PATIENCE
+
 pytestmark = [
     pytest.mark.bench,
     pytest.mark.skipif(os.geteuid() != 0, reason="makes mounts and network namespaces: needs root"),
@@ -31,7 +33,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., str]
             input=stdin,
             capture_output=True,
             text=True,
-            timeout=900,
+            timeout=3 * PATIENCE,
             check=False,
         )
         assert not done.returncode, done.stderr

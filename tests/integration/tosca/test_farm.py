@@ -17,12 +17,12 @@ import yaml
 from lab import bench as benches
 from lab.bench import Bench
 from lab.inventory import inventory
+from lab.patience import PATIENCE
 from lab.spec import HostSpec
 
 FARM = Path(__file__).parent / "farm" / "farm.yaml"
 HEAD, LOST = "h01", "h20"
 HOSTS = [HostSpec(f"h{number:02}") for number in range(1, 33)]
-PATIENCE = 300  # seconds for something that takes a few; ends what hangs, and judges no speed
 
 pytestmark = [
     pytest.mark.bench,

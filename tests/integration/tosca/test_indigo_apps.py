@@ -18,6 +18,8 @@ from typing import Any
 
 import yaml
 
+from lab.patience import PATIENCE
+
 ROOT = Path(__file__).resolve().parents[3]
 APPS = ROOT / "tests" / "unit" / "tosca" / "data" / "indigo" / "apps.yaml"
 PASSWORD = "for-the-tests"
@@ -44,7 +46,7 @@ def running(module: str, *words: str) -> Iterator[str]:
         yield f"http://127.0.0.1:{port}"
     finally:
         program.terminate()
-        program.wait(60)
+        program.wait(PATIENCE)
 
 
 def ask(url: str) -> Any:

@@ -20,6 +20,7 @@ from lab.bench import Bench
 from lab.inventory import inventory
 from lab.marathon import packages as frameworks
 from lab.mesos.standin import package as mesos
+from lab.patience import PATIENCE
 from lab.spec import HostSpec
 from lab.system import run
 
@@ -181,8 +182,8 @@ class Site:
 
     def ask(self, master: str, url: str, authority: str, login: str) -> Any:
         """What an API on a master answers one who knows its authority and its name."""
-        words = f"curl --silent --show-error --fail --max-time 60 --cacert {authority} --user {login} {url}"
-        return json.loads(self.run(master, words))
+        curl = f"curl --silent --show-error --fail --max-time {PATIENCE}"
+        return json.loads(self.run(master, f"{curl} --cacert {authority} --user {login} {url}"))
 
     def agents_of(self, master: str) -> list[str]:
         """The addresses of the agents that a master counts on."""

@@ -17,6 +17,7 @@ import yaml
 from lab import bench as benches
 from lab.bench import Bench
 from lab.inventory import inventory
+from lab.patience import PATIENCE
 from lab.spec import HostSpec
 from lab.system import run
 
@@ -219,7 +220,7 @@ def test_scaling_asks_the_prometheus_of_the_role(bench: Bench, pool: Path) -> No
         "--json",
     )
     trust = ("--ca-file", authority, "--server-name", "gpufarm-monitoring", "--certificate", own, key)
-    deadline = time.monotonic() + 300
+    deadline = time.monotonic() + PATIENCE
     while True:  # until the server has measured itself for the first time
         try:
             (proposal,) = json.loads(command(pool, *question, *trust))

@@ -16,6 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from small_marathon import SmallMarathon, running
 
+from lab.patience import PATIENCE
+
 NOWHERE = "http://127.0.0.1:9"
 
 
@@ -26,7 +28,7 @@ def other() -> Iterator[SmallMarathon]:
 
 
 def until(true: Callable[[], bool]) -> None:
-    end = time.monotonic() + 120
+    end = time.monotonic() + PATIENCE
     while not true():
         assert time.monotonic() < end
         time.sleep(0.01)
@@ -104,7 +106,7 @@ def test_the_follower_goes_on_with_another_server(
     until(dirty.is_set)
     ended.set()
     other.tell("any")
-    thread.join(120)
+    thread.join(PATIENCE)
     assert not thread.is_alive()
 
 

@@ -20,6 +20,7 @@ import httpx
 from gpufarm_hub.sharing.slices import Slice
 
 from lab.pages import Page, parse
+from lab.patience import PATIENCE
 
 CONFIG = Path(__file__).with_name("hub_config.py")
 
@@ -98,7 +99,7 @@ class HubProcess:
                     "JUPYTERHUB_CRYPT_KEY": secrets.token_hex(32),
                 },
             )
-        end = time.monotonic() + 300  # two seconds on an idle machine
+        end = time.monotonic() + PATIENCE
         while time.monotonic() < end and self._process.poll() is None:
             try:
                 httpx.get(f"{self.url}/hub/api/", trust_env=False).raise_for_status()
@@ -123,7 +124,7 @@ class Browser:
 
     def __init__(self, hub: HubProcess, name: str) -> None:
         self.hub, self.name = hub, name
-        self.http = httpx.Client(base_url=hub.url, follow_redirects=True, trust_env=False, timeout=60)
+        self.http = httpx.Client(base_url=hub.url, follow_redirects=True, trust_env=False, timeout=PATIENCE)
         self.http.get("/hub/login")
         self.http.post("/hub/login", data={"username": name, "password": "x", "_xsrf": self.xsrf})
 
@@ -142,7 +143,7 @@ class Browser:
         # Where it leads to afterwards is the notebook's own address, which only a proxy serves.
         answer = self.http.post(f"/hub/spawn?_xsrf={self.xsrf}", data=fields, follow_redirects=False)
         page = parse(answer.text)
-        end = time.monotonic() + 30
+        end = time.monotonic() + PATIENCE
         while not page.messages and not self.running() and time.monotonic() < end:
             time.sleep(0.05)
         return page
@@ -153,7 +154,7 @@ class Browser:
 
     def stop(self) -> None:
         self.api("DELETE", f"/users/{self.name}/server").raise_for_status()
-        end = time.monotonic() + 30
+        end = time.monotonic() + PATIENCE
         while self.api("GET", f"/users/{self.name}").json()["servers"] and time.monotonic() < end:
             time.sleep(0.05)
 

@@ -13,6 +13,8 @@ from gpufarm_hub.sharing.slices import Slice
 from gpufarm_hub.spawning.systemd_spawner import SystemdSliceSpawner
 from hub_process import Browser, HubProcess, slices
 
+from lab.patience import PATIENCE
+
 LIMITS = [
     {"name": "students", "groups": ["students"], "slices_together": 1},
     {"name": "two", "users": ["twice"], "slices": 2, "servers": 2},
@@ -108,7 +110,7 @@ def test_a_foreign_page_can_do_nothing_with_the_users_cookies(user: Callable[[st
 
 def test_who_is_not_logged_in_sees_nothing(process: HubProcess) -> None:
     for path in ("slices", "users/alice/queue/", "users/alice/notices"):
-        answer = httpx.get(f"{process.url}/hub/api/gpufarm/{path}", trust_env=False)
+        answer = httpx.get(f"{process.url}/hub/api/gpufarm/{path}", trust_env=False, timeout=PATIENCE)
         assert answer.status_code == 403
 
 
@@ -226,7 +228,10 @@ def test_metrics_name_no_users(user: Callable[[str], Browser]) -> None:
     carol.spawn(gpu="1g.10gb")
     token = bob.api("POST", "/users/bob/tokens", json={}).json()["token"]
     answer = httpx.get(
-        f"{bob.hub.url}/hub/metrics", headers={"Authorization": f"token {token}"}, trust_env=False
+        f"{bob.hub.url}/hub/metrics",
+        headers={"Authorization": f"token {token}"},
+        trust_env=False,
+        timeout=PATIENCE,
     )
     ours = [line for line in answer.text.splitlines() if line.startswith("gpufarm_hub")]
     assert 'gpufarm_hub_slices_held{profile="1g.10gb"} 1.0' in ours

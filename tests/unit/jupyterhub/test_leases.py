@@ -24,6 +24,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
+from lab.patience import PATIENCE
+
 
 def mig(instance: int, profile: str = "1g.10gb", gpu: int = 0) -> Slice:
     return Slice(f"MIG-{gpu}-{instance}-{profile}", profile, gpu, instance, 0, 10 << 30)
@@ -283,7 +285,7 @@ def test_a_race_of_processes_has_one_winner_per_slice(tmp_path: Path) -> None:
     ]
     for racer in racers:
         racer.start()
-    results = [won.get(timeout=30) for _ in racers]
+    results = [won.get(timeout=PATIENCE) for _ in racers]
     for racer in racers:
         racer.join()
     winners = [uuid for _, uuid in results if uuid]

@@ -21,6 +21,7 @@ import pytest
 from hub_process import HubProcess, slices
 
 from lab.pages import parse
+from lab.patience import PATIENCE
 
 OWNER = "1b4e28ba-2fa1-11d2-883f-0016d3cca427"
 
@@ -123,7 +124,7 @@ def browser(hub: HubProcess, provider: Provider) -> Iterator[httpx.Client]:
     provider.failure = 0
     provider.expired = provider.disabled = False
     (hub.folder / "ask-again").unlink(missing_ok=True)
-    with httpx.Client(base_url=hub.url, trust_env=False, timeout=60) as client:
+    with httpx.Client(base_url=hub.url, trust_env=False, timeout=PATIENCE) as client:
         yield client
 
 
@@ -234,7 +235,7 @@ def test_a_provider_that_is_out_of_order(
 def test_a_login_that_somebody_else_began_is_refused(browser: httpx.Client, provider: Provider) -> None:
     """What the provider answered an attacker would log the victim in as the attacker (RFC 6749, 10.12)."""
     provider.claims = claims("mallory", "physics/gpu")
-    with httpx.Client(base_url=browser.base_url, trust_env=False) as attacker:
+    with httpx.Client(base_url=browser.base_url, trust_env=False, timeout=PATIENCE) as attacker:
         come_back(attacker, provider)
         stolen = provider.asked["state"]
     assert come_back(browser, provider, state=stolen).status_code == 400
@@ -297,7 +298,7 @@ class Erin:
     def asks(self, token: str) -> int:
         headers = {"Authorization": f"token {token}"}
         return httpx.get(
-            f"{self.hub.url}/hub/api/user", headers=headers, trust_env=False, timeout=60
+            f"{self.hub.url}/hub/api/user", headers=headers, trust_env=False, timeout=PATIENCE
         ).status_code
 
     def answers(self) -> dict[str, int]:
@@ -334,7 +335,7 @@ def erin(hub: HubProcess, browser: httpx.Client, provider: Provider) -> Iterator
 
 
 def eventually(true: Callable[[], bool]) -> None:
-    end = time.monotonic() + 300
+    end = time.monotonic() + PATIENCE
     while not true():
         assert time.monotonic() < end
         time.sleep(0.05)
@@ -365,14 +366,15 @@ def test_a_notebook_that_never_asks_the_hub_ends_as_well(
     """It is its user's own program, who may have altered it."""
     leavers = f"{erin.hub.url}/hub/api/gpufarm/leavers"
     headers = {"Authorization": f"token {erin.token}"}
-    assert httpx.post(leavers, headers=headers, trust_env=False).status_code == 403, "it is for the keeper"
+    options: dict[str, Any] = {"trust_env": False, "timeout": PATIENCE}
+    assert httpx.post(leavers, headers=headers, **options).status_code == 403, "it is for the keeper"
     headers = {"Authorization": f"token {erin.hub.keeper_token}"}
     (erin.hub.folder / "ask-again").touch()
     provider.failure = 503
-    assert httpx.post(leavers, headers=headers, trust_env=False).status_code == 204
+    assert httpx.post(leavers, headers=headers, **options).status_code == 204
     assert erin.holds()
     provider.failure, provider.claims = 0, claims("erin", "other")
-    assert httpx.post(leavers, headers=headers, trust_env=False).status_code == 204
+    assert httpx.post(leavers, headers=headers, **options).status_code == 204
     eventually(lambda: not erin.holds())
     assert erin.asks(erin.token) == 403
 

@@ -12,6 +12,8 @@ import httpx
 import pytest
 from hub_process import Browser, HubProcess, slices
 
+from lab.patience import PATIENCE
+
 QUEUE = "/gpufarm/users/{}/queue/"
 
 
@@ -115,7 +117,8 @@ def test_cookies_are_kept_from_scripts_and_other_sites(process: HubProcess) -> N
 
 
 def test_headers(process: HubProcess) -> None:
-    browser, stranger = Browser(process, "bob"), httpx.Client(base_url=process.url, trust_env=False)
+    browser = Browser(process, "bob")
+    stranger = httpx.Client(base_url=process.url, trust_env=False, timeout=PATIENCE)
     for path in ("/hub/home", "/hub/login", "/hub/slices", "/hub/api/gpufarm/slices", "/hub/nowhere"):
         for client in (browser.http, stranger):
             headers = client.get(path).headers
@@ -134,7 +137,7 @@ def test_what_the_token_of_a_notebook_cannot_do(process: HubProcess, user: Calla
     carol.spawn(gpu="1g.10gb")
     environment = json.loads((process.folder / "jupyterhub-notebook-alice.service.env").read_text())
     token = {"Authorization": f"token {environment['JUPYTERHUB_API_TOKEN']}"}
-    client = httpx.Client(base_url=f"{process.url}/hub/api", headers=token, trust_env=False)
+    client = httpx.Client(base_url=f"{process.url}/hub/api", headers=token, trust_env=False, timeout=PATIENCE)
     assert client.get("/gpufarm/users/alice/notices").status_code == 200
     seen = client.get("/gpufarm/slices").json()
     assert [piece["holder"]["user"] for piece in seen["slices"]] == ["alice"]
@@ -161,7 +164,7 @@ def test_what_the_token_of_a_notebook_cannot_do(process: HubProcess, user: Calla
     ):
         assert client.request(method, path, json={}).status_code in (403, 404), path
     # Pages take no tokens.
-    page = httpx.get(f"{process.url}/hub/slices", headers=token, trust_env=False)
+    page = httpx.get(f"{process.url}/hub/slices", headers=token, trust_env=False, timeout=PATIENCE)
     assert page.status_code == 302 and "/hub/login" in page.headers["location"]
     assert alice.running() and carol.queue().status_code == 200
     assert bob.page("/hub/slices").status_code == 200
@@ -174,7 +177,7 @@ def test_a_token_for_one_server_does_not_reach_another(user: Callable[[str], Bro
     scopes = ["servers!server=carol/other"]
     token = carol.api("POST", "/users/carol/tokens", json={"scopes": scopes}).json()["token"]
     carol.spawn(gpu="1g.10gb")
-    client = httpx.Client(base_url=f"{carol.hub.url}/hub/api", trust_env=False)
+    client = httpx.Client(base_url=f"{carol.hub.url}/hub/api", trust_env=False, timeout=PATIENCE)
     client.headers["Authorization"] = f"token {token}"
     assert client.get(QUEUE.format("carol") + "other").json()["message"] == "This notebook waits for nothing."
     assert client.get(QUEUE.format("carol")).json()["message"] != "This notebook waits for nothing."

@@ -18,6 +18,7 @@ import pytest
 
 from lab import rootfs
 from lab.errors import LabError
+from lab.patience import PATIENCE
 from lab.recipe import Recipe
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="images are built in namespaces: needs root")
@@ -85,7 +86,7 @@ def test_an_image_is_built_once_and_holds_no_identity(builder: Builder):
 def test_two_builders_wait_for_one_another(builder: Builder):
     builder.then("sleep 0.5")
     both = [builder.start(), builder.start()]
-    assert [process.wait(60) for process in both] == [0, 0]
+    assert [process.wait(PATIENCE) for process in both] == [0, 0]
     assert builder.runs == 1
     assert builder.images == [RECIPE.name]
 
@@ -93,7 +94,7 @@ def test_two_builders_wait_for_one_another(builder: Builder):
 def test_a_killed_build_never_counts(builder: Builder):
     builder.then("sleep 3; touch $target/late")
     first = builder.start()
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + PATIENCE
     while not builder.runs and time.monotonic() < deadline:
         time.sleep(0.05)
     first.kill()

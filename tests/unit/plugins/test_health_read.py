@@ -24,6 +24,8 @@ from ansible_collections.gpufarm.cluster.plugins.module_utils._health_machine im
 from health_readings import judge
 from simulated_machine import Machine
 
+from lab.patience import PATIENCE
+
 Make = Callable[..., Machine]
 
 
@@ -31,7 +33,7 @@ def hang(*_arguments: Any) -> None:
     time.sleep(3600)
 
 
-def read(timeout: float = 20) -> _health_child.Answer:
+def read(timeout: float = PATIENCE) -> _health_child.Answer:
     return _health_child.read_gpus(timeout)
 
 

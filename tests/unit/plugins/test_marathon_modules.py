@@ -17,6 +17,7 @@ from ansible_collections.gpufarm.cluster.plugins.modules import marathon_app, ma
 from marathon_doubles import LOGIN, Instances, lose_answer, marathon, run
 
 from lab.marathon import state
+from lab.patience import PATIENCE
 
 USER, PASSWORD = LOGIN.split(":")
 APP = {"id": "/ada/sleep", "cmd": "sleep 1000", "cpus": 1, "mem": 64}
@@ -134,7 +135,7 @@ def test_a_deployment_that_somebody_rolls_back_is_told(call: Caller, cluster: In
     call(marathon_app, app=APP)
 
     def roll_back() -> None:
-        end = time.monotonic() + 60
+        end = time.monotonic() + PATIENCE
         while time.monotonic() < end:
             with cluster.leader.lock:
                 marathon = cluster.leader.lead()
@@ -144,7 +145,7 @@ def test_a_deployment_that_somebody_rolls_back_is_told(call: Caller, cluster: In
             time.sleep(0.05)
 
     threading.Thread(target=roll_back).start()
-    result = call(marathon_app, app={**APP, "cpus": 99}, wait_timeout=120)
+    result = call(marathon_app, app={**APP, "cpus": 99}, wait_timeout=PATIENCE)
     assert "/ada/sleep is not as it was defined" in result["msg"]
 
 

@@ -11,6 +11,8 @@ from ansible_collections.gpufarm.cluster.plugins.module_utils import _cvmfs_read
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lab.patience import PATIENCE
+
 TABLE = """\
 798 797 0:50 / / rw,relatime shared:1 - overlay lab-x rw,lowerdir=/a
 801 798 0:60 / /cvmfs rw,relatime shared:9 - autofs /etc/auto.cvmfs rw,fd=6
@@ -81,7 +83,7 @@ def test_what_is_mounted_and_only_possible_is_left_alone() -> None:
 
 def test_a_program_that_hangs_is_given_up_with_its_children() -> None:
     assert _timed.run(["sh", "-c", "echo begun; sleep 3600 & wait"], 0.3).status is None
-    assert _timed.run([sys.executable, "-c", "print(1); raise SystemExit(3)"], 30) == (3, "1\n", "")
+    assert _timed.run([sys.executable, "-c", "print(1); raise SystemExit(3)"], PATIENCE) == (3, "1\n", "")
 
 
 def test_parameters_are_read_as_the_client_prints_them() -> None:

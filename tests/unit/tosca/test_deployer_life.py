@@ -13,11 +13,13 @@ from pathlib import Path
 import yaml
 from deployer_site import DATA, HERE, SERVICE, Site
 
+from lab.patience import PATIENCE
+
 # looks like a template to Ansible, needs escaping in JSON, and must come out as it went in
 TOKEN = 'to{{ 6 * 7 }}k"en'
 
 
-def wait_for(condition: Callable[[], bool], seconds: float = 300) -> None:
+def wait_for(condition: Callable[[], bool], seconds: float = PATIENCE) -> None:
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "waited in vain"
@@ -138,7 +140,7 @@ def test_two_at_once_then_interrupted_then_killed(site: Site) -> None:
     assert "deploying" in site.gpufarm("status", "notes").output
 
     run.send_signal(signal.SIGINT)
-    _output, error = run.communicate(timeout=300)
+    _output, error = run.communicate(timeout=PATIENCE)
     assert run.returncode == 130 and "run the same command again" in error and "Traceback" not in error
     assert processes_of(site) == []
     assert "notes: interrupted" in site.gpufarm("status", "notes").output
@@ -159,7 +161,7 @@ def test_told_to_end(site: Site) -> None:
     run = site.start("--input", "seconds=600")
     wait_for(lambda: len(site.journal()) == 2)
     run.send_signal(signal.SIGTERM)
-    _output, error = run.communicate(timeout=300)
+    _output, error = run.communicate(timeout=PATIENCE)
     assert run.returncode == 130 and "run the same command again" in error and "Traceback" not in error
     assert processes_of(site) == [] and list((site.state / "runs").iterdir()) == []
     assert "notes: interrupted" in site.gpufarm("status", "notes").output
@@ -177,7 +179,7 @@ def test_a_machine_belongs_to_one_deployment(site: Site) -> None:
 
 def test_two_at_the_same_time_want_the_last_machine(site: Site) -> None:
     runs = {name: site.start("--name", name) for name in ("one", "two")}
-    errors = {name: run.communicate(timeout=120)[1] for name, run in runs.items()}
+    errors = {name: run.communicate(timeout=PATIENCE)[1] for name, run in runs.items()}
     assert sorted(run.returncode for run in runs.values()) == [0, 3], errors
     (loser,) = (name for name, run in runs.items() if run.returncode == 3)
     (winner,) = runs.keys() - {loser}

@@ -17,6 +17,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from lab.channels import Channels
 from lab.iam.certificates import ensure_certificates
+from lab.patience import PATIENCE
 
 HEADERS = {"Cookie": "session=42"}
 
@@ -34,7 +35,7 @@ async def judge(connection: ServerConnection, request: Request) -> Response | No
     if request.path == "/forbidden":
         return connection.respond(http.HTTPStatus.FORBIDDEN, "not you")
     if request.path == "/slow":
-        await asyncio.sleep(60)
+        await asyncio.sleep(2 * PATIENCE)
     return None
 
 
@@ -65,40 +66,40 @@ def address(context: tuple[ssl.SSLContext, ssl.SSLContext]) -> Iterator[str]:
     stop = loop.create_future()
     thread = threading.Thread(target=loop.run_until_complete, args=(run(),), daemon=True)
     thread.start()
-    assert started.wait(30)
+    assert started.wait(PATIENCE)
     yield f"wss://127.0.0.1:{port}"
     loop.call_soon_threadsafe(stop.set_result, None)
-    thread.join(30)
+    thread.join(PATIENCE)
 
 
 def test_it_talks_in_one_thread(address, context):
     before = threading.active_count()
-    with Channels(f"{address}/", context[1], HEADERS, open_timeout=30) as channels:
+    with Channels(f"{address}/", context[1], HEADERS, open_timeout=PATIENCE) as channels:
         for word in ("one", "two"):
             channels.send(word)
-            assert channels.recv(30) == f"you said {word}"
+            assert channels.recv(PATIENCE) == f"you said {word}"
         assert threading.active_count() == before, "two threads must not share a TLS connection"
 
 
 def test_silence_ends_and_does_no_harm(address, context):
-    with Channels(f"{address}/", context[1], HEADERS, open_timeout=30) as channels:
+    with Channels(f"{address}/", context[1], HEADERS, open_timeout=PATIENCE) as channels:
         channels.send("say nothing")
         with pytest.raises(TimeoutError):
             channels.recv(0.1)
         channels.send("again")
-        assert channels.recv(30) == "you said again"
+        assert channels.recv(PATIENCE) == "you said again"
 
 
 def test_a_server_that_goes_is_noticed(address, context):
-    with Channels(f"{address}/", context[1], HEADERS, open_timeout=30) as channels:
+    with Channels(f"{address}/", context[1], HEADERS, open_timeout=PATIENCE) as channels:
         channels.send("go away")
         with pytest.raises(ConnectionClosed):
-            channels.recv(30)
+            channels.recv(PATIENCE)
 
 
 def test_a_refusal_tells_its_status(address, context):
     with pytest.raises(InvalidStatus) as no:
-        Channels(f"{address}/forbidden", context[1], HEADERS, open_timeout=30)
+        Channels(f"{address}/forbidden", context[1], HEADERS, open_timeout=PATIENCE)
     assert no.value.response.status_code == 403
 
 
@@ -109,4 +110,4 @@ def test_a_server_that_does_not_answer_is_left(address, context):
 
 def test_a_stranger_is_not_trusted(address: str, tmp_path: Path):
     with pytest.raises(ssl.SSLCertVerificationError):
-        Channels(f"{address}/", ssl.create_default_context(), HEADERS, open_timeout=30)
+        Channels(f"{address}/", ssl.create_default_context(), HEADERS, open_timeout=PATIENCE)
