@@ -43,13 +43,21 @@ HOSTS := --beside integration --beside integration-tosca --beside e2e
 test: setup-test ## Run every test but the scenario shared_home_kernel; logs in .work/log (root)
 	scripts/scenarios --beside lint --beside unit --beside sanity $(HOSTS) $(if $(MINUTES),--minutes $(MINUTES))
 
+.PHONY: affected
+affected: setup-test ## List the jobs that your change affects, and why
+	@scripts/affected
+
+.PHONY: record-inputs
+record-inputs: setup-test ## Record the files that a job opens: JOB="molecule mig" (root)
+	scripts/record-inputs "$(JOB)"
+
 .PHONY: lint
 lint: setup-test ## ansible-lint (production), yamllint, ruff, mypy; locks, documentation and changelog
 	yamllint --strict .
 	ruff check .
 	ruff format --check .
 	pytest -q -p no:cacheprovider tests/contract/test_locks.py
-	mypy lab molecule tosca/gpufarm plugins roles/jupyterhub/files/gpufarm_hub roles/app_gateway/files/gpufarm_gateway
+	mypy lab molecule scripts/proof tosca/gpufarm plugins roles/jupyterhub/files/gpufarm_hub roles/app_gateway/files/gpufarm_gateway
 	ansible-lint --strict --offline
 	antsibull-changelog lint
 	scripts/role-docs --check

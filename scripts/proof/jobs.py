@@ -1,0 +1,109 @@
+"""The jobs that prove a change, and where the search for the inputs of each begins."""
+
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+
+from proof.tree import Tree
+
+# Targets of the Makefile whose inputs are all files: they are fast, and run for every change.
+ALWAYS = ("make lint", "make unit", "make sanity")
+# What every job on hosts of the bench is run with, and what says how.
+SURROUNDINGS = (
+    "ansible.cfg",
+    "galaxy.yml",
+    "meta/runtime.yml",
+    "pyproject.toml",
+    "requirements/controller.lock",
+    "scripts/setup",
+)
+MOLECULE = (
+    ".config/molecule/config.yml",
+    "molecule/shared/create.yml",
+    "molecule/shared/destroy.yml",
+    "molecule/shared/side_effect.yml",
+    "molecule/shared/callback_plugins/packed_modules.py",
+    "lab/cli.py",
+)
+FIXTURES = "molecule/shared/fixtures"
+
+
+@dataclass(frozen=True)
+class Job:
+    """Something that is run to prove a change.
+
+    Attributes:
+        name: `molecule SCENARIO` or `make TARGET`.
+        roots: files that it begins with; what they name is followed.
+        read: files that it reads without what they name.
+        unused: beginnings of paths that it does not need, though what it uses names them.
+    """
+
+    name: str
+    roots: frozenset[str]
+    read: frozenset[str] = frozenset()
+    unused: tuple[str, ...] = ()
+
+
+def jobs(tree: Tree) -> dict[str, Job]:
+    """Return the jobs whose inputs are searched for, by name: all scenarios and the other jobs on hosts."""
+    scenarios = [
+        path.split("/")[1]
+        for path in tree.texts
+        if path.startswith("molecule/") and path.endswith("/molecule.yml")
+    ]
+    found = [*(_scenario(name, tree) for name in sorted(scenarios)), *_targets(tree)]
+    return {job.name: job for job in found}
+
+
+def _scenario(name: str, tree: Tree) -> Job:
+    folder = f"molecule/{name}"
+    own = [path for path in tree.below(folder) if not path.endswith(".md")]
+    asked_for = {word for path in own if path.endswith(".py") for word in _parameters(tree.texts[path])}
+    fixtures = [path for path in tree.below(FIXTURES) if path.endswith(".py")]
+    used = [path for path in fixtures if asked_for & set(_functions(tree.texts[path]))]
+    hosts = yaml.load(tree.texts[f"{folder}/molecule.yml"], yaml.CSafeLoader)["platforms"]
+    return Job(
+        f"molecule {name}",
+        frozenset([*own, *used, *SURROUNDINGS, *MOLECULE]) & tree.texts.keys(),
+        frozenset(fixtures),
+        tuple(_unused(hosts)),
+    )
+
+
+def _unused(hosts: list[dict[str, Any]]) -> Iterator[str]:
+    """What the bench loads only for hosts with a simulated GPU or an identity provider (lab/bench.py)."""
+    if not any(host.get("gpus") for host in hosts):
+        yield "lab/nvmlsim/"
+    if not any(host.get("iam") for host in hosts):
+        yield "lab/iam/"
+
+
+def _functions(text: str) -> Iterator[str]:
+    yield from (node.name for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef))
+
+
+def _parameters(text: str) -> Iterator[str]:
+    """The names of parameters of all functions: pytest passes fixtures by them."""
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef):
+            yield from (argument.arg for argument in node.args.args)
+
+
+def _targets(tree: Tree) -> Iterator[Job]:
+    integration = tree.below("tests/integration")
+    deployer = [path for path in integration if path.startswith("tests/integration/tosca/")]
+    for name, roots in (
+        ("integration", [path for path in integration if path not in deployer]),
+        ("integration-tosca", deployer),
+        ("e2e", [*tree.below("tests/e2e"), "lab/demo.py"]),
+    ):
+        common = ("tests/conftest.py", *SURROUNDINGS)
+        yield Job(f"make {name}", frozenset([*roots, *common]) & tree.texts.keys(), frozenset({"Makefile"}))

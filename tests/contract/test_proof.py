@@ -1,0 +1,112 @@
+"""What proves a change: all jobs have inputs, all files are inputs, and the tree names a landed state."""
+
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+from proof import landed
+from proof.inputs import Inputs
+from proof.jobs import ALWAYS
+from proof.records import FOLDER, file_of
+from proof.tree import git, working_tree
+
+ROOT = Path(__file__).resolve().parents[2]
+# Layers whose files must be inputs of some job on hosts.
+LAYERS = ("lab", "molecule", "playbooks", "plugins", "roles", "tosca")
+# Files that no job on hosts uses, and why.
+UNUSED = {
+    r".*\.md": "documentation; of a README that tests read, they say so",
+    r"lab/(gpu_models|hub_(judge|load|watch)|(mig_|tosca_)?timing|scale)\.py": "`make bench`, `make bench-*`",
+    r"plugins/doc_fragments/.*": "documentation, which `make sanity` judges",
+    r"roles/_common/files/gpu\.in": "source of a lock, for `make lock`",
+    r"roles/_common/tasks/main\.yml": "only says that the role is not used alone",
+    r"tosca/dashboard/.*": "forms of a dashboard, which contract tests read",
+}
+# Jobs of which nobody has recorded what they open; `make record-inputs` makes this list shorter.
+NOT_RECORDED = {
+    "make e2e",
+    "make integration",
+    "make integration-tosca",
+    "molecule app_gateway",
+    "molecule chronos",
+    "molecule chronos_job",
+    "molecule container_request",
+    "molecule container_request_notebook",
+    "molecule cvmfs_client",
+    "molecule gpu_health",
+    "molecule jupyterhub",
+    "molecule jupyterhub_collaborative",
+    "molecule jupyterhub_directory",
+    "molecule jupyterhub_docker",
+    "molecule jupyterhub_operations",
+    "molecule lustre_client",
+    "molecule lustre_server",
+    "molecule marathon",
+    "molecule marathon_app",
+    "molecule mesos_agent",
+    "molecule mesos_cluster",
+    "molecule mesos_master",
+    "molecule mig",
+    "molecule monitoring",
+    "molecule nvidia_container",
+    "molecule nvidia_driver",
+    "molecule nvidia_driver_distribution",
+    "molecule nvidia_driver_repository",
+    "molecule shared_home",
+    "molecule shared_home_kernel",
+    "molecule site",
+    "molecule storage",
+    "molecule user_accounts",
+    "molecule zookeeper",
+}
+
+
+@pytest.fixture(scope="module")
+def inputs() -> Inputs:
+    return Inputs(working_tree(ROOT))
+
+
+def test_every_scenario_and_every_job_of_make_test_has_inputs(inputs: Inputs) -> None:
+    scenarios = {f"molecule {path.parent.name}" for path in ROOT.glob("molecule/*/molecule.yml")}
+    makefile = (ROOT / "Makefile").read_text()
+    targets = {f"make {name}" for name in re.findall(r"--beside ([\w-]+)", makefile)}
+    assert inputs.jobs.keys() == scenarios | targets - set(ALWAYS)
+    assert set(ALWAYS) < targets
+    for job, paths in inputs.jobs.items():
+        assert any(path.startswith("lab/") for path in paths), job
+
+
+def test_every_file_is_an_input_of_a_job_or_it_is_known_why_not(inputs: Inputs) -> None:
+    used = {path for paths in inputs.jobs.values() for path in paths}
+    unused = {path for layer in LAYERS for path in inputs.names.tree.below(layer)} - used
+    unexplained = {path for path in unused if not any(re.fullmatch(known, path) for known in UNUSED)}
+    assert unexplained == set()
+    for known in UNUSED:
+        assert any(re.fullmatch(known, path) for path in unused), f"{known} is no longer needed here"
+
+
+def test_what_a_job_opened_is_among_its_inputs(inputs: Inputs) -> None:
+    recorded = {job for job in inputs.jobs if (ROOT / file_of(job)).exists()}
+    assert {ROOT / file_of(job) for job in recorded} == set((ROOT / FOLDER).iterdir()), "a record of no job"
+    for job in sorted(recorded):
+        opened = set((ROOT / file_of(job)).read_text().split()) & inputs.names.tree.texts.keys()
+        assert opened - inputs.jobs[job].keys() == set(), job
+
+
+def test_jobs_without_a_record_are_known(inputs: Inputs) -> None:
+    assert {job for job in inputs.jobs if not (ROOT / file_of(job)).exists()} == NOT_RECORDED
+
+
+def test_the_tree_names_a_state_that_landed_before_this_work_began() -> None:
+    if not (ROOT / ".git").exists() or git(ROOT, "rev-parse", "--is-shallow-repository").strip() == b"true":
+        pytest.skip("there is no history here")
+    commit = (ROOT / landed.FILE).read_text().strip()
+    # A clone knows the branch that it was made from; where this is the work itself, only the history judges.
+    target = os.environ.get(landed.TARGET) or "origin/HEAD"
+    known = landed.is_ancestor(ROOT, target, target)
+    assert landed.why_not(ROOT, commit, target if known else "HEAD") == ""

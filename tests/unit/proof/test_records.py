@@ -1,0 +1,61 @@
+"""What processes open is noted, and what of that are inputs."""
+
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from proof.records import inputs_among
+from proof.tree import Tree
+
+OPENED = Path(__file__).parents[3] / "scripts/proof/opened.py"
+PROGRAM = """\
+import os, runpy, sys
+runpy.run_path(sys.argv[1])
+open("text").close()
+open(b"bytes").close()
+if os.fork() == 0:
+    import module
+    os._exit(0)
+os.wait()
+import gpufarm.cluster.plugins.filter.a
+"""
+
+
+def test_each_process_notes_what_it_opens_but_not_to_load_filters(tmp_path: Path):
+    filters = tmp_path / "gpufarm/cluster/plugins/filter"
+    filters.mkdir(parents=True)
+    (filters / "a.py").write_text("import logic\n")
+    for name in ("text", "bytes", "module.py", "logic.py"):
+        (tmp_path / name).touch()
+    program = tmp_path / "scripts/proof/opened.py"
+    program.parent.mkdir(parents=True)
+    program.write_text(OPENED.read_text())
+    subprocess.run(
+        [sys.executable, "-B", "-c", PROGRAM, program],
+        cwd=tmp_path,
+        env=os.environ | {"PROOF_OPENED": str(tmp_path / "notes"), "PYTHONPATH": ""},
+        check=True,
+    )
+    noted = {Path(line).name for line in (tmp_path / "notes").read_text().splitlines()}
+    assert {"text", "bytes", "module.py"} <= noted
+    assert "logic.py" not in noted
+
+
+def test_inputs_are_files_of_the_repository_by_their_real_names(tmp_path: Path):
+    (tmp_path / "plugins").mkdir()
+    (tmp_path / "plugins/one.py").touch()
+    (tmp_path / "link").symlink_to(tmp_path)
+    tree = Tree({"plugins/one.py": "", "plugins/two.py": "", "plugins/filter/three.py": ""})
+    noted = [
+        f"{tmp_path}/link/plugins/one.py",
+        f"{tmp_path}/plugins/__pycache__/two.cpython-311.pyc.4711",
+        f"{tmp_path}/plugins/filter/three.py",
+        f"{tmp_path}/made/by/the/job",
+        "/etc/hosts",
+    ]
+    assert inputs_among(noted, tmp_path, tree) == ["plugins/one.py", "plugins/two.py"]

@@ -1,0 +1,192 @@
+"""What a file names is found, and what it only mentions is not."""
+
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from proof.names import Names, Reference
+from proof.references import references
+from proof.tree import Tree
+
+FILES = (
+    "README.md",
+    "lab/__init__.py",
+    "lab/bench.py",
+    "lab/marathon/__init__.py",
+    "lab/marathon/README.md",
+    "lab/marathon/flags.json",
+    "lab/marathon/server.py",
+    "lab/nvmlsim/src/board.c",
+    "molecule/shared/files/planted.sh",
+    "molecule/shared/tasks/refused.yml",
+    "molecule/zookeeper/files/note",
+    "playbooks/gpu_node.yml",
+    "playbooks/mig.yml",
+    "plugins/filter/mig_plan.py",
+    "plugins/module_utils/_mig.py",
+    "plugins/module_utils/_nvml.py",
+    "plugins/modules/mig.py",
+    "roles/_common/files/gpu.lock",
+    "roles/_common/tasks/gpu_python.yml",
+    "roles/_common/tasks/keystore.yml",
+    "roles/mig/README.md",
+    "roles/mig/tasks/main.yml",
+    "roles/mig/templates/unit.j2",
+    "roles/zookeeper/tasks/main.yml",
+    "tests/conftest.py",
+    "tosca/gpufarm/__init__.py",
+    "tosca/gpufarm/__main__.py",
+    "tosca/playbooks/mig/configure.yml",
+    "tosca/templates/node.yaml",
+)
+TYPES = """
+node_types:
+  tosca.nodes.Base:
+    interfaces: {Standard: {configure: {implementation: ../playbooks/mig/configure.yml}}}
+  tosca.nodes.Mig: {derived_from: tosca.nodes.Base}
+"""
+COMMON = {path for path in FILES if path.startswith("roles/_common/")}
+ZOOKEEPER = {"roles/zookeeper/tasks/main.yml"}
+MIG = {"roles/mig/tasks/main.yml", "roles/mig/templates/unit.j2"}
+
+
+def found(path: str, text: str) -> set[str]:
+    """The paths that a file names."""
+    return {reference.path for reference in named(path, text)}
+
+
+def named(path: str, text: str) -> frozenset[Reference]:
+    texts = dict.fromkeys(FILES, "") | {"tosca/types/types.yaml": TYPES, path: text}
+    return references(path, Names(Tree(texts)))
+
+
+@pytest.mark.parametrize(
+    ("task", "paths"),
+    [
+        ("include_role: {name: gpufarm.cluster.mig}", MIG),
+        ("ansible.builtin.import_role: {name: gpufarm.cluster.mig}", MIG),
+        (
+            "include_role: {name: gpufarm.cluster._common, tasks_from: keystore}",
+            {"roles/_common/tasks/keystore.yml"},
+        ),
+        ("include_role: {name: gpufarm.cluster._common, tasks_from: '{{ entry }}'}", COMMON),
+        ("roles: [gpufarm.cluster.mig]", MIG),
+        ("roles: [{role: gpufarm.cluster.mig}]", MIG),
+        ("vars: {refused_role: mig}", MIG),
+        ("ansible.builtin.include_tasks: ../shared/tasks/refused.yml", {"molecule/shared/tasks/refused.yml"}),
+        ("copy: {src: ../shared/files/planted.sh}", {"molecule/shared/files/planted.sh"}),
+        ("copy: {src: note}", set()),
+        (
+            "copy: {src: '../../lab/marathon/{{ file }}'}",
+            {f"lab/marathon/{name}" for name in ("__init__.py", "flags.json", "server.py")},
+        ),
+        (
+            "command: {argv: [python, -m, lab.marathon.server]}",
+            {"lab/__init__.py", "lab/marathon/__init__.py", "lab/marathon/server.py"},
+        ),
+        ("gpufarm.cluster.mig: {state: present}", {"plugins/modules/mig.py"}),
+        ("""assert: {that: "x | gpufarm.cluster.mig_plan('a')"}""", {"plugins/filter/mig_plan.py"}),
+        ("import_playbook: gpufarm.cluster.gpu_node", {"playbooks/gpu_node.yml"}),
+        ("debug: {msg: roles and docs of lab}", set()),
+        ("debug: {msg: no/such/file.yml}", set()),
+    ],
+)
+def test_what_a_task_names(task: str, paths: set[str]):
+    assert found("molecule/zookeeper/converge.yml", f"- {task}\n") == paths
+
+
+def test_a_role_that_a_loop_names():
+    play = "- include_role: {name: 'gpufarm.cluster.{{ name }}'}\n  loop: [mig, zookeeper, other]\n"
+    assert found("molecule/storage/converge.yml", play) == MIG | ZOOKEEPER
+
+
+def test_a_role_names_files_of_its_folders_and_modules_that_it_copies():
+    tasks = "- lookup: \"{{ role_path ~ '/files/gpu.lock' }}\"\n  vars: {files: [gpus/_nvml.py]}\n"
+    assert found("roles/_common/tasks/gpu_python.yml", tasks) == {
+        "roles/_common/files/gpu.lock",
+        "plugins/module_utils/_nvml.py",
+    }
+
+
+def test_a_comment_names_nothing():
+    assert found("molecule/zookeeper/converge.yml", "# ../shared/files/planted.sh\n- debug:\n") == set()
+    assert found("molecule/zookeeper/files/note", "#!/bin/sh\n# lab/bench.py\n") == set()
+
+
+def test_plays_of_playbooks_are_for_their_groups():
+    plays = """
+- hosts: gpu_nodes:!spare
+  roles: [gpufarm.cluster.mig]
+- hosts: "{{ where }}"
+  roles: [gpufarm.cluster.zookeeper]
+"""
+    groups = {reference.path: reference.groups for reference in named("playbooks/site.yml", plays)}
+    assert groups["roles/mig/tasks/main.yml"] == {"gpu_nodes", "!spare"}
+    assert groups["roles/zookeeper/tasks/main.yml"] == frozenset()
+
+
+def test_a_template_needs_the_operations_of_its_types_and_a_library_of_types_none():
+    operation = "tosca/playbooks/mig/configure.yml"
+    assert operation in found("tosca/templates/one.yaml", "topology_template: {a: {type: tosca.nodes.Mig}}")
+    assert operation not in found(
+        "tosca/templates/one.yaml", "topology_template: {a: {type: tosca.nodes.Other}}"
+    )
+    assert found("tosca/types/types.yaml", TYPES) == set()
+
+
+@pytest.mark.parametrize(
+    ("program", "paths"),
+    [
+        ("import lab.bench", {"lab/__init__.py", "lab/bench.py"}),
+        ("from lab import bench, other", {"lab/__init__.py", "lab/bench.py"}),
+        ("from . import server", {"lab/__init__.py", "lab/marathon/__init__.py", "lab/marathon/server.py"}),
+        (
+            "from ansible_collections.gpufarm.cluster.plugins.module_utils._mig import plan",
+            {"plugins/module_utils/_mig.py"},
+        ),
+        ("from pathlib import Path\nA = Path(__file__).with_name('flags.json')", {"lab/marathon/flags.json"}),
+        ("A = Path(__file__).resolve().parents[2] / 'roles' / 'zookeeper' / 'tasks' / 'main.yml'", ZOOKEEPER),
+        (
+            "A = Path(__file__).parents[1] / 'nvmlsim'\nB = sorted((A / 'src').iterdir())",
+            {"lab/nvmlsim/src/board.c"},
+        ),
+        ("R = Path(__file__).parents[2]\nrun(cwd=R)", set()),
+        ("'''See lab/bench.py.'''", set()),
+        ("DOCUMENTATION = 'lab/bench.py'", set()),
+        ("x = a / b", set()),
+    ],
+)
+def test_what_a_program_names(program: str, paths: set[str]):
+    assert found("lab/marathon/new.py", program) == paths
+
+
+def test_a_folder_of_a_layer_is_narrowed_to_what_strings_name():
+    program = "L = Path(__file__).parents[1]\ndef f(name='marathon'):\n    return (L / name).iterdir()\n"
+    assert "lab/marathon/server.py" in found("lab/tool/new.py", program)
+    assert "lab/bench.py" not in found("lab/tool/new.py", program)
+
+
+def test_tests_run_the_deployer_playbooks_templates_and_roles_by_name():
+    program = (
+        "T = ROOT / 'tosca' / \"templates\"\nrun('gpufarm', 'deploy', 'node')\n"
+        "play('gpu_node', 'gpufarm.cluster.mig')\n"
+    )
+    assert {
+        "tosca/gpufarm/__main__.py",
+        "tosca/templates/node.yaml",
+        "playbooks/gpu_node.yml",
+        *MIG,
+    } <= found("tests/integration/test_new.py", program)
+
+
+def test_what_is_copied_as_a_folder_is_not_followed():
+    references_ = named("molecule/zookeeper/converge.yml", "- copy: {src: ../../lab/marathon/}\n")
+    assert references_ and not any(reference.followed for reference in references_)
+
+
+@given(st.text(), st.sampled_from(["a.yml", "a.yaml", "a.py", "a.j2", "a"]))
+def test_any_content_is_read(text: str, name: str):
+    assert found(f"molecule/new/{name}", text) <= {*FILES, "tosca/types/types.yaml", f"molecule/new/{name}"}
