@@ -41,14 +41,18 @@ HOSTS := --beside integration --beside integration-tosca --beside e2e
 
 .PHONY: test
 test: setup-test ## Run every test but the scenario shared_home_kernel; logs in .work/log (root)
-	scripts/scenarios --beside lint --beside unit --beside sanity $(HOSTS) $(if $(MINUTES),--minutes $(MINUTES))
+	scripts/scenarios --beside lint --beside unit --beside sanity $(HOSTS)
+
+.PHONY: test-changed
+test-changed: setup-test ## Run what your change affects, uncommitted work included (root); docs/testing.md
+	scripts/scenarios --changed $(LIMITS)
 
 .PHONY: affected
-affected: setup-test ## List the jobs that your change affects, and why
+affected: setup-test ## List what test-changed would run, and why
 	@scripts/affected
 
 .PHONY: record-inputs
-record-inputs: setup-test ## Record the files that a job opens: JOB="molecule mig" (root)
+record-inputs: setup-test ## Record the files that a job opens: JOB="molecule mig" (root); docs/testing.md
 	scripts/record-inputs "$(JOB)"
 
 .PHONY: lint

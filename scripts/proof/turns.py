@@ -6,16 +6,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Set
 
-# Jobs that a run of CI surely gets to after those that a change affects. Usually it gets to more; then the
-# next run begins with some that this one has run.
-EXTRA = 4
+# Jobs that a run of CI surely gets to: of those that a change affects, and of the others where these are no
+# more. Usually it gets to more; then the next run begins with some that this one has run.
+AFFECTED, OTHERS = 16, 4
 
 
 def by_age_of_proof(jobs: Iterable[str], landings: Iterable[Set[str]]) -> list[str]:
     """Sort jobs by the landing that last proved them, oldest first.
 
-    No record of runs is kept, so what each of them ran is worked out: the jobs that its change affected, and
-    after these the first of the others. So jobs that no change affects have their turn one after the other.
+    No record of runs is kept, so what each of them ran is worked out: the first of the jobs that its change
+    affected, and the first of the others. So jobs that no change affects have their turn one after the other,
+    and those that had to be left out are the first of the next run.
 
     Args:
         jobs: names of jobs; at the beginning they are in the order of the alphabet.
@@ -23,6 +24,8 @@ def by_age_of_proof(jobs: Iterable[str], landings: Iterable[Set[str]]) -> list[s
     """
     queue = sorted(jobs)
     for affected in landings:
-        others = [job for job in queue if job not in affected]
-        queue = [*others[EXTRA:], *others[:EXTRA], *(job for job in queue if job in affected)]
+        needed = [job for job in queue if job in affected]
+        others = [job for job in queue if job not in affected] if len(needed) <= AFFECTED else []
+        ran = [*others[:OTHERS], *needed[:AFFECTED]]
+        queue = [*(job for job in queue if job not in ran), *ran]
     return queue

@@ -62,7 +62,6 @@ NOT_RECORDED = {
     "molecule site",
     "molecule storage",
     "molecule user_accounts",
-    "molecule zookeeper",
 }
 
 

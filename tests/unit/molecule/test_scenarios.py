@@ -1,4 +1,4 @@
-"""Which of the scenarios goes first, and what is remembered of those that ran."""
+"""Which scenarios run for a change, which goes first, and what is remembered of those that ran."""
 
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
@@ -12,12 +12,15 @@ from pathlib import Path
 
 import pytest
 
-SCRIPT = Path(__file__).parents[3] / "scripts/scenarios"
+SCRIPTS = Path(__file__).parents[3] / "scripts"
 MOLECULE = """\
 #!/bin/sh
 echo "$3" >>{order}
+[ "$3" != hanging ] || exec sleep 600
 [ "$3" != broken ]
 """
+TARGETS = ["other", "lint", "unit", "sanity", "integration", "integration-tosca", "e2e"]
+ALWAYS = ["lint", "unit", "sanity"]
 
 
 class Checkout:
@@ -26,14 +29,31 @@ class Checkout:
     def __init__(self, root: Path) -> None:
         self.root, self.order = root, root / "order"
         (root / "scripts").mkdir()
-        shutil.copy(SCRIPT, root / "scripts/scenarios")
+        shutil.copy(SCRIPTS / "scenarios", root / "scripts/scenarios")
+        shutil.copytree(SCRIPTS / "proof", root / "scripts/proof")
         text = (root / "scripts/scenarios").read_text()
         (root / "scripts/scenarios").write_text(text.replace("AT_ONCE = ", "AT_ONCE = 1 or "))
         molecule = root / ".venv/bin/molecule"
         molecule.parent.mkdir(parents=True)
         molecule.write_text(MOLECULE.format(order=self.order))
         molecule.chmod(0o755)
-        (root / "Makefile").write_text(f"other:\n\t@echo other >>{self.order}\n")
+        (root / "Makefile").write_text(f"{' '.join(TARGETS)}:\n\t@echo $@ >>{self.order}\n")
+
+    def land(self) -> None:
+        """Commit all, as a state that has landed."""
+        (self.root / ".gitignore").write_text("/order\n/.venv/\n/.work/\n__pycache__/\n")
+        if not (self.root / ".git").exists():
+            self.git("init", "--quiet")
+        self.git("add", "--all")
+        author = ("-c", "user.name=test", "-c", "user.email=test@example.org")
+        self.git(*author, "commit", "--quiet", "--message", "change")
+        (self.root / ".ci").mkdir(exist_ok=True)
+        (self.root / ".ci/landed").write_text(self.git("rev-parse", "HEAD"))
+
+    def git(self, *words: str) -> str:
+        return subprocess.run(
+            ["git", "-C", self.root, *words], capture_output=True, text=True, check=True
+        ).stdout
 
     def scenario(self, name: str, hosts: int, steps: int) -> None:
         folder = self.root / "molecule" / name
@@ -93,22 +113,75 @@ def test_a_failure_is_told_and_not_remembered(checkout: Checkout):
     assert checkout.remembered["molecule small"] == 900
 
 
-def test_what_does_not_begin_in_time_is_named_and_has_not_failed(checkout: Checkout):
-    done = checkout.run("--beside", "other", "--minutes", "0")
-    assert (done.returncode, checkout.ran) == (0, [])
-    assert "0 minutes were over: make other, molecule large, molecule medium, molecule small" in done.stdout
-    assert "jobs: 0 passed, 0 failed" in done.stdout
-    done = checkout.run("--beside", "other", "--minutes", "5")
-    assert "left out" not in done.stdout
-    assert checkout.ran[0] == "other" and sorted(checkout.ran[1:]) == ["large", "medium", "small"]
+@pytest.fixture
+def changed(checkout: Checkout) -> Checkout:
+    """A checkout in which the scenario `small` has changed since the last landing."""
+    checkout.land()
+    (checkout.root / "molecule/small/converge.yml").write_text("- hosts: all\n")
+    return checkout
 
 
-def test_the_order_is_one_of_chance_when_not_all_may_begin(checkout: Checkout):
-    checkout.scenario("broken", hosts=1, steps=1)
-    orders = set()
-    while len(orders) < 3:  # of 24
-        checkout.run("--minutes", "5")
-        orders.add(tuple(checkout.ran))
+def test_what_a_change_affects_runs_and_what_always_runs(changed: Checkout):
+    done = changed.run("--changed")
+    assert done.returncode == 0, done.stderr
+    assert changed.ran == [*ALWAYS, "small"]
+    assert "files differ" in done.stdout and "jobs: 4 passed, 0 failed" in done.stdout
+
+
+def test_all_runs_where_nothing_has_landed(changed: Checkout):
+    (changed.root / ".ci/landed").unlink()
+    done = changed.run("--changed")
+    assert "All jobs count as affected: there is no file .ci/landed" in done.stdout
+    assert set(changed.ran) == {*TARGETS, "small", "medium", "large"} - {"other"}
+
+
+def test_after_what_is_affected_others_have_their_turn(changed: Checkout):
+    changed.run("--changed", "--begin", "5", "--others", "5")
+    targets = ["e2e", "integration", "integration-tosca"]
+    assert changed.ran == [*ALWAYS, "small", *targets, "large", "medium"]
+    changed.land()  # which affects `small`, and whose run has had four of the others
+    (changed.root / "molecule/medium/converge.yml").write_text("- hosts: all\n")
+    changed.land()
+    changed.run("--changed", "--begin", "5", "--others", "5")
+    assert changed.ran == [*ALWAYS, "medium", *targets, "large", "small"]
+
+
+def test_what_a_change_affects_and_does_not_begin_in_time_is_told_in_capitals(changed: Checkout):
+    done = changed.run("--changed", "--begin", "0", "--others", "0")
+    assert (done.returncode, changed.ran) == (0, ALWAYS)
+    assert "AFFECTED, BUT NOT PROVED, AS THE TIME TO BEGIN WAS OVER: molecule small" in done.stdout
+    left_out = "make e2e, make integration, make integration-tosca, molecule large, molecule medium"
+    assert f"not affected, and left out as 0 minutes were over: {left_out}" in done.stdout
+    assert "jobs: 3 passed, 0 failed" in done.stdout
+    assert "BUT NOT PROVED" not in changed.run("--changed", "--begin", "5").stdout
+
+
+def test_of_what_a_change_affects_what_was_proved_last_begins_last(changed: Checkout):
+    changed.land()
+    (changed.root / ".ci/extra").write_text("moves the state that has landed\n")
+    changed.land()
+    for name in ("small", "medium", "large"):
+        (changed.root / f"molecule/{name}/converge.yml").write_text("- hosts: localhost\n")
+    changed.run("--changed", "--begin", "5")
+    assert changed.ran == [*ALWAYS, "medium", "large", "small"]  # large had its turn
+
+
+def test_a_scenario_on_a_virtual_machine_runs_where_it_is_affected(changed: Checkout):
+    changed.scenario("shared_home_kernel", hosts=1, steps=1)
+    changed.run("--changed", "--begin", "5", "--others", "0")
+    assert changed.ran == [*ALWAYS, "small"]
+    changed.run("--changed")
+    assert set(changed.ran) == {*ALWAYS, "small", "shared_home_kernel"}
+    changed.land()
+    changed.run("--changed", "--begin", "5", "--others", "5")
+    assert "shared_home_kernel" not in changed.ran
+
+
+def test_what_still_runs_at_the_end_has_failed(changed: Checkout):
+    changed.scenario("hanging", hosts=1, steps=1)
+    done = changed.run("--changed", "--begin", "5", "--end", "0.1")
+    assert done.returncode == 1
+    assert "molecule hanging: FAILED" in done.stdout and "scenarios: ended after" in done.stdout
 
 
 def test_a_scenario_that_is_not_there_is_refused(checkout: Checkout):

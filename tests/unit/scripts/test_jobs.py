@@ -32,6 +32,7 @@ class Checkout:
         (self.root / "scripts").mkdir(parents=True)
         shutil.copy(ROOT / "Makefile", self.root)
         shutil.copy(ROOT / "scripts/scenarios", self.root / "scripts")
+        shutil.copytree(ROOT / "scripts/proof", self.root / "scripts/proof")
         self.program("scripts/setup", "#!/bin/sh\n")
         (self.root / "program.py").write_text(PROGRAM)
         for name in ("molecule", "pytest"):
