@@ -34,7 +34,6 @@ NOT_RECORDED = {
     "make integration-tosca",
     "molecule app_gateway",
     "molecule chronos",
-    "molecule chronos_job",
     "molecule container_request",
     "molecule container_request_notebook",
     "molecule cvmfs_client",

@@ -30,6 +30,7 @@ class Checkout:
         self.root, self.order = root, root / "order"
         (root / "scripts").mkdir()
         shutil.copy(SCRIPTS / "scenarios", root / "scripts/scenarios")
+        shutil.copy(SCRIPTS / "affected", root / "scripts/affected")
         shutil.copytree(SCRIPTS / "proof", root / "scripts/proof")
         text = (root / "scripts/scenarios").read_text()
         (root / "scripts/scenarios").write_text(text.replace("AT_ONCE = ", "AT_ONCE = 1 or "))
@@ -72,9 +73,9 @@ class Checkout:
     def remembered(self) -> dict[str, float]:
         return json.loads((self.root / ".work/scenarios.json").read_text())
 
-    def run(self, *words: str) -> subprocess.CompletedProcess[str]:
+    def run(self, *words: str, script: str = "scenarios") -> subprocess.CompletedProcess[str]:
         self.order.write_text("")
-        command = [sys.executable, str(self.root / "scripts/scenarios"), *words]
+        command = [sys.executable, str(self.root / "scripts" / script), *words]
         return subprocess.run(command, capture_output=True, text=True, check=False)
 
     @property
@@ -126,6 +127,22 @@ def test_what_a_change_affects_runs_and_what_always_runs(changed: Checkout):
     assert done.returncode == 0, done.stderr
     assert changed.ran == [*ALWAYS, "small"]
     assert "files differ" in done.stdout and "jobs: 4 passed, 0 failed" in done.stdout
+
+
+def test_what_a_change_affects_is_listed_with_the_reason(changed: Checkout):
+    shutil.rmtree(changed.root / "molecule/medium")  # a scenario that is gone cannot run
+    (changed.root / "molecule/small/converge.yml").write_text("- include_tasks: tasks/new.yml\n")
+    (changed.root / "molecule/small/tasks").mkdir()
+    (changed.root / "molecule/small/tasks/new.yml").write_text("- debug:\n")
+    listed = changed.run(script="affected").stdout.splitlines()
+    assert "make lint, make unit, make sanity: always run" in listed
+    assert listed[2:5] == [
+        "molecule small",
+        "  molecule/small/converge.yml",
+        "  molecule/small/tasks/new.yml",
+    ]
+    assert listed[5].startswith("not affected, proved longest ago first: make e2e, make integration")
+    assert not changed.ran
 
 
 def test_all_runs_where_nothing_has_landed(changed: Checkout):
