@@ -37,8 +37,8 @@ def references(path: str, text: str, names: Names) -> Iterator[Reference]:
     constants = set(_constants(nodes))
     for constant in constants:
         yield from names.text(constant, path)
-        if path.startswith(TESTS):
-            yield from _run(constant, path, names)
+    if path.startswith(TESTS):
+        yield from _run(constants, path, names)
     paths = _Paths(path)
     paths.visit(module)
     for found in paths.found:
@@ -48,19 +48,19 @@ def references(path: str, text: str, names: Names) -> Iterator[Reference]:
             yield from _folder(found, constants, names)
 
 
-def _run(text: str, path: str, names: Names) -> Iterator[Reference]:
+def _run(constants: set[str], path: str, names: Names) -> Iterator[Reference]:
     """What a test runs by a word: roles of a play in a string, the command gpufarm, playbooks, templates."""
-    for match in COLLECTION_NAME.finditer(text):
-        yield from names.role(match[1])
-        yield from names.playbook(match[1])
-    if text == "gpufarm":
-        yield from names.module(text, path)
-    yield from names.playbook(text)
-    beside = [
-        names.tree.texts[file] for file in names.tree.below(posixpath.dirname(path)) if file.endswith(".py")
-    ]
-    if any('"templates"' in program for program in beside):  # tests here deploy some of that folder
-        yield from names.files([f"tosca/templates/{text}", f"tosca/templates/{text}.yaml"])
+    for constant in constants:
+        for match in COLLECTION_NAME.finditer(constant):
+            yield from names.role(match[1])
+            yield from names.playbook(match[1])
+        yield from names.playbook(constant)
+    if "gpufarm" in constants:
+        yield from names.module("gpufarm", path)
+    beside = [names.tree.texts[file] for file in names.tree.below(posixpath.dirname(path))]
+    if any('"templates"' in text for text in beside):  # tests here deploy some of that folder
+        for constant in constants:
+            yield from names.files([f"tosca/templates/{constant}", f"tosca/templates/{constant}.yaml"])
 
 
 def _imported(node: ast.ImportFrom, path: str, names: Names) -> Iterator[Reference]:
@@ -112,12 +112,20 @@ class _Paths(ast.NodeVisitor):
         self.found: set[str] = set()
 
     def visit_Assign(self, node: ast.Assign) -> None:
-        value = self.value(node.value)
-        if value is not None and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
-            self.variables[node.targets[0].id] = value
-            if not posixpath.splitext(value)[1]:
-                return  # a folder: its uses tell what is needed of it
-        self.visit(node.value)
+        self._assign(node.targets, node.value)
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
+        if node.value:
+            self._assign([node.target], node.value)
+
+    def _assign(self, targets: list[ast.expr], expression: ast.expr) -> None:
+        value = self.value(expression)
+        names = [target.id for target in targets if isinstance(target, ast.Name)]
+        if value is not None and names:
+            self.variables |= dict.fromkeys(names, value)
+            if f"{self.path}/".startswith(f"{value}/" if value else ""):
+                return  # a folder around the program: its uses tell what is needed of it
+        self.visit(expression)
 
     def visit(self, node: ast.AST) -> None:
         value = self.value(node) if isinstance(node, ast.expr) else None
