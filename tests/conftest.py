@@ -2,48 +2,21 @@
 
 from __future__ import annotations
 
-import importlib.machinery
-import importlib.util
 import os
-import sys
-import types
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from ansible.plugins.loader import init_plugin_loader
+from ansible.utils.collection_loader import AnsibleCollectionConfig
 from hypothesis import settings
 
 ROOT = Path(__file__).resolve().parent.parent
-NAME = "ansible_collections.gpufarm.cluster"
 
 
-def _namespace(name: str, path: Path | None) -> types.ModuleType:
-    """A package without code: ``ansible_collections``, its namespaces and the checkout itself."""
-    spec = importlib.machinery.ModuleSpec(name, None, is_package=True)
-    spec.submodule_search_locations = [str(path)] if path else []
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    return module
-
-
-def _register() -> None:
-    """Register the checkout under its full name, unless the interpreter finds it already (ansible-test)."""
-    try:
-        if importlib.util.find_spec(NAME):
-            return
-    except ModuleNotFoundError:
-        pass
-    parts = NAME.split(".")
-    for depth in range(1, len(parts) + 1):
-        name = ".".join(parts[:depth])
-        if name in sys.modules:
-            continue
-        module = _namespace(name, ROOT if name == NAME else None)
-        if depth > 1:
-            setattr(sys.modules[".".join(parts[: depth - 1])], parts[depth - 1], module)
-
-
-_register()
+# `make setup` has linked the checkout below .work/collections. ansible-test has a loader of its own.
+if AnsibleCollectionConfig.collection_finder is None:
+    init_plugin_loader([str(ROOT / ".work" / "collections")])
 
 # No test fails because a machine is slow. What else the profile in force says, as that of CI, stays.
 settings.register_profile("patient", settings(), deadline=None)

@@ -8,12 +8,12 @@ import os
 import ssl
 import subprocess
 import sys
+import sysconfig
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import ansible_collections
 import pytest
 import yaml
 
@@ -26,7 +26,7 @@ from lab.system import run
 TEMPLATES = Path(__file__).resolve().parents[3] / "tosca" / "templates"
 PROGRAMS = Path(sys.executable).parent
 # Collections that gpufarm.cluster needs, which would come from Ansible Galaxy.
-OTHERS = Path(next(iter(ansible_collections.__path__))).parent
+OTHERS = Path(sysconfig.get_path("purelib"))
 
 pytestmark = [
     pytest.mark.bench,

@@ -1,0 +1,269 @@
+"""For each role the least that it runs with, and what its modules find on the host."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from harness.recording import Answer
+from harness.run import Run, run_role
+from harness.stubs import APT_KEY, APT_KEY_FINGERPRINT, DEBIAN, PUBLIC_KEY, encoded, has, said
+
+JAVA = has("/usr/lib/jvm/java-8/bin/java", "/usr/lib/libmesos.so")
+CHECKSUM = f"sha256:{'0' * 64}"
+# A cluster of one machine, which nobody uses.
+CLUSTER: dict[str, Any] = {
+    "leader": "host1",
+    "version": "1.11.0",
+    "agents": [
+        {
+            "id": "S0",
+            "hostname": "host1",
+            "port": 5051,
+            "state": "active",
+            "resources": {"cpus": 32.0, "mem": 64000.0, "disk": 100000.0},
+            "allocated": {},
+            "attributes": {},
+        }
+    ],
+    "total": {"cpus": 32.0, "mem": 64000.0, "disk": 100000.0},
+    "free": {"cpus": 32.0, "mem": 64000.0, "disk": 100000.0},
+    "quotas": [],
+    "weights": {},
+}
+EMPTY_CACHE = {"path": "", "exists": False, "foreign": [], "total_mb": 90000, "answers": True}
+# Targets of Lustre that run.
+SERVED = {
+    "services": {"MGS": "UP", "scratch-MDT0000": "UP", "scratch-OST0000": "UP"},
+    "lnet": {"networks": [{"nid": "10.0.0.1@tcp"}]},
+    "quotas": {},
+}
+# A package source that has Lustre for the kernel of the host.
+LUSTRE: dict[str, Answer] = {
+    "ansible.builtin.uri": {"status": 200, "msg": "OK", "content": APT_KEY},
+    "gpufarm.cluster.apt_source_info": {
+        "packages": {
+            f"lustre-{kind}-{name}": ["2.15.8-1"]
+            for kind in ("client", "server")
+            for name in ("utils", "modules-dkms", f"modules-{DEBIAN['kernel']}")
+        }
+    },
+}
+
+
+@dataclass(frozen=True)
+class Case:
+    """Variables of a role, and what the modules that it calls answer beside what is always so."""
+
+    variables: Mapping[str, Any] = field(default_factory=dict)
+    answers: Mapping[str, Answer] = field(default_factory=dict)
+    hosts: Mapping[str, Mapping[str, Any]] = field(default_factory=lambda: {"host1": {}})
+
+    def run(
+        self, role: str, changed: Mapping[str, Any] | None = None, extra: Mapping[str, str] | None = None
+    ) -> Run:
+        """Run the role, with other variables or such of the command line where they are given."""
+        return run_role(
+            role, {**self.variables, **(changed or {})}, hosts=self.hosts, extra=extra, answers=self.answers
+        )
+
+
+CASES: dict[str, Case] = {
+    "app_gateway": Case(
+        {
+            "app_gateway_marathon_urls": ["https://master1.example.org:8443"],
+            "app_gateway_marathon_user": "gateway",
+            "app_gateway_marathon_password": "password",
+            "app_gateway_public_host": "apps.example.org",
+        },
+        {
+            "Verify | Wait until the routes are those of Marathon": encoded(
+                '{"failure": "", "problems": []}'
+            ),
+            "Verify | Ask for a place that no app has": {
+                "status": 404,
+                "content": "No app has this address.",
+            },
+        },
+    ),
+    "chronos": Case(
+        {
+            "chronos_mesos_master": "zk://zk1:2181,zk2:2181,zk3:2181/mesos",
+            "chronos_zookeeper": "zk1:2181,zk2:2181,zk3:2181",
+            "chronos_archive_url": "https://mirror.example.org/chronos-3.0.2.jar",
+            "chronos_archive_checksum": CHECKSUM,
+            "chronos_java_home": "/usr/lib/jvm/java-8",
+        },
+        {"gpufarm.cluster.path_info": JAVA},
+    ),
+    "chronos_job": Case(
+        {
+            "chronos_job_urls": ["https://master1.example.org:4443"],
+            "chronos_job_definition": {"name": "ada.train", "command": "python3 train.py"},
+        }
+    ),
+    "container_request": Case(
+        {
+            "container_request_owner": "ada",
+            "container_request_name": "lab",
+            "container_request_image": "registry.example.org/lab/torch:2.5",
+            "container_request_password": "a long password",
+            "container_request_gateway": "apps.example.org",
+            "container_request_marathon_urls": ["https://master1.example.org:8443"],
+            "container_request_mesos_urls": ["https://master1.example.org:5050"],
+        },
+        {
+            "gpufarm.cluster.mesos_info": CLUSTER,
+            "gpufarm.cluster.marathon_app": {
+                "app": {"id": "/ada/lab", "portDefinitions": [{"port": 10001}]},
+                "tasks": [{"id": "1", "host": "host1", "ports": [31000], "state": "TASK_RUNNING"}],
+                "deployment": "",
+            },
+            "gpufarm.cluster.container_host_key": {
+                "secret_env": {"HOST_KEY": "key"},
+                "public_key": PUBLIC_KEY,
+                "fingerprint": "SHA256:0",
+            },
+        },
+    ),
+    "cvmfs_client": Case(
+        {
+            "cvmfs_client_repositories": "sft.cern.ch software.eessi.io",
+            "cvmfs_client_apt_key_fingerprint": APT_KEY_FINGERPRINT,
+        },
+        {
+            "ansible.builtin.uri": {"status": 200, "msg": "OK", "content": APT_KEY},
+            "gpufarm.cluster.apt_source_info": {"packages": {"cvmfs": ["2.13.1~1+debian12"]}},
+            "gpufarm.cluster.cvmfs_info": {
+                "installed": False,
+                "autofs": False,
+                "repositories": [],
+                "caches": dict.fromkeys(("managed", "alien"), EMPTY_CACHE),
+                "servers": [],
+                "nameless": [],
+            },
+        },
+    ),
+    "gpu_health": Case(
+        answers={
+            "Verify | Ask whether the GPUs are well": said('{"status": "ok", "summary": "All is well."}')
+        }
+    ),
+    "jupyterhub": Case(
+        {
+            "jupyterhub_public_host": "gpu1.example.org",
+            "jupyterhub_iam_url": "https://iam.example.org/",
+        },
+        {
+            "Verify | Ask the hub for its version": {"status": 200, "json": {"version": "6.1.1"}},
+            "Verify | Log in as far as the identity provider": {
+                "status": 302,
+                "location": "https://iam.example.org/authorize?client_id=client",
+            },
+        },
+    ),
+    "lustre_client": Case(
+        {
+            "lustre_client_file_systems": [{"source": "10.0.0.1@tcp:/home", "path": "/lustre/home"}],
+            "lustre_client_apt_url": "https://mirror.example.org/lustre",
+            "lustre_client_apt_key_url": "https://mirror.example.org/lustre.asc",
+            "lustre_client_apt_key_fingerprint": APT_KEY_FINGERPRINT,
+            "lustre_client_networks": [{"name": "tcp", "interfaces": ["eth0"]}],
+        },
+        LUSTRE,
+    ),
+    "lustre_server": Case(
+        {
+            "lustre_server_nids": {"host1": ["10.0.0.1@tcp"]},
+            "lustre_server_mgs": {"device": "/dev/sdb", "servers": ["host1"]},
+            "lustre_server_file_systems": [
+                {
+                    "name": "scratch",
+                    "targets": [
+                        {"kind": "mdt", "index": 0, "device": "/dev/sdc", "servers": ["host1"]},
+                        {"kind": "ost", "index": 0, "device": "/dev/sdd", "servers": ["host1"]},
+                    ],
+                }
+            ],
+            "lustre_server_apt_url": "https://mirror.example.org/lustre",
+            "lustre_server_apt_key_url": "https://mirror.example.org/lustre.asc",
+            "lustre_server_apt_key_fingerprint": APT_KEY_FINGERPRINT,
+            "lustre_server_networks": [{"name": "tcp", "interfaces": ["eth0"]}],
+        },
+        {**LUSTRE, "Verify | Ask the targets": SERVED},
+    ),
+    "marathon": Case(
+        {
+            "marathon_mesos_master": "zk://zk1:2181,zk2:2181,zk3:2181/mesos",
+            "marathon_zookeeper": "zk://zk1:2181,zk2:2181,zk3:2181/marathon",
+            "marathon_archive_url": "https://mirror.example.org/marathon-1.11.24.tgz",
+            "marathon_archive_checksum": CHECKSUM,
+            "marathon_java_home": "/usr/lib/jvm/java-8",
+            "marathon_libmesos": "/usr/lib/libmesos.so",
+        },
+        {"gpufarm.cluster.path_info": JAVA, "Install | Look for the program": {"stat": {"exists": True}}},
+    ),
+    "marathon_app": Case(
+        {
+            "marathon_app_urls": ["https://master1.example.org:8443"],
+            "marathon_app_definition": {"id": "/ada/plots", "cpus": 2, "mem": 4096},
+        }
+    ),
+    "mesos_agent": Case(
+        {
+            "mesos_agent_url": "https://mirror.example.org/mesos_1.11.0.deb",
+            "mesos_agent_checksum": CHECKSUM,
+            "mesos_agent_masters": ["host1"],
+            "mesos_agent_zookeeper": ["zk1:2181"],
+            "mesos_agent_tls": "none",
+            "mesos_agent_resources": {"cpus": 4, "mem": 8192, "disk": 10000, "ports": "31000-32000"},
+        },
+        {
+            "Validate | Look at control groups, C library, kernel and devices": said(
+                "cgroup2fs\nglibc 2.36\n6.1.0"
+            ),
+            "gpufarm.cluster.mesos_info": CLUSTER,
+        },
+        hosts={"host1": {"ansible_host": "host1"}},
+    ),
+    "mesos_master": Case(
+        {
+            "mesos_master_url": "https://mirror.example.org/mesos_1.11.0.deb",
+            "mesos_master_checksum": CHECKSUM,
+            "mesos_master_zookeeper": ["zk1:2181"],
+            "mesos_master_tls": "none",
+        }
+    ),
+    "mig": Case({"mig_partition_flavor": "7x 1g.10gb"}),
+    "monitoring": Case(
+        answers={
+            "Verify | Ask the server whom it asks": {
+                "status": 200,
+                "json": {"data": {"activeTargets": [{"labels": {"instance": "host1"}, "health": "up"}] * 2}},
+            }
+        }
+    ),
+    "nvidia_container": Case(
+        {"nvidia_container_key_fingerprint": APT_KEY_FINGERPRINT},
+        {"ansible.builtin.uri": {"content": APT_KEY}},
+    ),
+    "nvidia_driver": Case(),
+    "shared_home": Case(
+        {
+            "shared_home_kind": "nfs",
+            "shared_home_path": "/srv/home",
+            "shared_home_source": "nfs.example.org:/export/home",
+        }
+    ),
+    "user_accounts": Case(
+        {"user_accounts_users": [{"os_user_name": "ada", "os_user_ssh_public_key": PUBLIC_KEY}]},
+        {
+            "Verify | Ask sshd what holds for a user": said(
+                "authorizedkeysfile /etc/ssh/gpufarm-users.d/%u\n"
+                "authenticationmethods publickey\npasswordauthentication no"
+            )
+        },
+    ),
+    "zookeeper": Case(),
+}

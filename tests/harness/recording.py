@@ -1,0 +1,54 @@
+"""What a run of a role came to: its tasks in their order, and how its modules were called."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call of a module, with its arguments as the host would get them."""
+
+    host: str
+    name: str
+    action: str
+    args: dict[str, Any]
+    no_log: bool
+
+
+@dataclass(frozen=True)
+class Step:
+    """One task on one host; ``status`` is ok, skipped or failed."""
+
+    host: str
+    name: str
+    action: str
+    status: str
+    message: str
+
+
+Answer = Mapping[str, Any] | Callable[[Call], Mapping[str, Any]]
+
+
+@dataclass
+class Recording:
+    """All that happened in a run, and what modules answer in it."""
+
+    answers: Mapping[str, Answer]
+    calls: list[Call] = field(default_factory=list)
+    steps: list[Step] = field(default_factory=list)
+
+    def answer(self, call: Call) -> dict[str, Any]:
+        """Return what is known for the name of the task, else for the module, else that all is well."""
+        known = self.answers.get(call.name.rpartition(" : ")[2], self.answers.get(call.action, {}))
+        said = known(call) if callable(known) else known
+        return {"changed": False, **copy.deepcopy(dict(said))}
+
+    def finish(self, host: str, task: Any, result: Mapping[str, Any]) -> None:
+        """Record a task that was run, or skipped."""
+        status = "skipped" if result.get("skipped") else "failed" if result.get("failed") else "ok"
+        action = task.resolved_action or task.action
+        self.steps.append(Step(host, task.get_name(), action, status, str(result.get("msg", ""))))
