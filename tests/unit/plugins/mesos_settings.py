@@ -19,11 +19,6 @@ def _defaults(role: str) -> dict[str, Any]:
     return {name.removeprefix(f"{role}_"): value for name, value in found.items()}
 
 
-def handed(role: str) -> set[str]:
-    """Names of the settings that a role's vars hand to its filter."""
-    return set(yaml.safe_load((ROLES / role / "vars" / "main.yml").read_text())[f"__{role}_settings"])
-
-
 def master(**changes: Any) -> dict[str, Any]:
     found = {
         **_defaults("mesos_master"),

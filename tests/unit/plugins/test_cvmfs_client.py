@@ -42,15 +42,6 @@ def assignments(text: str) -> dict[str, str]:
     return dict(words[0].split("=", 1) for words in pairs)
 
 
-def test_the_vars_hand_on_what_the_filters_read() -> None:
-    handed = yaml.safe_load((ROLE / "vars" / "main.yml").read_text())["__cvmfs_client_settings"]
-    assert handed.keys() <= role_settings().keys()
-    for name, value in handed.items():
-        assert value == f"{{{{ cvmfs_client_{name} }}}}"
-    only = {name: role_settings()[name] for name in handed}
-    assert cvmfs_client_plan(only) == cvmfs_client_plan(role_settings())
-
-
 @pytest.mark.parametrize("wish", ["sft.cern.ch  software.eessi.io", ["sft.cern.ch", "software.eessi.io"]])
 def test_repositories_are_a_text_or_a_list(wish: Any) -> None:
     plan = cvmfs_client_plan(role_settings(repositories=wish))

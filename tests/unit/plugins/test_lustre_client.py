@@ -40,14 +40,6 @@ def unit(plan: dict[str, Any], name: str) -> dict[str, str]:
     return dict(map(tuple, pairs))
 
 
-def test_the_vars_hand_on_what_the_filters_read() -> None:
-    handed = yaml.safe_load((ROLE / "vars" / "main.yml").read_text())["__lustre_client_settings"]
-    for name, value in handed.items():
-        assert value == f"{{{{ lustre_client_{name} }}}}"
-    only = {name: role_settings()[name] for name in handed}
-    assert lustre_client_plan(only) == lustre_client_plan(role_settings())
-
-
 def test_the_defaults_of_the_role_are_an_empty_wish() -> None:
     defaults = yaml.safe_load((ROLE / "defaults" / "main.yml").read_text())
     found = {name.removeprefix("lustre_client_"): value for name, value in defaults.items()}

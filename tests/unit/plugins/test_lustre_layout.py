@@ -38,14 +38,6 @@ def system(**changes: Any) -> dict[str, Any]:
     return {"file_systems": [{**HOME, **changes}]}
 
 
-def test_the_vars_hand_on_what_the_filters_read() -> None:
-    handed = yaml.safe_load((ROLE / "vars" / "main.yml").read_text())["__lustre_server_settings"]
-    for name, value in handed.items():
-        assert value == f"{{{{ lustre_server_{name} }}}}"
-    only = {name: role_settings()[name] for name in handed}
-    assert lustre_server_plan(only, "a") == lustre_server_plan(role_settings(), "a")
-
-
 def test_the_defaults_of_the_role_are_an_empty_wish() -> None:
     defaults = yaml.safe_load((ROLE / "defaults" / "main.yml").read_text())
     assert (

@@ -29,13 +29,6 @@ def agent_problems(machine: dict[str, Any] | None = None, **changes: Any) -> str
     return " ".join(mesos_agent_plan(given.agent(**changes), machine)["problems"])
 
 
-def test_the_vars_hand_on_what_the_filters_read() -> None:
-    only = {name: given.master()[name] for name in given.handed("mesos_master")}
-    assert mesos_master_plan(only) == mesos_master_plan(given.master())
-    only = {name: given.agent()[name] for name in given.handed("mesos_agent")}
-    assert mesos_agent_plan(only) == mesos_agent_plan(given.agent())
-
-
 @pytest.mark.parametrize(("masters", "quorum"), [(1, 1), (2, 2), (3, 2), (4, 3), (5, 3)])
 def test_the_quorum_follows_from_the_number_of_masters(masters: int, quorum: int) -> None:
     plan = mesos_master_plan(given.master(masters=["m1", *(f"x{number}" for number in range(masters - 1))]))

@@ -34,12 +34,6 @@ def problems(**changes: Any) -> str:
     return " ".join(zookeeper_plan(role_settings(**changes))["problems"])
 
 
-def test_the_vars_hand_on_what_the_filter_reads() -> None:
-    handed = yaml.safe_load((ROLE / "vars" / "main.yml").read_text())["__zookeeper_settings"]
-    only = {name: role_settings()[name] for name in handed}
-    assert zookeeper_plan(only) == zookeeper_plan(role_settings())
-
-
 def test_hosts_of_the_play_are_the_ensemble() -> None:
     plan = zookeeper_plan(role_settings())
     assert [(one["id"], one["name"], one["address"]) for one in plan["servers"]] == [

@@ -1,0 +1,92 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Lookup that returns the variables of a role in the types that its argument spec says."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+name: role_variables
+short_description: Return the variables of a role of this collection in the types of its argument spec
+version_added: 0.1.0
+description:
+  - Ansible checks variables against an argument spec and leaves them as they were given, so that
+    C(-e port=443) stays a text, and C(-e enabled=false) a text that is not empty. Roles compute with what
+    this lookup returns.
+options:
+  _terms:
+    description: The role, without the name of the collection.
+    type: list
+    elements: str
+    required: true
+author:
+  - gpufarm maintainers (@gpufarm)
+"""
+
+EXAMPLES = r"""
+- name: Tell how much memory a server gets, also when it was given as a text
+  ansible.builtin.debug:
+    msg: "{{ 2 * lookup('gpufarm.cluster.role_variables', 'zookeeper').heap_mb }} MiB"
+"""
+
+RETURN = r"""
+_raw:
+  description: For each role its variables by their names without that of the role.
+  type: list
+  elements: dict
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from ansible.errors import AnsibleLookupError
+from ansible.module_utils.common.parameters import DEFAULT_TYPE_VALIDATORS
+from ansible.plugins.lookup import LookupBase
+
+ROLES = Path(__file__).parents[2] / "roles"
+
+
+class LookupModule(LookupBase):  # type: ignore[misc]  # Ansible has no types
+    """The lookup of this file."""
+
+    def run(
+        self, terms: Sequence[str], variables: Mapping[str, Any] | None = None, **kwargs: Any
+    ) -> list[dict[str, Any]]:
+        """Return the variables of each role."""
+        return [self._of_role(role, variables or {}) for role in terms]
+
+    def _of_role(self, role: str, variables: Mapping[str, Any]) -> dict[str, Any]:
+        kinds = types(role)
+        given = self._templar.template({name: variables[name] for name in kinds if name in variables})
+        return {
+            name[len(role) + 1 :]: None if value is None else typed(name, value, kinds[name])
+            for name, value in given.items()
+        }
+
+
+@cache
+def types(role: str) -> dict[str, str]:
+    """Return the type of each variable of a role.
+
+    :raises AnsibleLookupError: this collection has no such role
+    """
+    path = ROLES / role / "meta" / "argument_specs.yml"
+    try:
+        specs = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise AnsibleLookupError(f"The role {role} has no argument spec: {error}") from error
+    return {name: option["type"] for name, option in specs["argument_specs"]["main"]["options"].items()}
+
+
+def typed(name: str, value: Any, kind: str) -> Any:
+    """Return a value in the type of its variable.
+
+    :raises AnsibleLookupError: it is not of this type and cannot be read as such
+    """
+    try:
+        return DEFAULT_TYPE_VALIDATORS[kind](value)
+    except (TypeError, ValueError) as error:
+        raise AnsibleLookupError(f"{name} cannot be read as {kind}: {error}") from error

@@ -1,0 +1,72 @@
+"""Variables that `-e NAME=VALUE` gives as texts do what the same values do in a playbook."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import pytest
+from ansible.module_utils.common.parameters import DEFAULT_TYPE_VALIDATORS
+from ansible.plugins.loader import fragment_loader, module_loader
+from ansible.utils.plugin_docs import get_plugin_docs
+from harness import CASES, Call, Run
+from harness.specs import defaults, options
+
+EVERY_ROLE = pytest.mark.parametrize("role", sorted(CASES))
+SWITCHES = [
+    (role, name) for role in sorted(CASES) for name, one in options(role).items() if one["type"] == "bool"
+]
+
+
+def text(value: Any) -> str:
+    """A value as somebody types it after `-e NAME=`."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+@cache
+def types(module: str) -> dict[str, tuple[str, str | None]]:
+    """The types of a module's options and of the elements of lists, from its documentation."""
+    documentation = get_plugin_docs(module, "module", module_loader, fragment_loader, False)[0]
+    return {
+        name: (one.get("type", "str"), one.get("elements")) for name, one in documentation["options"].items()
+    }
+
+
+def coerced(call: Call) -> tuple[str, str, dict[str, Any]]:
+    """A call with its arguments as the module takes them."""
+    args: dict[str, Any] = {}
+    for name, value in call.args.items():
+        kind, elements = types(call.action).get(name, ("raw", None))
+        args[name] = DEFAULT_TYPE_VALIDATORS[kind](value)
+        if kind == "list" and elements in ("int", "str", "float", "bool"):
+            args[name] = [DEFAULT_TYPE_VALIDATORS[elements](one) for one in args[name]]
+    return call.host, call.name, args
+
+
+def same(one: Run, other: Run) -> None:
+    """Fail where two runs differ in what they do."""
+    assert [(step.name, step.status) for step in one.steps] == [
+        (step.name, step.status) for step in other.steps
+    ], other.refusal
+    for mine, theirs in zip(one.calls, other.calls, strict=True):
+        if mine != theirs:
+            assert coerced(mine) == coerced(theirs)
+
+
+@EVERY_ROLE
+def test_numbers_and_switches_may_be_given_as_texts(role: str) -> None:
+    values = {**defaults(role), **CASES[role].variables}
+    texts = {
+        name: text(values[name])
+        for name, one in options(role).items()
+        if one["type"] in ("int", "float", "bool")
+    }
+    as_they_are = CASES[role].run(role)
+    assert not as_they_are.failed, as_they_are.refusal
+    same(as_they_are, CASES[role].run(role, extra=texts))
+
+
+@pytest.mark.parametrize(("role", "name"), SWITCHES, ids=[name for _role, name in SWITCHES])
+def test_a_switch_that_is_given_as_a_text_is_not_simply_on(role: str, name: str) -> None:
+    other = not {**defaults(role), **CASES[role].variables}[name]
+    same(CASES[role].run(role, {name: other}), CASES[role].run(role, extra={name: text(other)}))
