@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from harness.recording import Answer
@@ -59,6 +59,10 @@ class Case:
     variables: Mapping[str, Any] = field(default_factory=dict)
     answers: Mapping[str, Answer] = field(default_factory=dict)
     hosts: Mapping[str, Mapping[str, Any]] = field(default_factory=lambda: {"host1": {}})
+
+    def with_answers(self, answers: Mapping[str, Answer]) -> Case:
+        """Return the case with other answers where they are given."""
+        return replace(self, answers={**self.answers, **answers})
 
     def run(
         self, role: str, changed: Mapping[str, Any] | None = None, extra: Mapping[str, str] | None = None

@@ -70,6 +70,7 @@ class Stub:
             action=self.action,
             args=args,
             no_log=bool(task.no_log),
+            check_mode=bool(task.check_mode),
         )
         self.executor.recording.calls.append(call)
         return self.executor.recording.answer(call)

@@ -17,6 +17,7 @@ class Call:
     action: str
     args: dict[str, Any]
     no_log: bool
+    check_mode: bool
 
 
 @dataclass(frozen=True)
