@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lab import bytecode, cgroups, rootfs, vm
+from lab import bytecode, cgroups, rootfs, vm, warm
 from lab.boot import boot
 from lab.errors import LabError
 from lab.hosts import RUN, Bind, Host, load, ssh_control, unmount_all
@@ -310,7 +310,7 @@ class Bench:
 
             binds += iam.install(host.root, host.address, self.directory, self.cache)
         if host.spec.kind == "nspawn":
-            binds.append(bytecode.install(host.root, self.cache))
+            binds += [bytecode.install(host.root, self.cache), warm.install(self.cache)]
         else:
             bytecode.install_copy(host.root, self.cache)
             vm.make_disk(host)
