@@ -114,6 +114,10 @@ bench-tosca: setup ## How fast the deployer reads, matches, plans and runs; no r
 bench-hub: setup-test ## 50 people ask the hub for 14 slices at once: nobody twice, nobody lost; how fast it is (root)
 	@python -m lab.hub_load
 
+.PHONY: bench-tests
+bench-tests: setup-test ## What makes the tests cheaper, and by how much, in CPU seconds of one run (root)
+	@python -m lab.warm.timing
+
 .PHONY: docs
 docs: setup-test ## Write the generated parts of documentation and TOSCA library
 	scripts/role-docs

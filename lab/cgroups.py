@@ -168,6 +168,19 @@ def processes(groups: Iterable[Path]) -> list[int]:
     return sorted(found - {0})
 
 
+def cpu_seconds(groups: Iterable[Path]) -> float:
+    """CPU seconds that processes in these groups, one per hierarchy, and below them have ever taken.
+
+    :raises LabError: if no hierarchy counts them.
+    """
+    for group in groups:
+        if (file := group / "cpuacct.usage").exists():
+            return int(file.read_text()) / 1e9
+        if (file := group / "cpu.stat").exists() and "usage_usec" in (text := file.read_text()):
+            return int(text.split()[1]) / 1e6  # its first line, and there without any controller
+    raise LabError("no control group hierarchy of this machine counts CPU time")
+
+
 def _descendants(group: Path) -> list[Path]:
     try:
         return [path for path in group.rglob("*") if path.is_dir()]

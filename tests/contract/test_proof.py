@@ -22,6 +22,7 @@ LAYERS = ("lab", "molecule", "playbooks", "plugins", "roles", "tosca")
 UNUSED = {
     r".*\.md": "documentation; of a README that tests read, they say so",
     r"lab/(gpu_models|hub_(judge|load|watch)|(mig_|tosca_)?timing|scale)\.py": "`make bench`, `make bench-*`",
+    r"lab/warm/((calls|zookeeper)\.yml|timing\.py)": "`make bench-tests`",
     r"plugins/doc_fragments/.*": "documentation, which `make sanity` judges",
     r"roles/_common/files/gpu\.in": "source of a lock, for `make lock`",
     r"roles/_common/tasks/main\.yml": "only says that the role is not used alone",

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lab.cgroups import Layout, guest_version, memory_limits_hold, parse_mounts
+from lab.cgroups import Layout, cpu_seconds, guest_version, memory_limits_hold, parse_mounts
 from lab.errors import LabError
 from lab.spec import HostSpec
 
@@ -80,3 +80,16 @@ def test_memory_limits_on_a_hybrid_machine():
     machine = parse_mounts(HYBRID)
     assert memory_limits_hold("v1", machine)
     assert not memory_limits_hold("v2", machine)
+
+
+def test_cpu_time_is_read_wherever_it_is_counted(tmp_path: Path):
+    groups = [tmp_path / name for name in ("memory", "cpu", "cpuacct", "unified")]
+    for group in groups:
+        group.mkdir()
+    with pytest.raises(LabError, match="CPU time"):
+        cpu_seconds(groups)
+    (tmp_path / "cpu/cpu.stat").write_text("nr_periods 0\nnr_throttled 0\n")
+    (tmp_path / "unified/cpu.stat").write_text("usage_usec 2500000\nuser_usec 1\nsystem_usec 1\n")
+    assert cpu_seconds(groups) == 2.5
+    (tmp_path / "cpuacct/cpuacct.usage").write_text("1500000000\n")
+    assert cpu_seconds(groups) == 1.5
