@@ -160,6 +160,8 @@ CASES: dict[str, Case] = {
             "jupyterhub_iam_url": "https://iam.example.org/",
         },
         {
+            "Verify | Ask the hub as notebooks do": {"status": 200, "json": {"version": "6.1.1"}},
+            "Verify | Ask for the login form": {"status": 200, "content": '<input name="password">'},
             "Verify | Ask the hub for its version": {"status": 200, "json": {"version": "6.1.1"}},
             "Verify | Log in as far as the identity provider": {
                 "status": 302,

@@ -22,13 +22,19 @@ class Call:
 
 @dataclass(frozen=True)
 class Step:
-    """One task on one host; ``status`` is ok, skipped or failed."""
+    """One task on one host; ``status`` is ok, skipped or failed, ``result`` what a callback could print."""
 
     host: str
     name: str
     action: str
     status: str
-    message: str
+    no_log: bool
+    result: Mapping[str, Any] = field(repr=False)
+
+    @property
+    def message(self) -> str:
+        """What the task said."""
+        return str(self.result.get("msg", ""))
 
 
 Answer = Mapping[str, Any] | Callable[[Call], Mapping[str, Any]]
@@ -52,4 +58,4 @@ class Recording:
         """Record a task that was run, or skipped."""
         status = "skipped" if result.get("skipped") else "failed" if result.get("failed") else "ok"
         action = task.resolved_action or task.action
-        self.steps.append(Step(host, task.get_name(), action, status, str(result.get("msg", ""))))
+        self.steps.append(Step(host, task.get_name(), action, status, bool(task.no_log), result))

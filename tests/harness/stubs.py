@@ -22,6 +22,8 @@ DEBIAN = {
     "pkg_mgr": "apt",
     "service_mgr": "systemd",
 }
+# What secrets begin with, so that they are found wherever they get.
+SECRET = "secret-of-the-test-"
 # A key that is in no use anywhere.
 PUBLIC_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl ada@desk"
 
@@ -73,7 +75,7 @@ def _zookeeper(call: Call) -> Mapping[str, Any]:
 
 def _secrets(call: Call) -> Mapping[str, Any]:
     """A secret by each name, which tells where it is from."""
-    return {"secrets": {name: f"secret-{name}" for name in call.args.get("names", [])}}
+    return {"secrets": {name: SECRET + name for name in call.args.get("names", [])}}
 
 
 ALL_IS_WELL: dict[str, Answer] = {
