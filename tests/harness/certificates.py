@@ -46,6 +46,7 @@ def _certificate(name: str, key: ec.EllipticCurvePrivateKey, days: int) -> str:
 
 KEY, _private = _key("hub-key.pem")
 CERTIFICATE = _certificate("hub.pem", _private, 1000)
+OTHER_CERTIFICATE = _certificate("longer.pem", _private, 2000)
 EXPIRED_KEY, _private = _key("old-key.pem")
 EXPIRED = _certificate("old.pem", _private, -1)
 OTHER_KEY, _private = _key("other-key.pem")

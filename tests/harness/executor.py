@@ -69,6 +69,7 @@ class Stub:
             name=task.get_name(),
             action=self.action,
             args=args,
+            environment=list(task.environment or []),
             no_log=bool(task.no_log),
             check_mode=bool(task.check_mode),
         )

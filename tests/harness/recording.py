@@ -16,6 +16,7 @@ class Call:
     name: str
     action: str
     args: dict[str, Any]
+    environment: list[dict[str, Any]]
     no_log: bool
     check_mode: bool
 
