@@ -24,6 +24,8 @@ from lab.pages import parse
 from lab.patience import PATIENCE
 
 OWNER = "1b4e28ba-2fa1-11d2-883f-0016d3cca427"
+# What the provider and the hub tell each other and nobody else.
+TOKEN, REFRESH, SECRET = "access-5f1c", "refresh-83ab", "secret-d07e"
 
 
 class Provider(http.server.ThreadingHTTPServer):
@@ -72,7 +74,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         elif refused:
             self._answer({"error": "invalid_grant"}, 400)
         else:
-            self._answer({"access_token": "t", "token_type": "Bearer", "refresh_token": "r"})
+            self._answer({"access_token": TOKEN, "token_type": "Bearer", "refresh_token": REFRESH})
 
     def _answer(self, content: dict[str, Any], status: int = 200) -> None:
         body = json.dumps({"error": "server_error"} if self.server.failure else content).encode()
@@ -95,7 +97,7 @@ def provider() -> Iterator[Provider]:
 def hub(provider: Provider, tmp_path_factory: pytest.TempPathFactory) -> Iterator[HubProcess]:
     folder = tmp_path_factory.mktemp("hub")
     client = folder / "client.json"
-    client.write_text(json.dumps({"client_id": "hub", "client_secret": "secret"}))
+    client.write_text(json.dumps({"client_id": "hub", "client_secret": SECRET}))
     login = {
         "kind": "oidc",
         "issuer": provider.url,
@@ -274,7 +276,7 @@ def test_no_token_is_written_down(hub: HubProcess, browser: httpx.Client, provid
     provider.claims = claims("alice", "physics/gpu")
     come_back(browser, provider)
     log = Path(hub.folder / "hub.log").read_text()
-    assert "access_token" not in log and "client_secret" not in log
+    assert not [secret for secret in (TOKEN, REFRESH, SECRET) if secret in log]
 
 
 @dataclass
