@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -66,9 +67,14 @@ def jobs(tree: Tree) -> dict[str, Job]:
 def _scenario(name: str, tree: Tree) -> Job:
     folder = f"molecule/{name}"
     own = [path for path in tree.below(folder) if not path.endswith(".md")]
-    asked_for = {word for path in own if path.endswith(".py") for word in _parameters(tree.texts[path])}
+    programs = [tree.texts[path] for path in own if path.endswith(".py")]
+    asked_for = {
+        argument.arg for text in programs for function in _functions(text) for argument in function.args.args
+    }  # pytest passes fixtures as arguments of their names
     fixtures = [path for path in tree.below(FIXTURES) if path.endswith(".py")]
-    used = [path for path in fixtures if asked_for & set(_functions(tree.texts[path]))]
+    used = [
+        path for path in fixtures if asked_for & {function.name for function in _functions(tree.texts[path])}
+    ]
     hosts = yaml.load(tree.texts[f"{folder}/molecule.yml"], yaml.CSafeLoader)["platforms"]
     return Job(
         f"molecule {name}",
@@ -86,15 +92,10 @@ def _unused(hosts: list[dict[str, Any]]) -> Iterator[str]:
         yield "lab/iam/"
 
 
-def _functions(text: str) -> Iterator[str]:
-    yield from (node.name for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef))
-
-
-def _parameters(text: str) -> Iterator[str]:
-    """The names of parameters of all functions: pytest passes fixtures by them."""
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.FunctionDef):
-            yield from (argument.arg for argument in node.args.args)
+def _functions(text: str) -> Iterator[ast.FunctionDef]:
+    """The functions of a program; none if it is broken, as the tests in it fail without a fixture."""
+    with contextlib.suppress(SyntaxError, ValueError):
+        yield from (node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef))
 
 
 def _targets(tree: Tree) -> Iterator[Job]:

@@ -18,6 +18,9 @@ from proof.tree import Tree
 COLLECTION = "gpufarm.cluster."
 COLLECTION_NAME = re.compile(r"\bgpufarm\.cluster\.([a-z_]\w*)")
 PYTHON_NAME = re.compile(r"\b(?:lab|gpufarm(?!\.cluster\b))(?:\.\w+)+")
+# The project's commands by their paths, and the modules behind them (pyproject.toml).
+COMMAND = re.compile(r"\bbin/(lab|gpufarm)\b")
+COMMANDS = {"lab": "lab.cli", "gpufarm": "gpufarm.cli"}
 PATH = re.compile(r"[\w.@+/-]+")
 # Plugins that have no name in the collection.
 UNNAMED = {"plugins/module_utils", "plugins/doc_fragments"}
@@ -89,9 +92,13 @@ class Names:
         """Return the files of a folder that is read or copied as a whole.
 
         Folders that hold a whole layer are left out, as a path to one is only the beginning of another path.
+        What the files name is of no interest, but for inventories, which may be programs.
         """
         if "/" in path and not path.startswith("plugins/"):
-            yield from (Reference(file, False) for file in self.tree.below(path) if not file.endswith(".md"))
+            followed = path.startswith("inventories/")
+            yield from (
+                Reference(file, followed) for file in self.tree.below(path) if not file.endswith(".md")
+            )
 
     def module(self, dotted: str, near: str) -> Iterator[Reference]:
         """Find the files of a Python module and of the packages around it.
@@ -158,6 +165,8 @@ class Names:
             yield from self.plugin(match[1])
         for match in PYTHON_NAME.finditer(text):
             yield from self.module(match[0], near)
+        for match in COMMAND.finditer(text):
+            yield from self.module(COMMANDS[match[1]], near)
         for match in PATH.finditer(text):
             yield from self.path(match[0], near)
 

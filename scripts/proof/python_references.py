@@ -8,7 +8,7 @@ import ast
 import posixpath
 from collections.abc import Iterator
 
-from proof.names import COLLECTION_NAME, Names, Reference
+from proof.names import COLLECTION_NAME, COMMANDS, Names, Reference
 
 PLUGIN_DOCUMENTATION = {"DOCUMENTATION", "EXAMPLES", "RETURN"}
 # Where programs run roles, playbooks, templates and the deployer by their names.
@@ -24,7 +24,7 @@ def references(path: str, text: str, names: Names) -> Iterator[Reference]:
         names: what names mean.
 
     Raises:
-        SyntaxError: the file is not Python.
+        SyntaxError, ValueError: the file is not Python.
     """
     module = ast.parse(text)
     nodes = list(ast.walk(module))
@@ -49,14 +49,15 @@ def references(path: str, text: str, names: Names) -> Iterator[Reference]:
 
 
 def _run(constants: set[str], path: str, names: Names) -> Iterator[Reference]:
-    """What a test runs by a word: roles of a play in a string, the command gpufarm, playbooks, templates."""
+    """What a test runs by a word: roles of a play in a string, commands, playbooks, templates."""
     for constant in constants:
         for match in COLLECTION_NAME.finditer(constant):
             yield from names.role(match[1])
             yield from names.playbook(match[1])
         yield from names.playbook(constant)
-    if "gpufarm" in constants:
-        yield from names.module("gpufarm", path)
+    for command in constants & COMMANDS.keys():
+        yield from names.module(COMMANDS[command], path)
+        yield from names.module(command, path)  # as python -m
     beside = [names.tree.texts[file] for file in names.tree.below(posixpath.dirname(path))]
     if any('"templates"' in text for text in beside):  # tests here deploy some of that folder
         for constant in constants:

@@ -33,6 +33,6 @@ def references(path: str, names: Names) -> frozenset[Reference]:
             return frozenset(python_references.references(path, text, names))
         if ending in (".yml", ".yaml"):
             return frozenset(yaml_references.references(path, text, names))
-    except (SyntaxError, ValueError, yaml.YAMLError):  # ValueError: a null byte, before Python 3.12
+    except (SyntaxError, ValueError, yaml.YAMLError):
         ending = ""  # linters judge what is wrong with it; its text still names files
     return frozenset(names.text(COMMENT.sub("", text), path)) if ending in TEXT else frozenset()

@@ -13,6 +13,8 @@ import yaml
 
 from proof.names import COLLECTION, Names, Reference, strings
 
+# Files of a role that are read when a play with it in its list of roles is.
+PARSED = re.compile(r"/(main|argument_specs)\.yml$")
 NODE_TYPE = re.compile(r"\btosca\.nodes\.[\w.]+")
 
 
@@ -25,7 +27,7 @@ def references(path: str, text: str, names: Names) -> Iterator[Reference]:
         names: what names mean.
 
     Raises:
-        yaml.YAMLError: the file cannot be read.
+        yaml.YAMLError, ValueError: the file cannot be read.
     """
     for document in yaml.load_all(text, yaml.CSafeLoader):
         if isinstance(document, dict) and "node_types" in document and "topology_template" not in document:
@@ -34,6 +36,7 @@ def references(path: str, text: str, names: Names) -> Iterator[Reference]:
             for play in document:
                 groups = _groups(play)
                 yield from (replace(found, groups=groups) for found in _references(play, path, names))
+                yield from _parsed(play, path, names)
         else:
             yield from _references(document, path, names)
         if isinstance(document, dict) and "topology_template" in document:
@@ -51,6 +54,22 @@ def _groups(play: dict[str, Any]) -> frozenset[str]:
     return frozenset() if "{{" in hosts or groups & {"all", "localhost"} else groups
 
 
+def _parsed(play: dict[str, Any], path: str, names: Names) -> Iterator[Reference]:
+    """What Ansible reads of a play before it knows whether a machine is in its group."""
+    for name in play.get("vars_files", []):
+        yield from names.path(name, path)
+    for role in _roles(play.get("roles", [])):
+        for found in names.role(role):
+            if PARSED.search(found.path):
+                yield replace(found, followed=False)
+
+
+def _roles(entries: list[Any]) -> Iterator[str]:
+    """The names in a list of roles."""
+    for entry in entries:
+        yield str(entry.get("role", entry.get("name")) if isinstance(entry, dict) else entry)
+
+
 def _references(value: Any, path: str, names: Names) -> Iterator[Reference]:
     if isinstance(value, str):
         yield from names.text(value, path)
@@ -63,9 +82,8 @@ def _references(value: Any, path: str, names: Names) -> Iterator[Reference]:
             if word in ("include_role", "import_role") and isinstance(item, dict):
                 yield from names.role(str(item.get("name")), str(item.get("tasks_from", "main")))
             elif word in ("roles", "dependencies") and isinstance(item, list):
-                for role in item:
-                    name = role.get("role", role.get("name")) if isinstance(role, dict) else role
-                    yield from names.role(str(name))
+                for role in _roles(item):
+                    yield from names.role(role)
             else:
                 yield from names.playbook(str(item)) if word == "import_playbook" else ()
                 yield from names.role(item) if word.endswith("_role") and isinstance(item, str) else ()

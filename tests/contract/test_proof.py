@@ -38,7 +38,6 @@ NOT_RECORDED = {
     "molecule container_request",
     "molecule container_request_notebook",
     "molecule cvmfs_client",
-    "molecule gpu_health",
     "molecule jupyterhub",
     "molecule jupyterhub_collaborative",
     "molecule jupyterhub_directory",
@@ -51,17 +50,13 @@ NOT_RECORDED = {
     "molecule mesos_agent",
     "molecule mesos_cluster",
     "molecule mesos_master",
-    "molecule mig",
     "molecule monitoring",
-    "molecule nvidia_container",
     "molecule nvidia_driver",
     "molecule nvidia_driver_distribution",
     "molecule nvidia_driver_repository",
     "molecule shared_home",
     "molecule shared_home_kernel",
-    "molecule site",
     "molecule storage",
-    "molecule user_accounts",
 }
 
 

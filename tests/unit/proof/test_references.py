@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from proof.names import Names, Reference
 from proof.references import references
@@ -15,6 +15,7 @@ FILES = (
     "README.md",
     "lab/__init__.py",
     "lab/bench.py",
+    "lab/cli.py",
     "lab/marathon/__init__.py",
     "lab/marathon/README.md",
     "lab/marathon/flags.json",
@@ -39,6 +40,7 @@ FILES = (
     "tests/conftest.py",
     "tosca/gpufarm/__init__.py",
     "tosca/gpufarm/__main__.py",
+    "tosca/gpufarm/cli.py",
     "tosca/playbooks/mig/configure.yml",
     "tosca/templates/node.yaml",
 )
@@ -123,9 +125,20 @@ def test_plays_of_playbooks_are_for_their_groups():
 - hosts: "{{ where }}"
   roles: [gpufarm.cluster.zookeeper]
 """
-    groups = {reference.path: reference.groups for reference in named("playbooks/site.yml", plays)}
-    assert groups["roles/mig/tasks/main.yml"] == {"gpu_nodes", "!spare"}
-    assert groups["roles/zookeeper/tasks/main.yml"] == frozenset()
+    found = named("playbooks/site.yml", plays)
+    groups = frozenset({"gpu_nodes", "!spare"})
+    assert Reference("roles/mig/templates/unit.j2", groups=groups) in found
+    assert Reference("roles/mig/templates/unit.j2") not in found
+    assert Reference("roles/zookeeper/tasks/main.yml") in found
+
+
+def test_of_plays_for_other_groups_ansible_reads_the_beginning():
+    play = "- hosts: gpu_nodes\n  vars_files: [gpu_node.yml]\n  roles: [gpufarm.cluster.mig]\n"
+    always = {reference for reference in named("playbooks/site.yml", play) if not reference.groups}
+    assert always == {
+        Reference("playbooks/gpu_node.yml"),
+        Reference("roles/mig/tasks/main.yml", followed=False),
+    }
 
 
 def test_a_template_needs_the_operations_of_its_types_and_a_library_of_types_none():
@@ -172,14 +185,28 @@ def test_a_folder_of_a_layer_is_narrowed_to_what_strings_name():
 def test_tests_run_the_deployer_playbooks_templates_and_roles_by_name():
     program = (
         "T = ROOT / 'tosca' / \"templates\"\nrun('gpufarm', 'deploy', 'node')\n"
-        "play('gpu_node', 'gpufarm.cluster.mig')\n"
+        "play('gpu_node', 'gpufarm.cluster.mig')\nrun('lab', 'status')\n"
     )
     assert {
+        "lab/cli.py",
         "tosca/gpufarm/__main__.py",
+        "tosca/gpufarm/cli.py",
         "tosca/templates/node.yaml",
         "playbooks/gpu_node.yml",
         *MIG,
     } <= found("tests/integration/test_new.py", program)
+
+
+def test_an_inventory_that_is_a_program_is_followed_to_the_command():
+    command = {"lab/__init__.py", "lab/cli.py"}
+    assert found("inventories/bench/hosts", "#!/bin/sh\nexec ../../.venv/bin/lab inventory\n") == command
+    texts = dict.fromkeys(FILES, "") | {
+        "inventories/bench/hosts": "",
+        "tests/new.py": "A = R / 'inventories' / 'bench'",
+    }
+    assert references("tests/new.py", Names(Tree(texts))) == {
+        Reference("inventories/bench/hosts", followed=True)
+    }
 
 
 def test_what_is_copied_as_a_folder_is_not_followed():
@@ -187,6 +214,8 @@ def test_what_is_copied_as_a_folder_is_not_followed():
     assert references_ and not any(reference.followed for reference in references_)
 
 
+@example("\0", "a.py")
+@example("2001-99-99", "a.yml")
 @given(st.text(), st.sampled_from(["a.yml", "a.yaml", "a.py", "a.j2", "a"]))
 def test_any_content_is_read(text: str, name: str):
     assert found(f"molecule/new/{name}", text) <= {*FILES, "tosca/types/types.yaml", f"molecule/new/{name}"}
