@@ -7,7 +7,8 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator, Sequence
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -119,6 +120,31 @@ def usual_umask() -> Iterator[None]:
         yield
     finally:
         os.umask(before)
+
+
+def fill_once(folder: Path, fill: Callable[[Path], None]) -> None:
+    """Have a folder of a cache filled, unless it is there.
+
+    Whoever fills it side by side fills a folder apart, and the first one wins.
+
+    Args:
+        folder: its name says what is in it; the folder above is made if needed.
+        fill: gets an empty folder that everybody may read.
+    """
+    if folder.exists():
+        return
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    scratch = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
+    try:
+        scratch.chmod(0o755)
+        fill(scratch)
+        try:
+            scratch.rename(folder)
+        except OSError:
+            if not folder.exists():
+                raise
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
 
 
 def write_atomically(path: Path, text: str, mode: int = 0o644) -> None:

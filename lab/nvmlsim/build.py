@@ -8,8 +8,9 @@ import importlib.util
 import re
 import shutil
 import subprocess
-import tempfile
 from pathlib import Path
+
+from lab.system import fill_once
 
 LIBRARY = "libnvidia-ml.so.1"
 SOURCE = Path(__file__).parent / "src"
@@ -67,23 +68,13 @@ def build(cache_dir: Path) -> Path:
     for part in (*(path.read_text() for path in sorted(SOURCE.glob("*.[ch]"))), binding, *FLAGS):
         digest.update(part.encode())
     result = cache_dir / f"nvmlsim-{digest.hexdigest()[:16]}"
-    library = result / LIBRARY
-    if library.exists():
-        return library
-    cache_dir.mkdir(parents=True, exist_ok=True)
-    scratch = Path(tempfile.mkdtemp(prefix=".nvmlsim-", dir=cache_dir))
-    try:
-        scratch.chmod(0o755)
-        (scratch / "stubs.c").write_text(stubs(sources, binding))
-        command = ["gcc", *FLAGS, f"-I{SOURCE}", "-o", LIBRARY, *map(str, sources), "stubs.c"]
-        done = subprocess.run(command, cwd=scratch, capture_output=True, text=True, check=False)
-        if done.returncode:
-            raise RuntimeError(f"The simulated GPU cannot be built:\n{done.stderr}")
-        try:
-            scratch.rename(result)
-        except OSError:
-            if not library.exists():
-                raise
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
-    return library
+    fill_once(result, lambda scratch: _compile(sources, binding, scratch))
+    return result / LIBRARY
+
+
+def _compile(sources: list[Path], binding: str, folder: Path) -> None:
+    (folder / "stubs.c").write_text(stubs(sources, binding))
+    command = ["gcc", *FLAGS, f"-I{SOURCE}", "-o", LIBRARY, *map(str, sources), "stubs.c"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(f"The simulated GPU cannot be built:\n{done.stderr}")

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import hashlib
 import shutil
-import tempfile
 import zipfile
 from pathlib import Path
 
@@ -19,7 +18,7 @@ import ansible.module_utils
 from ansible import release
 
 from lab.hosts import Bind
-from lab.system import run
+from lab.system import fill_once, run
 
 HERE = Path(__file__).parent
 SOURCES = (HERE / "interpreter.c", HERE / "daemon.py")
@@ -63,18 +62,7 @@ def install(cache_dir: Path) -> Bind:
     for name, data in [*code.items(), *((path.name, path.read_bytes()) for path in SOURCES)]:
         content.update(f"{name} {len(data)}\n".encode() + data)
     folder = cache_dir / f"warm-{content.hexdigest()[:16]}"
-    if not folder.exists():
-        cache_dir.mkdir(parents=True, exist_ok=True)
-        scratch = Path(tempfile.mkdtemp(prefix=".warm-", dir=cache_dir))
-        try:
-            scratch.chmod(0o755)
-            _build(code, scratch)
-            scratch.rename(folder)
-        except OSError:
-            if not folder.exists():
-                raise
-        finally:
-            shutil.rmtree(scratch, ignore_errors=True)
+    fill_once(folder, lambda scratch: _build(code, scratch))
     return Bind(folder, FOLDER)
 
 
