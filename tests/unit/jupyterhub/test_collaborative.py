@@ -35,7 +35,8 @@ NO_ADMINISTRATORS = "Administrators cannot open the collaborative JupyterLab"
 
 @pytest.fixture(scope="module")
 def process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HubProcess]:
-    hub = HubProcess(tmp_path_factory.mktemp("hub"), [], SETTINGS)
+    limits = [{"name": "shared", "users": ["collaborative"], "slices": 1, "servers": 2}]
+    hub = HubProcess(tmp_path_factory.mktemp("hub"), limits, SETTINGS)
     hub.partition([*slices(2), *slices(1, "3g.40gb")])
     hub.start()
     yield hub
@@ -140,6 +141,23 @@ def test_administrators_cannot_open_it(process: HubProcess) -> None:
     let_in = first.http.get("/hub/api/oauth2/authorize", params=AUTHORIZE, follow_redirects=False)
     assert let_in.status_code == 302 and "code=" in let_in.headers["location"]
     assert bob.api("DELETE", SERVER).status_code in (202, 204), "administrators stop it"
+
+
+def test_administrators_cannot_open_another_server_of_its_account(process: HubProcess) -> None:
+    """Its users may start one where a limit allows several, with the same home and what is planted there."""
+    first, bob = Browser(process, "student1"), Browser(process, "bob")
+    assert first.api("POST", "/users/collaborative/servers/x", json={}).status_code in (201, 202)
+    for _ in range(100):
+        if first.api("GET", "/users/collaborative").json()["servers"].get("x", {}).get("ready"):
+            break
+    login = AUTHORIZE | {
+        "client_id": "jupyterhub-user-collaborative-x",
+        "redirect_uri": "/user/collaborative/x/oauth_callback",
+    }
+    for browser, status in ((first, 200), (bob, 403)):  # members are asked whether it may know their names
+        answer = browser.http.get("/hub/api/oauth2/authorize", params=login, follow_redirects=False)
+        assert answer.status_code == status, browser.name
+    first.api("DELETE", "/users/collaborative/servers/x", json={"remove": True})
 
 
 def test_a_user_who_becomes_an_administrator_loses_it(process: HubProcess) -> None:
