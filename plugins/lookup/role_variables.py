@@ -12,6 +12,7 @@ description:
   - Ansible checks variables against an argument spec and leaves them as they were given, so that
     C(-e port=443) stays a text, and C(-e enabled=false) a text that is not empty. Roles compute with what
     this lookup returns.
+  - A list that is given for a text is its words, and becomes them with blanks between.
 options:
   _terms:
     description: The role, without the name of the collection.
@@ -82,10 +83,13 @@ def types(role: str) -> dict[str, str]:
 
 
 def typed(name: str, value: Any, kind: str) -> Any:
-    """Return a value in the type of its variable.
+    """Return a value in the type of its variable; a list for a text is its words.
 
     :raises AnsibleLookupError: it is not of this type and cannot be read as such
     """
+    if kind == "str" and isinstance(value, list):
+        # Ansible would make the text of Python's list of it.
+        value = " ".join(map(str, value))
     try:
         return DEFAULT_TYPE_VALIDATORS[kind](value)
     except (TypeError, ValueError) as error:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from typing import Any, Dict, Iterator, List, Mapping, NoReturn, Tuple, Union
+from typing import Any, Dict, Iterator, List, Mapping, NoReturn, Tuple
 
 from . import _cvmfs_servers
 from ._cvmfs_parameters import ParameterError, is_repository, proxies_problem, read_value
@@ -45,15 +45,13 @@ class SettingsError(ValueError):
     """The settings cannot work; the text is one sentence for a user."""
 
 
-def read_repositories(wish: Union[str, List[str]]) -> List[str]:
+def read_repositories(wish: str) -> List[str]:
     """Return the names of repositories, each once, in their order.
 
     Args:
-        wish: names separated by blanks or commas, or a list of such texts.
+        wish: names separated by blanks or commas.
     """
-    texts = [wish] if isinstance(wish, str) else [str(text) for text in wish]
-    names = [name for text in texts for name in re.split(r"[\s,]+", text) if name]
-    return list(dict.fromkeys(names))
+    return list(dict.fromkeys(name for name in re.split(r"[\s,]+", wish) if name))
 
 
 def domain_of(repository: str) -> str:

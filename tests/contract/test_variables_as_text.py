@@ -70,3 +70,10 @@ def test_numbers_and_switches_may_be_given_as_texts(role: str) -> None:
 def test_a_switch_that_is_given_as_a_text_is_not_simply_on(role: str, name: str) -> None:
     other = not {**defaults(role), **CASES[role].variables}[name]
     same(CASES[role].run(role, {name: other}), CASES[role].run(role, extra={name: text(other)}))
+
+
+def test_repositories_may_be_a_list() -> None:
+    name, case = "cvmfs_client_repositories", CASES["cvmfs_client"]
+    as_list = case.run("cvmfs_client", {name: case.variables[name].split()})
+    assert not as_list.failed, as_list.refusal
+    same(case.run("cvmfs_client"), as_list)

@@ -42,8 +42,8 @@ def assignments(text: str) -> dict[str, str]:
     return dict(words[0].split("=", 1) for words in pairs)
 
 
-@pytest.mark.parametrize("wish", ["sft.cern.ch  software.eessi.io", ["sft.cern.ch", "software.eessi.io"]])
-def test_repositories_are_a_text_or_a_list(wish: Any) -> None:
+@pytest.mark.parametrize("wish", ["sft.cern.ch  software.eessi.io", "sft.cern.ch, software.eessi.io"])
+def test_repositories_are_separated_by_blanks_or_commas(wish: str) -> None:
     plan = cvmfs_client_plan(role_settings(repositories=wish))
     assert plan["repositories"] == ["sft.cern.ch", "software.eessi.io"]
     assert (
