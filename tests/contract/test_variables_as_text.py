@@ -77,3 +77,9 @@ def test_repositories_may_be_a_list() -> None:
     as_list = case.run("cvmfs_client", {name: case.variables[name].split()})
     assert not as_list.failed, as_list.refusal
     same(case.run("cvmfs_client"), as_list)
+
+
+@pytest.mark.parametrize("nothing", ["", "  ", [], [""]], ids=repr)
+def test_without_repositories_nothing_is_done(nothing: str | list[str]) -> None:
+    done = CASES["cvmfs_client"].run("cvmfs_client", {"cvmfs_client_repositories": nothing})
+    assert not done.failed and not done.calls, done.refusal
