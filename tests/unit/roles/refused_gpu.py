@@ -1,0 +1,22 @@
+"""What the roles of GPUs refuse."""
+
+from __future__ import annotations
+
+from refused import Refused
+
+REFUSED: dict[str, list[Refused]] = {
+    "mig": [
+        Refused("The MIG flavor 'seven slices' is not understood", {"mig_partition_flavor": "seven slices"}),
+        Refused(
+            "both say what GPUs are partitioned into",
+            {"mig_partition_flavor": "7x 1g.10gb", "mig_layout": [{"profile": "3g.40gb"}]},
+        ),
+    ],
+    "nvidia_driver": [
+        Refused("which is no version", {"nvidia_driver_version": "newest"}),
+        Refused(
+            "nvidia_driver_runfile_checksum is no checksum",
+            {"nvidia_driver_source": "runfile", "nvidia_driver_runfile": "/srv/standin/driver.run"},
+        ),
+    ],
+}
