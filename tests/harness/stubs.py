@@ -78,6 +78,28 @@ def _secrets(call: Call) -> Mapping[str, Any]:
     return {"secrets": {name: SECRET + name for name in call.args.get("names", [])}}
 
 
+# A machine with Lustre's programs and modules, which uses none of them yet.
+LUSTRE_MACHINE: dict[str, Any] = {
+    "installed": True,
+    "kernels": [
+        {
+            "release": DEBIAN["kernel"],
+            "running": True,
+            "version": "2.15.8",
+            "built_for": DEBIAN["kernel"],
+            "fits": True,
+            "headers": True,
+        }
+    ],
+    "loaded_version": "",
+    "interfaces": {"eth0": {"addresses": ["10.0.0.1"], "infiniband": False, "up": True}},
+    "lnet": {"running": False, "answers": True, "written_by": "", "networks": []},
+    "names": {},
+    "services": {},
+    "quotas": {},
+    "servers": {},
+    "mounts": [],
+}
 ALL_IS_WELL: dict[str, Answer] = {
     "ansible.builtin.apt": {"cache_updated": False},
     "ansible.builtin.command": said(""),
@@ -106,20 +128,7 @@ ALL_IS_WELL: dict[str, Answer] = {
         "features": ["gpu_resources"],
         "apps": [],
     },
-    "gpufarm.cluster.lustre_info": {
-        "installed": True,
-        "kernels": [
-            {"release": DEBIAN["kernel"], "running": True, "fits": True, "version": "2.15.8", "headers": True}
-        ],
-        "loaded_version": "",
-        "interfaces": {"eth0": {"addresses": ["10.0.0.1"], "infiniband": False, "up": True}},
-        "lnet": {"running": False, "answers": True, "written_by": "", "networks": []},
-        "names": {},
-        "services": {},
-        "quotas": {},
-        "servers": {},
-        "mounts": [],
-    },
+    "gpufarm.cluster.lustre_info": LUSTRE_MACHINE,
     "gpufarm.cluster.lustre_target": {"formatted": [], "elsewhere": {}},
     "gpufarm.cluster.mesos_info": {
         "leader": "host1",

@@ -2,7 +2,25 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from harness.recording import Answer
+from harness.stubs import LUSTRE_MACHINE
 from refused import Refused
+
+NO_KEY: dict[str, Answer] = {
+    "ansible.builtin.uri": {
+        "status": 404,
+        "msg": "Status code was 404 and not [200]: HTTP Error 404: File not found",
+    }
+}
+KERNEL = {"version": "", "built_for": "", "fits": False, "headers": False, "running": False}
+
+
+def lustre(**found: Any) -> dict[str, Answer]:
+    """What ``lustre_info`` says of a machine that has something else than a new one."""
+    return {"Validate | Look at kernels, interfaces, LNet and mounts": {**LUSTRE_MACHINE, **found}}
+
 
 REFUSED: dict[str, list[Refused]] = {
     "lustre_client": [
@@ -19,8 +37,84 @@ REFUSED: dict[str, list[Refused]] = {
                 ]
             },
         ),
+        Refused(
+            "host1 has no interface rail9",
+            {"lustre_client_networks": [{"name": "tcp", "interfaces": ["eth0", "rail9"]}]},
+        ),
+        Refused(
+            "No server of 10.98.0.99@tcp:/more answers at port 988 from host1",
+            {"lustre_client_file_systems": [{"source": "10.98.0.99@tcp:/more", "path": "/more"}]},
+            {
+                "Validate | Ask the servers": lambda call: {
+                    "servers": dict.fromkeys(call.args["servers"], "Connection refused")
+                }
+            },
+        ),
+        Refused(
+            "no modules of Lustre 2.15.8-1 for the kernel 6.1.0-100-amd64",
+            {"lustre_client_kernels": ["6.1.0-99-amd64", "6.1.0-100-amd64"]},
+            {
+                **lustre(
+                    kernels=[
+                        {**KERNEL, "release": release} for release in ("6.1.0-99-amd64", "6.1.0-100-amd64")
+                    ]
+                ),
+                "gpufarm.cluster.apt_source_info": {
+                    "packages": {
+                        "lustre-client-utils": ["2.15.8-1"],
+                        "lustre-client-modules-6.1.0-99-amd64": ["2.15.8-1"],
+                    }
+                },
+            },
+        ),
+        Refused(
+            "have no modules of Lustre 2.14",
+            {"lustre_client_source": "preinstalled", "lustre_client_version": "2.14"},
+        ),
+        Refused(
+            "The key at http://127.0.0.1:8000/apt/kee.asc cannot be had on host1 (Status code was 404",
+            {"lustre_client_apt_key_url": "http://127.0.0.1:8000/apt/kee.asc"},
+            NO_KEY,
+        ),
+        Refused(
+            "find out which is right before you trust it",
+            {"lustre_client_apt_key_fingerprint": "0" * 40},
+        ),
+        Refused(
+            "lustre_client_file_systems has the host both.example.org, which has the addresses 10.99.0.10 and"
+            " 10.99.0.11; write the one that is meant. lustre_client_file_systems has the host"
+            " nowhere.example.org, which host1 finds no IPv4 address of; correct the name, or write the"
+            " address. /etc/systemd/system/theirs.mount on host1 was not written by this role",
+            {
+                "lustre_client_file_systems": [
+                    {"source": "nowhere.example.org@tcp:/home", "path": "/lustre/home"},
+                    {"source": "both.example.org:/scratch", "path": "/theirs"},
+                ]
+            },
+            {
+                **lustre(names={"nowhere.example.org": [], "both.example.org": ["10.99.0.10", "10.99.0.11"]}),
+                "Validate | Look for units of others in their places": {
+                    "files": [{"path": "/etc/systemd/system/theirs.mount"}]
+                },
+            },
+        ),
+        Refused(
+            "set lustre_client_source to server",
+            {},
+            lustre(lnet={**LUSTRE_MACHINE["lnet"], "written_by": "lustre_server"}),
+        ),
     ],
     "lustre_server": [
+        Refused(
+            "the host nowhere.example.org, which host1 finds no IPv4 address of",
+            {
+                "lustre_server_nids": {
+                    "host1": ["host1.example.org@tcp"],
+                    "host2": ["nowhere.example.org@tcp"],
+                }
+            },
+            lustre(names={"host1.example.org": ["10.0.0.1"], "nowhere.example.org": []}),
+        ),
         Refused(
             "which lustre_server_nids does not name",
             {
@@ -33,7 +127,7 @@ REFUSED: dict[str, list[Refused]] = {
                     }
                 ]
             },
-        )
+        ),
     ],
     "shared_home": [
         Refused(
