@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from harness.recording import Answer
+from harness.recording import Answer, Call
 from harness.stubs import LUSTRE_MACHINE
 from refused import Refused
 
@@ -22,7 +23,90 @@ def lustre(**found: Any) -> dict[str, Answer]:
     return {"Validate | Look at kernels, interfaces, LNet and mounts": {**LUSTRE_MACHINE, **found}}
 
 
+PROXY = "http://127.0.0.1:3128"
+# A repository of the site beside one of CERN.
+SITE: dict[str, Any] = {
+    "cvmfs_client_repositories": "sft.cern.ch tools.example.org",
+    "cvmfs_client_domains": {"example.org": {"CVMFS_SERVER_URL": "http://127.0.0.1:8000/cvmfs/@fqrn@"}},
+    "cvmfs_client_keys": {
+        "example.org/example.org.pub": "-----BEGIN PUBLIC KEY-----\nMFkw\n-----END PUBLIC KEY-----\n"
+    },
+}
+NO_ANSWER = (None, "[Errno 111] Connection refused")
+
+
+def asked(lost: Mapping[str, tuple[int | None, str]], nameless: Sequence[str] = ()) -> dict[str, Answer]:
+    """What the servers of repositories say to a machine that has no files of the role yet.
+
+    Args:
+        lost: repositories that cannot be had, each with the status of all answers and why.
+        nameless: hosts of proxies that have no address.
+    """
+
+    def answer(call: Call) -> Mapping[str, Any]:
+        ways = [(way, lost.get(way["repository"], (200, ""))) for way in call.args["servers"]]
+        servers = [{**way, "status": status, "error": error} for way, (status, error) in ways]
+        return {"servers": servers, "nameless": list(nameless)}
+
+    return {
+        "Validate | See whether anything is to be written": {"changed_files": ["default.local"]},
+        "Validate | Look for the proxies, and ask the servers for the repositories": answer,
+    }
+
+
 REFUSED: dict[str, list[Refused]] = {
+    "cvmfs_client": [
+        Refused(
+            "No server has the repository stf.cern.ch",
+            {"cvmfs_client_repositories": "sft.cern.ch stf.cern.ch", "cvmfs_client_proxies": PROXY},
+            asked({"stf.cern.ch": (404, "404 Not Found")}),
+        ),
+        Refused(
+            "No server or proxy lets host1 have the repository sft.cern.ch and tools.example.org",
+            {**SITE, "cvmfs_client_proxies": "http://127.0.0.1:3182"},
+            asked(dict.fromkeys(("sft.cern.ch", "tools.example.org"), NO_ANSWER)),
+        ),
+        Refused(
+            "The proxy squit.example.invalid has no address that host1 finds",
+            {**SITE, "cvmfs_client_proxies": f"{PROXY}|http://squit.example.invalid:3128"},
+            asked({}, nameless=["squit.example.invalid"]),
+        ),
+        Refused(
+            "/cvmfs/tools.example.org/.cvmfspublished directly:",
+            {
+                **SITE,
+                "cvmfs_client_repositories": "tools.example.org",
+                "cvmfs_client_proxies": "DIRECT",
+                "cvmfs_client_domains": {
+                    "example.org": {"CVMFS_SERVER_URL": "http://127.0.0.1:8080/cvmfs/@fqrn@"}
+                },
+            },
+            asked({"tools.example.org": NO_ANSWER}),
+        ),
+        Refused(
+            "The key at http://127.0.0.1:8000/apt/kee.asc cannot be had on host1 (Status code was 404",
+            {"cvmfs_client_apt_key_url": "http://127.0.0.1:8000/apt/kee.asc"},
+            NO_KEY,
+        ),
+        Refused(
+            "has no cvmfs 2.14 for host1; it has 2.13.3~1, 2.13.2~1; correct cvmfs_client_version",
+            {"cvmfs_client_version": "2.14"},
+            {"gpufarm.cluster.apt_source_info": {"packages": {"cvmfs": ["2.13.3~1", "2.13.2~1"]}}},
+        ),
+        Refused(
+            "The key /etc/cvmfs/keys/example.org is not on host1",
+            {
+                **SITE,
+                "cvmfs_client_keys": {},
+                "cvmfs_client_domains": {
+                    "example.org": {
+                        "CVMFS_SERVER_URL": "http://127.0.0.1:8000/cvmfs/@fqrn@",
+                        "CVMFS_KEYS_DIR": "/etc/cvmfs/keys/example.org",
+                    }
+                },
+            },
+        ),
+    ],
     "lustre_client": [
         Refused(
             "'10.99.0.300@tcp' has no valid IPv4 address",
