@@ -25,10 +25,12 @@ def _key(name: str) -> tuple[str, ec.EllipticCurvePrivateKey]:
     return str(path), key
 
 
-def _certificate(name: str, key: ec.EllipticCurvePrivateKey, days: int) -> str:
+def _certificate(
+    name: str, key: ec.EllipticCurvePrivateKey, days: int, names: tuple[str, ...] = NAMES
+) -> str:
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, NAMES[0])])
     now = datetime.now(UTC)
-    made = (
+    builder = (
         x509.CertificateBuilder()
         .subject_name(subject)
         .issuer_name(subject)
@@ -36,9 +38,11 @@ def _certificate(name: str, key: ec.EllipticCurvePrivateKey, days: int) -> str:
         .serial_number(1)
         .not_valid_before(now - timedelta(days=9))
         .not_valid_after(now + timedelta(days=days))
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName(one) for one in NAMES]), critical=False)
-        .sign(key, hashes.SHA256())
     )
+    if names:
+        alternative = x509.SubjectAlternativeName([x509.DNSName(one) for one in names])
+        builder = builder.add_extension(alternative, critical=False)
+    made = builder.sign(key, hashes.SHA256())
     path = Path(_folder.name) / name
     path.write_bytes(made.public_bytes(serialization.Encoding.PEM))
     return str(path)
@@ -46,6 +50,7 @@ def _certificate(name: str, key: ec.EllipticCurvePrivateKey, days: int) -> str:
 
 KEY, _private = _key("hub-key.pem")
 CERTIFICATE = _certificate("hub.pem", _private, 1000)
+NAMELESS_CERTIFICATE = _certificate("nameless.pem", _private, 1000, names=())
 OTHER_CERTIFICATE = _certificate("longer.pem", _private, 2000)
 EXPIRED_KEY, _private = _key("old-key.pem")
 EXPIRED = _certificate("old.pem", _private, -1)

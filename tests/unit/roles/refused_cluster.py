@@ -2,12 +2,66 @@
 
 from __future__ import annotations
 
-from harness.stubs import PUBLIC_KEY
+from collections.abc import Mapping
+from typing import Any
+
+from ansible_collections.gpufarm.cluster.plugins.module_utils import _zookeeper
+from harness.cases import CLUSTER
+from harness.certificates import KEY, NAMELESS_CERTIFICATE
+from harness.recording import Answer, Call
+from harness.stubs import PUBLIC_KEY, has
 from refused import Refused
 
 NO_GPU = {
     "Validate | Look at the GPUs": {"rc": 127, "stdout": "", "stdout_lines": [], "stderr": "", "msg": ""}
 }
+IMAGE = "127.0.0.1:5000/double:1"
+# What the module command and Docker say where there is no Docker, and no image.
+NO_DOCKER: dict[str, Answer] = {
+    "ansible.builtin.command": {"rc": 2, "stdout": "", "stderr": "", "msg": "Error executing command."}
+}
+
+
+def no_image(name: str) -> dict[str, Answer]:
+    return {
+        "ansible.builtin.command": {
+            "rc": 1,
+            "stdout": "[]",
+            "stderr": f"Error response from daemon: No such image: {name}",
+            "msg": "non-zero return code",
+        }
+    }
+
+
+def _no_zookeeper(call: Call) -> Mapping[str, Any]:
+    """Servers that are stopped, and such whose names are unknown, as they end with ``.invalid``."""
+    states = [
+        {"address": address, "mode": "unreachable", "reason": _zookeeper.UNRESOLVED}
+        if ".invalid" in address
+        else {"address": address, "mode": "stopped", "reason": ""}
+        for address in call.args["servers"]
+    ]
+    return {
+        "serving": False,
+        "problem": _zookeeper.client_problem(states),
+        "leader": "",
+        "servers": states,
+    }
+
+
+NO_ZOOKEEPER: dict[str, Answer] = {"gpufarm.cluster.zookeeper_info": _no_zookeeper}
+
+
+def cluster(**allocated: float) -> dict[str, Answer]:
+    """A cluster of one machine with two GPUs, where this is in use of it."""
+    agent = {
+        **CLUSTER["agents"][0],
+        "resources": {"cpus": 8.0, "mem": 16384.0, "disk": 100000.0, "gpus": 2.0},
+        "allocated": allocated,
+    }
+    return {"gpufarm.cluster.mesos_info": {**CLUSTER, "agents": [agent]}}
+
+
 REFUSED: dict[str, list[Refused]] = {
     "app_gateway": [
         Refused("app_gateway_marathon_urls is empty", {"app_gateway_marathon_urls": []}),
@@ -35,7 +89,26 @@ REFUSED: dict[str, list[Refused]] = {
                     "task_epsilom": 3,
                 },
             },
-        )
+        ),
+        Refused(
+            "host1 finds no ZooKeeper: host1:1 is stopped; check the addresses, and that the ensemble has a"
+            " quorum. chronos_mesos_masters names gone, and the inventory has only others of them; give"
+            " names or addresses that it has.",
+            {
+                "chronos_zookeeper": "host1:1",
+                "chronos_mesos_masters": ["gone"],
+                "chronos_mesos_secret": "",
+            },
+            NO_ZOOKEEPER,
+        ),
+        Refused(
+            "nameless.pem does not name host1.example.org",
+            {
+                "chronos_certificate_type": "provided",
+                "chronos_certificate_file": NAMELESS_CERTIFICATE,
+                "chronos_certificate_key_file": KEY,
+            },
+        ),
     ],
     "chronos_job": [
         Refused("chronos_job_urls must name the servers of Chronos", {"chronos_job_urls": []}),
@@ -58,6 +131,16 @@ REFUSED: dict[str, list[Refused]] = {
         Refused(
             "container_request_marathon_urls and container_request_mesos_urls must both be given",
             {"container_request_mesos_urls": []},
+        ),
+        Refused(
+            "No machine of the cluster has 2 GPUs free; the most is 1",
+            {"container_request_owner": "carl", "container_request_gpus": 2},
+            cluster(gpus=1),
+        ),
+        Refused(
+            "MiB of memory free; the most is 16384",
+            {"container_request_gpus": 1, "container_request_memory": "64 GB"},
+            cluster(),
         ),
     ],
     "marathon": [
@@ -82,6 +165,24 @@ REFUSED: dict[str, list[Refused]] = {
             "marathon_tls is off, and passwords would go over the network as they are",
             {"marathon_tls": False},
         ),
+        Refused(
+            "host1 has no Docker, which marathon_source image needs",
+            {"marathon_source": "image", "marathon_image": IMAGE},
+            NO_DOCKER,
+        ),
+        Refused(
+            f"host1 has no image {IMAGE}, and one without a digest is not pulled",
+            {"marathon_source": "image", "marathon_image": IMAGE},
+            no_image(IMAGE),
+        ),
+        Refused(
+            "nameless.pem does not name host1.example.org",
+            {
+                "marathon_certificate_type": "provided",
+                "marathon_certificate_file": NAMELESS_CERTIFICATE,
+                "marathon_certificate_key_file": KEY,
+            },
+        ),
     ],
     "marathon_app": [
         Refused("marathon_app_urls must name the servers of Marathon", {"marathon_app_urls": []}),
@@ -103,6 +204,66 @@ REFUSED: dict[str, list[Refused]] = {
                 "mesos_agent_masters": ["gone"],
             },
             NO_GPU,
+        ),
+        Refused(
+            "has glibc 2.36, whose library cache Apache Mesos 1.11.0 cannot read",
+            {"mesos_agent_build": "apache", "mesos_agent_gpu_devices": [0]},
+            NO_GPU,
+        ),
+        Refused(
+            "an agent in a container does not find the driver that tasks need",
+            {
+                "mesos_agent_source": "image",
+                "mesos_agent_image": "127.0.0.1:5000/double@sha256:" + "0" * 64,
+                "mesos_agent_gpu_devices": [0],
+            },
+            NO_GPU,
+        ),
+    ],
+    "mesos_master": [
+        Refused(
+            "host1 finds no ZooKeeper: the name of gone.invalid:2181 cannot be resolved; correct it.",
+            {"mesos_master_zookeeper": ["gone.invalid:2181"]},
+            NO_ZOOKEEPER,
+        ),
+        Refused(
+            "/srv/tls/gone.pem is not on host1; put it there, or correct mesos_master_tls_certificate, _key"
+            " and _ca. host1 finds no ZooKeeper: host1:1 is stopped, host1:2 is stopped; check the"
+            " addresses, and that the ensemble has a quorum.",
+            {
+                "mesos_master_zookeeper": ["host1:1", "host1:2"],
+                "mesos_master_tls": "provided",
+                "mesos_master_tls_certificate": "/srv/tls/master1.pem",
+                "mesos_master_tls_key": "/srv/tls/master1.key",
+                "mesos_master_tls_ca": "/srv/tls/gone.pem",
+            },
+            {
+                **NO_ZOOKEEPER,
+                "gpufarm.cluster.path_info": has("/srv/tls/master1.pem", "/srv/tls/master1.key"),
+            },
+        ),
+        Refused(
+            "host1 has no Docker",
+            {"mesos_master_source": "image", "mesos_master_image": "mesos:1.11.1"},
+            NO_DOCKER,
+        ),
+        Refused(
+            "has no image mesos:1.11.1, and one without a digest is not pulled",
+            {"mesos_master_source": "image", "mesos_master_image": "mesos:1.11.1"},
+            no_image("mesos:1.11.1"),
+        ),
+    ],
+    "zookeeper": [
+        Refused(
+            "host1 cannot reach gone.invalid (its name cannot be resolved)",
+            {
+                "zookeeper_client_port": 2281,
+                "zookeeper_servers": [
+                    {"id": 1, "name": "host1"},
+                    {"id": 2, "name": "gone", "address": "gone.invalid"},
+                ],
+            },
+            NO_ZOOKEEPER,
         ),
     ],
 }
