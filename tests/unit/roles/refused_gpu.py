@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+from harness.specs import defaults
 from refused import Refused
 
+NVIDIA_KEY = str(defaults("nvidia_container")["nvidia_container_key_fingerprint"])
 REFUSED: dict[str, list[Refused]] = {
     "mig": [
         Refused("The MIG flavor 'seven slices' is not understood", {"mig_partition_flavor": "seven slices"}),
         Refused(
             "both say what GPUs are partitioned into",
             {"mig_partition_flavor": "7x 1g.10gb", "mig_layout": [{"profile": "3g.40gb"}]},
+        ),
+    ],
+    "nvidia_container": [
+        Refused(
+            f"and nvidia_container_key_fingerprint says {NVIDIA_KEY}",
+            {
+                "nvidia_container_key_url": "http://127.0.0.1:8099/key.asc",
+                "nvidia_container_key_fingerprint": NVIDIA_KEY,
+            },
         ),
     ],
     "nvidia_driver": [

@@ -2,15 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from harness.certificates import CERTIFICATE, EXPIRED, EXPIRED_KEY, OTHER_KEY
+from harness.recording import Answer
 from harness.stubs import PUBLIC_KEY
 from refused import Refused
 
 
-def hub(words: str, **variables: Any) -> Refused:
-    return Refused(words, {f"jupyterhub_{name}": value for name, value in variables.items()})
+def hub(words: str, answers: Mapping[str, Answer] | None = None, /, **variables: Any) -> Refused:
+    return Refused(words, {f"jupyterhub_{name}": value for name, value in variables.items()}, answers or {})
+
+
+def ldap(words: str, **variables: Any) -> Refused:
+    directory = {
+        "url": "ldap://ldap.example.org",
+        "bind_dn": "cn=hub,dc=example,dc=org",
+        "bind_password": "password of the hub",
+        "user_base": "ou=people,dc=example,dc=org",
+        "group_base": "ou=groups,dc=example,dc=org",
+        "group_filter": "(memberUid={uid})",
+        "groups": ["GPU users"],
+        "admin_groups": ["gpu-admins"],
+        **variables,
+    }
+    return hub(words, login="ldap", **{f"ldap_{name}": value for name, value in directory.items()})
 
 
 ACME = {
@@ -56,6 +73,61 @@ REFUSED: dict[str, list[Refused]] = {
             certificate_file=EXPIRED,
             certificate_key_file=EXPIRED_KEY,
         ),
+        ldap("jupyterhub_ldap_url is ''", url=""),
+        ldap("give your directory's servers", url="ldap.example.org"),
+        ldap("jupyterhub_ldap_user_base is empty", user_base=""),
+        ldap("Only one of jupyterhub_ldap_bind_dn and jupyterhub_ldap_bind_password", bind_dn=""),
+        ldap("is no filter", group_filter="(member=*)"),
+        ldap(
+            "jupyterhub_ldap_groups and jupyterhub_ldap_admin_groups are both empty",
+            groups=[],
+            admin_groups=[],
+        ),
+        hub(
+            "has no group no-such-group;",
+            {
+                "Validate | Look for the groups on this machine": {
+                    "ansible_facts": {"getent_group": {"root": ["x", "0", ""], "sudo": ["x", "27", ""]}}
+                }
+            },
+            login="pam",
+            pam_groups=["no-such-group"],
+            pam_admin_groups=["sudo"],
+        ),
+        hub(
+            "jupyterhub_pam_groups and jupyterhub_pam_admin_groups are both empty",
+            login="pam",
+            pam_groups=[],
+            pam_admin_groups=[],
+        ),
+        hub(
+            "nobodys of jupyterhub_file_groups is no group of",
+            {
+                "Validate | Look for the groups of files": {
+                    "rc": 2,
+                    "stdout": "mlfiles:x:1001:",
+                    "stdout_lines": ["mlfiles:x:1001:"],
+                    "stderr": "",
+                }
+            },
+            file_groups={"ml-infn": "mlfiles", "ml-infn-users": "nobodys"},
+        ),
+        hub("/srv/nowhere of jupyterhub_mounts is not on", mounts=[{"source": "/srv/nowhere"}]),
+        hub(
+            "jupyterhub_backup_schedule is sometimes, which is no calendar event of systemd",
+            {
+                "Validate | Check when backups are made": {
+                    "rc": 1,
+                    "stdout": "",
+                    "stderr": "Failed to parse calendar specification 'sometimes': Invalid argument",
+                }
+            },
+            backup_schedule="sometimes",
+        ),
+    ],
+    "monitoring": [
+        Refused("'Noise', which is no alert", {"monitoring_muted_alerts": ["Noise"]}),
+        Refused("has no /etc/grafana/provisioning", {"monitoring_grafana": True}),
     ],
     "user_accounts": [
         Refused(
