@@ -4,38 +4,51 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
+from harness.certificates import CERTIFICATE
 from harness.recording import Answer
 from harness.run import Run, run_role
 from harness.stubs import APT_KEY, APT_KEY_FINGERPRINT, DEBIAN, PUBLIC_KEY, encoded, has, said
 
-JAVA = has("/usr/lib/jvm/java-8/bin/java", "/usr/lib/libmesos.so")
+# Files of hosts that variables name; others are all that begin with /srv/other.
+TLS_FILES = ("/etc/c.pem", "/etc/k.pem", "/etc/ca.pem", "/srv/other")
+JAVA = has("/usr/lib/jvm/java-8/bin/java", "/usr/lib/libmesos.so", *TLS_FILES)
 CHECKSUM = f"sha256:{'0' * 64}"
-# A cluster of one machine, which nobody uses.
-CLUSTER: dict[str, Any] = {
-    "leader": "host1",
-    "version": "1.11.0",
-    "agents": [
-        {
-            "id": "S0",
-            "hostname": "host1",
-            "port": 5051,
-            "state": "active",
-            "resources": {"cpus": 32.0, "mem": 64000.0, "disk": 100000.0},
-            "allocated": {},
-            "attributes": {},
-        }
-    ],
-    "total": {"cpus": 32.0, "mem": 64000.0, "disk": 100000.0},
-    "free": {"cpus": 32.0, "mem": 64000.0, "disk": 100000.0},
-    "quotas": [],
-    "weights": {},
-}
+
+
+def cluster(**others: float) -> dict[str, Any]:
+    """What ``mesos_info`` says of a cluster that nobody uses, and whose machines have more amounts."""
+    amounts = {"cpus": 32.0, "mem": 64000.0, "disk": 100000.0, **others}
+    return {
+        "leader": "host1",
+        "version": "1.11.0",
+        "agents": [
+            {
+                "id": f"S{number}",
+                "hostname": host,
+                "port": port,
+                "state": "active",
+                "resources": amounts,
+                "allocated": {},
+                "attributes": {},
+            }
+            for number, (host, port) in enumerate((("host1", 5051), ("other-hostname", 5052)))
+        ],
+        "total": amounts,
+        "free": amounts,
+        "quotas": [],
+        "weights": {},
+    }
+
+
 EMPTY_CACHE = {"path": "", "exists": False, "foreign": [], "total_mb": 90000, "answers": True}
 # Targets of Lustre that run.
 SERVED = {
-    "services": {"MGS": "UP", "scratch-MDT0000": "UP", "scratch-OST0000": "UP"},
+    "services": dict.fromkeys(
+        ("MGS", "scratch-MDT0000", "scratch-OST0000", "other-MDT0000", "other-OST0000"), "UP"
+    ),
     "lnet": {"networks": [{"nid": "10.0.0.1@tcp"}]},
     "quotas": {},
 }
@@ -44,11 +57,36 @@ LUSTRE: dict[str, Answer] = {
     "ansible.builtin.uri": {"status": 200, "msg": "OK", "content": APT_KEY},
     "gpufarm.cluster.apt_source_info": {
         "packages": {
-            f"lustre-{kind}-{name}": ["2.15.8-1"]
+            f"lustre-{kind}-{name}": ["2.15.8-1", "2.15.8-0"]
             for kind in ("client", "server")
             for name in ("utils", "modules-dkms", f"modules-{DEBIAN['kernel']}")
         }
     },
+}
+# A driver that can be installed from anywhere, in place of an older one that runs.
+DRIVER = {
+    "plan": {
+        "manager": "apt",
+        "kernel_modules": "open",
+        "dkms": "nvidia-current",
+        "version": "570.133.20",
+        "installed_version": "",
+        "kernels": [DEBIAN["kernel"]],
+        "left_out": [],
+        "change": True,
+        "repository": {},
+        "components": [],
+        "archive": {},
+        "prerequisites": ["dkms"],
+        "install": ["nvidia-driver"],
+        "replaced": [],
+        "files": {},
+        "commands": [],
+        "services": [],
+        "disabled": [],
+        "trial": "",
+    },
+    "machine": {"secure_boot": False, "loaded_version": "550.163.01", "nouveau_loaded": False, "gpus": []},
 }
 
 
@@ -59,6 +97,7 @@ class Case:
     variables: Mapping[str, Any] = field(default_factory=dict)
     answers: Mapping[str, Answer] = field(default_factory=dict)
     hosts: Mapping[str, Mapping[str, Any]] = field(default_factory=lambda: {"host1": {}})
+    elsewhere: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def with_answers(self, answers: Mapping[str, Answer]) -> Case:
         """Return the case with other answers where they are given."""
@@ -69,7 +108,12 @@ class Case:
     ) -> Run:
         """Run the role, with other variables or such of the command line where they are given."""
         return run_role(
-            role, {**self.variables, **(changed or {})}, hosts=self.hosts, extra=extra, answers=self.answers
+            role,
+            {**self.variables, **(changed or {})},
+            hosts=self.hosts,
+            elsewhere=self.elsewhere,
+            extra=extra,
+            answers=self.answers,
         )
 
 
@@ -118,7 +162,7 @@ CASES: dict[str, Case] = {
             "container_request_mesos_urls": ["https://master1.example.org:5050"],
         },
         {
-            "gpufarm.cluster.mesos_info": CLUSTER,
+            "gpufarm.cluster.mesos_info": cluster(gpus=2.0),
             "gpufarm.cluster.marathon_app": {
                 "app": {"id": "/ada/lab", "portDefinitions": [{"port": 10001}]},
                 "tasks": [{"id": "1", "host": "host1", "ports": [31000], "state": "TASK_RUNNING"}],
@@ -147,6 +191,7 @@ CASES: dict[str, Case] = {
                 "servers": [],
                 "nameless": [],
             },
+            "ansible.builtin.getent": {"ansible_facts": {"getent_passwd": {"cvmfs": ["x", "990", "990"]}}},
         },
     ),
     "gpu_health": Case(
@@ -160,6 +205,21 @@ CASES: dict[str, Case] = {
             "jupyterhub_iam_url": "https://iam.example.org/",
         },
         {
+            "gpufarm.cluster.path_info": has("/srv/other"),
+            "ansible.builtin.getent": {
+                "ansible_facts": {
+                    "getent_group": {
+                        "jupyterhub-users": ["x", "991", "collaborative"],
+                        **{
+                            name: ["x", "992", ""]
+                            for name in ("sudo", "users", "other-pam-groups", "other-pam-admin-groups")
+                        },
+                    },
+                    "getent_passwd": {"collaborative": ["x", "990", "990"]},
+                }
+            },
+            "community.crypto.get_certificate": {"cert": Path(CERTIFICATE).read_text()},
+            "Verify | Read the certificate that it should show": encoded(Path(CERTIFICATE).read_text()),
             "Verify | Ask the hub as notebooks do": {"status": 200, "json": {"version": "6.1.1"}},
             "Verify | Ask for the login form": {"status": 200, "content": '<input name="password">'},
             "Verify | Ask the hub for its version": {"status": 200, "json": {"version": "6.1.1"}},
@@ -229,9 +289,12 @@ CASES: dict[str, Case] = {
             "Validate | Look at control groups, C library, kernel and devices": said(
                 "cgroup2fs\nglibc 2.36\n6.1.0"
             ),
-            "gpufarm.cluster.mesos_info": CLUSTER,
+            "Validate | Look at the GPUs": said("0, Enabled\n1, Disabled"),
+            "gpufarm.cluster.mesos_info": cluster(),
+            "gpufarm.cluster.path_info": has(*TLS_FILES),
         },
         hosts={"host1": {"ansible_host": "host1"}},
+        elsewhere={"host2": {"ansible_host": "host2"}},
     ),
     "mesos_master": Case(
         {
@@ -239,22 +302,35 @@ CASES: dict[str, Case] = {
             "mesos_master_checksum": CHECKSUM,
             "mesos_master_zookeeper": ["zk1:2181"],
             "mesos_master_tls": "none",
-        }
+        },
+        {"gpufarm.cluster.path_info": has(*TLS_FILES)},
+        elsewhere={"host2": {}},
     ),
     "mig": Case({"mig_partition_flavor": "7x 1g.10gb"}),
     "monitoring": Case(
         answers={
+            "Validate | Look for Grafana": {"stat": {"exists": True}},
             "Verify | Ask the server whom it asks": {
                 "status": 200,
                 "json": {"data": {"activeTargets": [{"labels": {"instance": "host1"}, "health": "up"}] * 2}},
-            }
+            },
         }
     ),
     "nvidia_container": Case(
         {"nvidia_container_key_fingerprint": APT_KEY_FINGERPRINT},
         {"ansible.builtin.uri": {"content": APT_KEY}},
     ),
-    "nvidia_driver": Case(),
+    "nvidia_driver": Case(
+        answers={
+            "gpufarm.cluster.nvidia_driver_plan": DRIVER,
+            "gpufarm.cluster.nvidia_driver_build": {
+                "version": "570.133.20",
+                "loaded_version": "550.163.01",
+                "nouveau_loaded": False,
+                "modules": [],
+            },
+        }
+    ),
     "shared_home": Case(
         {
             "shared_home_kind": "nfs",
@@ -271,5 +347,5 @@ CASES: dict[str, Case] = {
             )
         },
     ),
-    "zookeeper": Case(),
+    "zookeeper": Case(elsewhere={"host2": {}}),
 }

@@ -48,7 +48,26 @@ def _certificate(
     return str(path)
 
 
+def _same_key(name: str, key: ec.EllipticCurvePrivateKey) -> str:
+    """Return the path of a file with a key in another encoding, so that it has another text."""
+    path = Path(_folder.name) / name
+    path.write_bytes(
+        key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.TraditionalOpenSSL,
+            serialization.NoEncryption(),
+        )
+    )
+    return str(path)
+
+
 KEY, _private = _key("hub-key.pem")
+SAME_KEY = _same_key("same-key.pem", _private)
+PUBLIC_PEM = (
+    _private.public_key()
+    .public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
+    .decode()
+)
 CERTIFICATE = _certificate("hub.pem", _private, 1000)
 NAMELESS_CERTIFICATE = _certificate("nameless.pem", _private, 1000, names=())
 OTHER_CERTIFICATE = _certificate("longer.pem", _private, 2000)

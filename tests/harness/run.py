@@ -51,6 +51,7 @@ def run_role(
     variables: Mapping[str, Any],
     *,
     hosts: Mapping[str, Mapping[str, Any]] | None = None,
+    elsewhere: Mapping[str, Mapping[str, Any]] | None = None,
     extra: Mapping[str, str] | None = None,
     answers: Mapping[str, Answer] | None = None,
 ) -> Run:
@@ -60,6 +61,7 @@ def run_role(
         role: its name, without that of the collection.
         variables: what the play gives it, as data.
         hosts: the variables of each host of the play; ``host1`` without any where this is left out.
+        elsewhere: the variables of hosts that the inventory has and the play leaves out.
         extra: what ``-e NAME=TEXT`` gives on the command line.
         answers: what modules say, by the name of a task or that of a module, beside what is always so.
 
@@ -68,7 +70,8 @@ def run_role(
     """
     loader = _loader()
     inventory = InventoryManager(loader=loader, sources=None, parse=False)
-    for host, known in (hosts or {"host1": {}}).items():
+    hosts = hosts or {"host1": {}}
+    for host, known in {**hosts, **(elsewhere or {})}.items():
         inventory.add_host(host)
         for name, value in known.items():
             inventory.get_host(host).set_variable(name, value)
@@ -80,7 +83,7 @@ def run_role(
         play = Play.load(
             {
                 "name": f"Run {role}",
-                "hosts": "all",
+                "hosts": list(hosts),
                 "gather_facts": False,
                 "vars": dict(variables),
                 "tasks": [

@@ -26,6 +26,14 @@ DEBIAN = {
 SECRET = "secret-of-the-test-"
 # A key that is in no use anywhere.
 PUBLIC_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl ada@desk"
+# What ``mig_partition`` says where nothing is left to do.
+PARTITIONED = {
+    "slices": [],
+    "machine": ["GPU-1"],
+    "layout": [{"gpu": "GPU-1", "mig_enabled": True, "partitions": [{"profile": "1g.10gb", "start": 0}]}],
+    "mapped": [],
+    "reboot_required": False,
+}
 
 
 def _key() -> tuple[str, str]:
@@ -57,9 +65,9 @@ def said(text: str) -> dict[str, Any]:
 
 
 def has(*paths: str) -> Callable[[Call], Mapping[str, Any]]:
-    """What ``path_info`` says where these paths are there."""
+    """What ``path_info`` says where all paths are there that begin with one of these."""
     file = {"kind": "file", "mode": "0755", "owner": "root", "group": "root", "size": 1}
-    return lambda call: {"found": {path: file for path in call.args["paths"] if path in paths}}
+    return lambda call: {"found": {path: file for path in call.args["paths"] if path.startswith(paths)}}
 
 
 def _zookeeper(call: Call) -> Mapping[str, Any]:
@@ -139,13 +147,7 @@ ALL_IS_WELL: dict[str, Answer] = {
         "free": {},
         "weights": {},
     },
-    "gpufarm.cluster.mig_partition": {
-        "slices": [],
-        "machine": ["GPU-1"],
-        "layout": [{"gpu": "GPU-1", "mig_enabled": True, "partitions": [{"profile": "1g.10gb", "start": 0}]}],
-        "mapped": [],
-        "reboot_required": False,
-    },
+    "gpufarm.cluster.mig_partition": PARTITIONED,
     "gpufarm.cluster.oidc_client": {
         "client_id": "client",
         "provider": {

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ansible_collections.gpufarm.cluster.plugins.module_utils import _zookeeper
-from harness.cases import CLUSTER
+from harness.cases import cluster
 from harness.certificates import KEY, NAMELESS_CERTIFICATE
 from harness.recording import Answer, Call
 from harness.stubs import PUBLIC_KEY, has
@@ -52,14 +52,14 @@ def _no_zookeeper(call: Call) -> Mapping[str, Any]:
 NO_ZOOKEEPER: dict[str, Answer] = {"gpufarm.cluster.zookeeper_info": _no_zookeeper}
 
 
-def cluster(**allocated: float) -> dict[str, Answer]:
+def in_use(**allocated: float) -> dict[str, Answer]:
     """A cluster of one machine with two GPUs, where this is in use of it."""
     agent = {
-        **CLUSTER["agents"][0],
+        **cluster()["agents"][0],
         "resources": {"cpus": 8.0, "mem": 16384.0, "disk": 100000.0, "gpus": 2.0},
         "allocated": allocated,
     }
-    return {"gpufarm.cluster.mesos_info": {**CLUSTER, "agents": [agent]}}
+    return {"gpufarm.cluster.mesos_info": {**cluster(), "agents": [agent]}}
 
 
 REFUSED: dict[str, list[Refused]] = {
@@ -135,12 +135,12 @@ REFUSED: dict[str, list[Refused]] = {
         Refused(
             "No machine of the cluster has 2 GPUs free; the most is 1",
             {"container_request_owner": "carl", "container_request_gpus": 2},
-            cluster(gpus=1),
+            in_use(gpus=1),
         ),
         Refused(
             "MiB of memory free; the most is 16384",
             {"container_request_gpus": 1, "container_request_memory": "64 GB"},
-            cluster(),
+            in_use(),
         ),
     ],
     "marathon": [

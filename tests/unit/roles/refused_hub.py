@@ -127,7 +127,11 @@ REFUSED: dict[str, list[Refused]] = {
     ],
     "monitoring": [
         Refused("'Noise', which is no alert", {"monitoring_muted_alerts": ["Noise"]}),
-        Refused("has no /etc/grafana/provisioning", {"monitoring_grafana": True}),
+        Refused(
+            "has no /etc/grafana/provisioning",
+            {"monitoring_grafana": True},
+            {"Validate | Look for Grafana": {"stat": {"exists": False}}},
+        ),
     ],
     "user_accounts": [
         Refused(

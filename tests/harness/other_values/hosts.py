@@ -1,0 +1,74 @@
+"""What belongs to single hosts: GPUs, their driver, partitions and health, user accounts, monitoring."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from harness.certificates import CERTIFICATE
+from harness.recording import Answer
+from harness.specs import options
+from harness.stubs import APT_KEY_FINGERPRINT, PARTITIONED, PUBLIC_KEY
+
+CERTIFICATE_TEXT = Path(CERTIFICATE).read_text()
+VALUES: dict[str, Any] = {
+    "gpu_health_disabled_checks": ["temperature"],
+    "gpu_health_drain_command": ["/bin/other-drain"],
+    "gpu_health_resume_command": ["/bin/other-resume"],
+    "gpu_health_thresholds": {"idle_memory_mib": 3},
+    "gpu_health_xid_status": {"13": "warning"},
+    "mig_gpus": ["GPU-other"],
+    "mig_layout": [{"profile": "3g.40gb"}],
+    "mig_partition_flavor": "3x 2g.20gb",
+    "mig_stop_services": ["other.service"],
+    "monitoring_alertmanager_url": "https://other.example.org:9093",
+    "monitoring_hubs": [
+        {
+            "name": "other",
+            "url": "https://other.example.org",
+            "ca_certificate": CERTIFICATE_TEXT,
+            "token": "T",
+        }
+    ],
+    "monitoring_muted_alerts": ["MachineNotSeen"],
+    "monitoring_interval": 3571,
+    "monitoring_parts": ["node"],
+    "monitoring_readers": ["-----BEGIN CERTIFICATE-----\nother\n-----END CERTIFICATE-----"],
+    "monitoring_retention_days": 71939,
+    "monitoring_retention_size": "7531GB",
+    "monitoring_targets": [{"name": "other", "address": "other:9100", "certificate": CERTIFICATE_TEXT}],
+    "nvidia_container_engines": ["podman"],
+    "nvidia_container_version": "1.20.2-1",
+    "nvidia_driver_kernels": ["6.1.0-40-amd64"],
+    "nvidia_driver_repository_key_fingerprint": APT_KEY_FINGERPRINT,
+    "nvidia_driver_runfile": "/srv/other.run",
+    "nvidia_driver_signing_certificate": "/srv/other.der",
+    "nvidia_driver_version": "570",
+    "user_accounts_name_suffix": "-x",
+    "user_accounts_users": [{"os_user_name": "ben", "os_user_ssh_public_key": PUBLIC_KEY}],
+}
+RUNFILE = {
+    "nvidia_driver_source": "runfile",
+    "nvidia_driver_runfile": "https://mirror.example.org/NVIDIA-Linux-x86_64-570.133.20.run",
+    "nvidia_driver_runfile_checksum": f"sha256:{'0' * 64}",
+}
+BY_ITSELF = ("nvidia_driver_enabled", "nvidia_driver_source", "nvidia_driver_state")
+NEEDS: dict[str, dict[str, Any]] = {
+    **{
+        name: {"nvidia_driver_source": "distribution"}
+        for name in options("nvidia_driver")
+        if name not in BY_ITSELF
+    },
+    **dict.fromkeys(("nvidia_driver_runfile", "nvidia_driver_runfile_checksum"), RUNFILE),
+    "monitoring_remove_data": {"monitoring_state": "absent"},
+}
+WITH: dict[str, dict[str, Any]] = {
+    "gpu_health_resume_command": {"gpu_health_drain_command": ["/bin/drain"]},
+    "mig_layout": {"mig_partition_flavor": "None"},
+}
+FOUND: dict[str, dict[str, Answer]] = {
+    "mig_reboot": {"gpufarm.cluster.mig_partition": {**PARTITIONED, "reboot_required": True}},
+}
+REFUSED: dict[str, str] = {
+    "nvidia_container_key_fingerprint": "nvidia_container_key_fingerprint",
+}
