@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pytest
 from harness import CASES, Run
 from harness.other_values import FOUND, NEEDS, REFUSED, VALUES, WITH, other
+from harness.other_values.keys import KEYS
 from harness.specs import options
 
 
@@ -86,14 +88,22 @@ def groups(role: str) -> list[list[str]]:
     return list(found.values())
 
 
+def gets_to(place: str, changes: Iterable[str]) -> bool:
+    """Whether any of the changes has a text, in which ... stands for any other."""
+    pattern = ".*".join(re.escape(part) for part in place.split("..."))
+    return any(re.search(pattern, line) for line in changes)
+
+
 @pytest.mark.parametrize("role", CASES)
 def test_every_variable_has_an_effect_of_its_own(role: str) -> None:
     found = {name: changes for names in groups(role) for name, changes in effects(role, names).items()}
     assert not [name for name, changes in found.items() if not changes], "another value changes nothing"
     same = [(one, two) for one in found for two in found if one < two and found[one] == found[two]]
     assert not same, "either of them does the same"
+    astray = [name for name in found if name in KEYS and not gets_to(KEYS[name], found[name])]
+    assert not astray, "its value isn't where it has to be"
 
 
-@pytest.mark.parametrize("table", [VALUES, NEEDS, WITH, FOUND, REFUSED])
+@pytest.mark.parametrize("table", [VALUES, NEEDS, WITH, FOUND, REFUSED, KEYS])
 def test_what_is_said_of_variables_is_said_of_such_that_there_are(table: Mapping[str, Any]) -> None:
     assert table.keys() <= {name for role in CASES for name in options(role)}
