@@ -21,6 +21,7 @@ from ansible.plugins.callback import CallbackBase
 from ansible.plugins.loader import strategy_loader
 from ansible.template import trust_as_template
 from ansible.utils.context_objects import CLIArgs
+from ansible.utils.vars import load_options_vars
 from ansible.vars.manager import VariableManager
 
 from harness.compiling import compiled_once
@@ -125,6 +126,8 @@ def _as_ansible_playbook() -> Iterator[None]:
     try:
         with (
             mock.patch.object(context, "CLIARGS", options),
+            # It keeps the options that it finds first in a process, as it would those of another test.
+            mock.patch.object(load_options_vars, "options_vars", None, create=True),
             mock.patch.object(strategy_loader, "get", lambda _name, queue: InProcess(queue)),
             mock.patch("ansible.module_utils._internal.is_controller", True),
             # Time stands still, so that runs can be compared.
