@@ -41,7 +41,7 @@ HOSTS := --beside integration --beside integration-tosca --beside e2e
 
 .PHONY: test
 test: setup-test ## Run every test but the scenario shared_home_kernel; logs in .work/log (root)
-	scripts/scenarios --beside lint --beside unit --beside sanity $(HOSTS)
+	scripts/scenarios --beside lint --beside unit --beside sanity --beside mutants-changed $(HOSTS)
 
 .PHONY: test-changed
 test-changed: setup-test ## Run what your change affects, uncommitted work included (root); docs/testing.md
@@ -61,7 +61,7 @@ lint: setup-test ## ansible-lint (production), yamllint, ruff, mypy; locks, docu
 	ruff check .
 	ruff format --check .
 	pytest -q -p no:cacheprovider tests/contract/test_locks.py
-	mypy lab molecule scripts/proof tosca/gpufarm plugins roles/jupyterhub/files/gpufarm_hub roles/app_gateway/files/gpufarm_gateway
+	mypy lab molecule scripts/proof scripts/mutation scripts/mutants tosca/gpufarm plugins roles/jupyterhub/files/gpufarm_hub roles/app_gateway/files/gpufarm_gateway
 	ansible-lint --strict --offline
 	antsibull-changelog lint
 	scripts/role-docs --check
@@ -70,6 +70,14 @@ lint: setup-test ## ansible-lint (production), yamllint, ruff, mypy; locks, docu
 .PHONY: unit
 unit: setup-test ## Unit and contract tests: no root, no bench
 	pytest -q -n 2 tests/unit tests/contract
+
+.PHONY: mutants
+mutants: setup-test ## Make each mistake of tests/mutants.yml and see whether tests notice (root); docs/testing.md
+	scripts/mutants --at-once 2
+
+.PHONY: mutants-changed
+mutants-changed: setup-test ## The same for mistakes in the lines that you changed, for four minutes (root)
+	scripts/mutants --changed --minutes 4
 
 .PHONY: sanity
 sanity: setup-test ## ansible-test sanity on the collection as it is shipped

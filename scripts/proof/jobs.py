@@ -15,7 +15,7 @@ import yaml
 from proof.tree import Tree
 
 # Targets of the Makefile whose inputs are all files: they are fast, and run for every change.
-ALWAYS = ("make lint", "make unit", "make sanity")
+ALWAYS = ("make lint", "make unit", "make sanity", "make mutants-changed")
 # What every job on hosts of the bench is run with, and what says how.
 SURROUNDINGS = (
     "ansible.cfg",

@@ -19,8 +19,8 @@ echo "$3" >>{order}
 [ "$3" != hanging ] || exec sleep 600
 [ "$3" != broken ]
 """
-TARGETS = ["other", "lint", "unit", "sanity", "integration", "integration-tosca", "e2e"]
-ALWAYS = ["lint", "unit", "sanity"]
+TARGETS = ["other", "lint", "unit", "sanity", "mutants-changed", "integration", "integration-tosca", "e2e"]
+ALWAYS = ["lint", "unit", "sanity", "mutants-changed"]
 
 
 class Checkout:
@@ -127,7 +127,7 @@ def test_what_a_change_affects_runs_and_what_always_runs(changed: Checkout):
     done = changed.run("--changed")
     assert done.returncode == 0, done.stderr
     assert changed.ran == [*ALWAYS, "small"]
-    assert "files differ" in done.stdout and "jobs: 4 passed, 0 failed" in done.stdout
+    assert "files differ" in done.stdout and "jobs: 5 passed, 0 failed" in done.stdout
 
 
 def test_what_a_change_affects_is_listed_with_the_reason(changed: Checkout):
@@ -136,7 +136,7 @@ def test_what_a_change_affects_is_listed_with_the_reason(changed: Checkout):
     (changed.root / "molecule/small/tasks").mkdir()
     (changed.root / "molecule/small/tasks/new.yml").write_text("- debug:\n")
     listed = changed.run(script="affected").stdout.splitlines()
-    assert "make lint, make unit, make sanity: always run" in listed
+    assert "make lint, make unit, make sanity, make mutants-changed: always run" in listed
     assert listed[2:5] == [
         "molecule small",
         "  molecule/small/converge.yml",
@@ -170,7 +170,7 @@ def test_what_a_change_affects_and_does_not_begin_in_time_is_told_in_capitals(ch
     assert "AFFECTED, BUT NOT PROVED, AS THE TIME TO BEGIN WAS OVER: molecule small" in done.stdout
     left_out = "make e2e, make integration, make integration-tosca, molecule large, molecule medium"
     assert f"not affected, and left out as 0 minutes were over: {left_out}" in done.stdout
-    assert "jobs: 3 passed, 0 failed" in done.stdout
+    assert "jobs: 4 passed, 0 failed" in done.stdout
     assert "BUT NOT PROVED" not in changed.run("--changed", "--begin", "5").stdout
 
 

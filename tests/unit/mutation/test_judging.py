@@ -1,0 +1,156 @@
+"""A mutant is judged by the tests of its file, in a sandbox that keeps its harm from the machine."""
+
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from mutation import gate
+from mutation.choosing import changed, shuffled
+from mutation.judge import Broken, Verdict, judge
+from mutation.listed import Entry, find
+from mutation.mutant import Mutant
+from mutation.noticing import Noticing
+from mutation.places import mutants
+from proof.tree import Tree, git, working_tree
+
+PATH = "plugins/module_utils/_x.py"
+AS_ROOT = pytest.mark.skipif(os.getuid() != 0, reason="mounts need root")
+
+
+def mutant(text: str = "", number: int = 1) -> Mutant:
+    return Mutant(PATH, "comparison", f"a < {number}", f"a <= {number}", 1, 1, text)
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """A repository with one product file and its test."""
+    for path, text in (
+        (PATH, "def f(a):\n    return a < 1\n"),
+        (
+            "tests/unit/test_x.py",
+            "import runpy\n"
+            "def test_x():\n"
+            f"    f = runpy.run_path('{PATH}')['f']\n"
+            "    assert f(0) and not f(1)\n",
+        ),
+    ):
+        (tmp_path / path).parent.mkdir(parents=True)
+        (tmp_path / path).write_text(text)
+    (tmp_path / ".venv/bin").mkdir(parents=True)
+    (tmp_path / ".venv/bin/pytest").write_text(f'#!/bin/sh\nexec {sys.executable} -m pytest "$@"\n')
+    (tmp_path / ".venv/bin/pytest").chmod(0o700)
+    (tmp_path / ".gitignore").write_text(".venv\n")
+    for words in (
+        ("init", "-q"),
+        ("add", "-A"),
+        ("-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "x"),
+    ):
+        git(tmp_path, *words)
+    return tmp_path
+
+
+def verdict(checkout: Path, text: str) -> Verdict:
+    return judge(checkout, mutant(text), [("tests/unit/test_x.py",)])
+
+
+@AS_ROOT
+def test_tests_notice_a_mistake_and_the_repository_stays_as_it_is(checkout: Path) -> None:
+    assert verdict(checkout, "def f(a):\n    return a <= 1\n").noticed
+    assert not verdict(checkout, "def f(a):\n    return a < 0.5\n").noticed
+    assert git(checkout, "status", "--porcelain") == b""
+
+
+@AS_ROOT
+def test_a_mistake_that_removes_files_removes_them_for_itself_only(checkout: Path, tmp_path: Path) -> None:
+    (tmp_path / "precious").write_text("")
+    text = f"import os\nos.unlink('{tmp_path}/precious')\ndef f(a):\n    return a < 1\n"
+    assert not verdict(checkout, text).noticed
+    assert (tmp_path / "precious").exists()
+
+
+@AS_ROOT
+def test_tests_that_fail_without_a_mistake_cannot_judge(checkout: Path) -> None:
+    (checkout / "tests/unit/test_x.py").write_text("def test_x():\n    assert False\n")
+    with pytest.raises(Broken, match="fail without this mistake too"):
+        verdict(checkout, "def f(a):\n    return a <= 1\n")
+
+
+def test_a_file_that_no_test_comes_to_is_noticed_by_none(checkout: Path) -> None:
+    assert not judge(checkout, mutant(), []).noticed
+
+
+def test_tests_of_a_file_are_those_that_import_it_the_nearest_first() -> None:
+    name = "ansible_collections.gpufarm.cluster.plugins.module_utils"
+    tree = Tree(
+        {
+            PATH: "def wanted(): ...\n",
+            "plugins/module_utils/_y.py": f"from {name} import _x\n",
+            "tests/unit/plugins/test_a.py": f"from {name} import _y\n",
+            "tests/unit/plugins/test_b.py": f"from {name}._x import wanted\n",
+            "tests/unit/plugins/test_c.py": "import os\n",
+        }
+    )
+    assert Noticing(tree).commands(PATH) == [("tests/unit/plugins/test_b.py", "tests/unit/plugins/test_a.py")]
+
+
+def test_tests_of_a_role_are_its_cases_of_the_tests_of_all_roles() -> None:
+    tests = ("tests/contract/test_secrets.py", "tests/contract/test_every_variable.py")
+    tree = Tree({"roles/r/tasks/main.yml": "[]\n", **dict.fromkeys(tests, "")})
+    cases = ("-k", "[r] or [r- or [r:")
+    assert Noticing(tree).commands("roles/r/tasks/main.yml") == [(test, *cases) for test in tests]
+
+
+def test_changed_lines_have_the_mutants(checkout: Path) -> None:
+    commit = git(checkout, "rev-parse", "HEAD").decode().strip()
+    (checkout / PATH).write_text("def f(a):\n    return a < 1\n\n\ndef g(a):\n    return a > 2\n")
+    found = changed(checkout, commit, working_tree(checkout))
+    assert {one.was for one in found} == {"return a > 2"}
+
+
+def test_the_order_is_always_the_same_and_takes_files_in_turn() -> None:
+    one, two, other = mutant(number=1), mutant(number=2), Mutant("roles/x", "mode", "a", "b", 1, 1, "")
+    order = shuffled([one, two, other])
+    assert order == shuffled([other, two, one])
+    assert {found.path for found in order[:2]} == {PATH, "roles/x"}
+
+
+def test_an_entry_is_found_by_its_line_wherever_that_is() -> None:
+    entry = Entry(PATH, "comparison", "return a < 1", "return a <= 1")
+    for before in ("", "import os\n\n\n"):
+        tree = Tree({PATH: f"{before}def f(a):\n    return a < 1\n"})
+        (found,) = find([entry], tree)
+        assert found in set(mutants(PATH, tree))
+    assert list(find([entry], Tree({PATH: "def f(a):\n    return a < 2\n"}))) == [None]
+
+
+def verdicts(noticed: int, survived: int) -> list[Verdict]:
+    return [Verdict(mutant(), number < noticed, "") for number in range(noticed + survived)]
+
+
+def test_the_gate_says_when_too_few_mistakes_are_noticed() -> None:
+    assert gate.listed(verdicts(9, 1)) == []
+    assert gate.listed(verdicts(8, 2)) == ["Tests notice 80% of the mistakes in Python; 90% are needed."]
+    assert gate.changed(verdicts(5, 5)) == []
+    assert gate.changed(verdicts(4, 6))[0].startswith("Tests notice 40% of the mistakes in changed lines")
+    assert gate.changed(verdicts(0, gate.ENOUGH - 1)) == [], "too few to say"
+
+
+@AS_ROOT
+def test_the_command_prints_what_is_not_noticed_and_fails(checkout: Path) -> None:
+    scripts = Path(__file__).parents[3] / "scripts"
+    for name in ("mutation", "proof"):
+        shutil.copytree(scripts / name, checkout / "scripts" / name)
+    shutil.copy(scripts / "mutants", checkout / "scripts")
+    (checkout / "tests/unit/test_x.py").write_text(f"PATH = '{PATH}'\ndef test_x(): ...\n")
+    done = subprocess.run(
+        [sys.executable, "scripts/mutants", PATH], cwd=checkout, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert f"not noticed: {PATH}:2: comparison: 'return a < 1' becomes 'return a <= 1'" in done.stdout
