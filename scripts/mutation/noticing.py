@@ -17,7 +17,8 @@ from proof.tree import Tree
 OF_ROLES = (
     "tests/contract/test_roles.py",
     "tests/contract/test_secrets.py",
-    "tests/contract/test_services.py",
+    "tests/contract/test_units.py",
+    "tests/contract/test_life_of_roles.py",
     "tests/unit/roles",
     "tests/contract/test_variables_as_text.py",
     "tests/contract/test_every_variable.py",

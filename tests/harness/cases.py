@@ -104,9 +104,13 @@ class Case:
         return replace(self, answers={**self.answers, **answers})
 
     def run(
-        self, role: str, changed: Mapping[str, Any] | None = None, extra: Mapping[str, str] | None = None
+        self,
+        role: str,
+        changed: Mapping[str, Any] | None = None,
+        extra: Mapping[str, str] | None = None,
+        check: bool = False,
     ) -> Run:
-        """Run the role, with other variables or such of the command line where they are given."""
+        """Run the role, with other variables or such of the command line where given; or only check."""
         return run_role(
             role,
             {**self.variables, **(changed or {})},
@@ -114,6 +118,7 @@ class Case:
             elsewhere=self.elsewhere,
             extra=extra,
             answers=self.answers,
+            check=check,
         )
 
 

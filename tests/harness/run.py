@@ -55,6 +55,7 @@ def run_role(
     elsewhere: Mapping[str, Mapping[str, Any]] | None = None,
     extra: Mapping[str, str] | None = None,
     answers: Mapping[str, Answer] | None = None,
+    check: bool = False,
 ) -> Run:
     """Run a role of this collection.
 
@@ -65,6 +66,7 @@ def run_role(
         elsewhere: the variables of hosts that the inventory has and the play leaves out.
         extra: what ``-e NAME=TEXT`` gives on the command line.
         answers: what modules say, by the name of a task or that of a module, beside what is always so.
+        check: whether it only tells what it would do.
 
     Returns:
         All that happened.
@@ -78,7 +80,7 @@ def run_role(
             inventory.get_host(host).set_variable(name, value)
     inventory.reconcile_inventory()
     recording = Recording({**ALL_IS_WELL, **(answers or {})})
-    with _as_ansible_playbook():
+    with _as_ansible_playbook(check):
         manager = VariableManager(loader=loader, inventory=inventory, version_info={})
         manager._extra_vars = {name: trust_as_template(text) for name, text in (extra or {}).items()}
         play = Play.load(
@@ -119,9 +121,9 @@ def _quiet() -> CallbackBase:
 
 
 @contextmanager
-def _as_ansible_playbook() -> Iterator[None]:
+def _as_ansible_playbook(check: bool) -> Iterator[None]:
     """Set what the command sets before it runs a play, and put it back."""
-    options = CLIArgs({"check": False, "diff": False, "tags": ["all"], "skip_tags": [], "verbosity": 0})
+    options = CLIArgs({"check": check, "diff": False, "tags": ["all"], "skip_tags": [], "verbosity": 0})
     handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
         with (

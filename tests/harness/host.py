@@ -1,0 +1,320 @@
+"""An imagined host that remembers what modules have made on it: files, units, accounts and packages."""
+
+from __future__ import annotations
+
+import base64
+import fnmatch
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+from typing import Any
+
+from harness.recording import Answer, Call
+from harness.stubs import ALL_IS_WELL, SECRET
+
+# What roles ask for changes since a service started: find, and the hub's own program.
+NEWER = {"-newer", "-newercm", "check"}
+
+
+@dataclass
+class File:
+    """A file or folder; ``time`` counts the changes of the host."""
+
+    kind: str
+    content: str = ""
+    mode: str = ""
+    owner: str = "root"
+    time: int = 0
+
+
+@dataclass
+class Unit:
+    """A unit of systemd that a role has told something; ``time`` is that of its last start."""
+
+    enabled: bool = False
+    running: bool = False
+    time: int = 0
+
+
+@dataclass
+class Host:
+    """What is there. A new one has nothing that a role could have made.
+
+    Attributes:
+        files: by path.
+        units: by name, with its kind.
+        accounts: users and groups, as ``user ada``.
+        packages: names.
+        unread: units that have changed since systemd last read all.
+    """
+
+    files: dict[str, File] = field(default_factory=dict)
+    units: dict[str, Unit] = field(default_factory=dict)
+    accounts: set[str] = field(default_factory=set)
+    packages: set[str] = field(default_factory=set)
+    unread: set[str] = field(default_factory=set)
+    now: int = 0
+
+    def answers(self, known: Mapping[str, Answer]) -> dict[str, Answer]:
+        """Return what modules answer on this host, beside what a case knows of them."""
+        modules = {
+            "ansible.builtin.apt": self._apt,
+            "ansible.builtin.assemble": self._copy,
+            "ansible.builtin.command": self._command,
+            "ansible.builtin.copy": self._copy,
+            "ansible.builtin.file": self._file,
+            "ansible.builtin.find": self._find,
+            "ansible.builtin.get_url": self._copy,
+            "ansible.builtin.getent": self._getent,
+            "ansible.builtin.group": self._account,
+            "ansible.builtin.slurp": self._slurp,
+            "ansible.builtin.stat": self._stat,
+            "ansible.builtin.systemd_service": self._unit,
+            "ansible.builtin.template": self._copy,
+            "ansible.builtin.user": self._account,
+            "gpufarm.cluster.path_info": self._path_info,
+            "gpufarm.cluster.paths": self._paths,
+            "gpufarm.cluster.python_environment": self._python_environment,
+            "gpufarm.cluster.secret_files": self._secret_files,
+            "gpufarm.cluster.text_files": self._text_files,
+        }
+        return {
+            name: _beside({**ALL_IS_WELL, **known}.get(name, {}), answer) for name, answer in modules.items()
+        }
+
+    def units_written(self) -> Iterator[tuple[str, str]]:
+        """Return the names and texts of the units that are files in /etc."""
+        for path, file in self.files.items():
+            if re.fullmatch(r"/etc/systemd/system/[^/]+\.(service|socket|timer|mount|target)", path):
+                yield path.rpartition("/")[2], file.content
+
+    def alter(self, path: str) -> None:
+        """Do what somebody does who edits a file."""
+        self.now += 1
+        self.files[path].content += "# edited\n"
+        self.files[path].time = self.now
+
+    def _write(self, call: Call, path: str, wanted: File) -> bool:
+        """Have a file; return whether that changes something."""
+        before = self.files.get(path)
+        wanted.time = before.time if before else 0
+        if before == wanted:
+            return False
+        if not call.check_mode:
+            self.now += 1
+            wanted.time = self.now
+            self.files[path] = wanted
+            self.unread |= {path} if path.startswith("/etc/systemd/system/") else set()
+        return True
+
+    def _remove(self, call: Call, path: str) -> bool:
+        gone = [one for one in self.files if one == path or one.startswith(f"{path}/")]
+        for one in gone if not call.check_mode else []:
+            del self.files[one]
+            self.unread |= {one} if one.startswith("/etc/systemd/system/") else set()
+        return bool(gone)
+
+    def _text_files(self, call: Call) -> Mapping[str, Any]:
+        folder, mode = str(call.args["folder"]), str(call.args.get("mode", "0644"))
+        changed = [
+            name
+            for name, content in call.args["files"].items()
+            if self._write(call, f"{folder}/{name}", File("file", content, mode))
+        ]
+        wanted = {f"{folder}/{name}" for name in call.args["files"]}
+        others = [
+            path
+            for path in self._below([folder], call.args.get("remove_others", [])[:])
+            if call.args.get("remove_others") and path not in wanted
+        ]
+        gone = [path for path in others if self._remove(call, path)]
+        return {"changed": bool(changed or gone), "changed_files": sorted([*changed, *gone])}
+
+    def _secret_files(self, call: Call) -> Mapping[str, Any]:
+        """Secrets are made once; another file in the place of one is another secret."""
+        if call.args.get("create") is False:  # those of another host
+            return {}
+        folder = call.args["folder"]
+        missing = [name for name in call.args.get("names", []) if f"{folder}/{name}" not in self.files]
+        for name in missing:
+            self._write(call, f"{folder}/{name}", File("file", f"{SECRET}{name}", "0600"))
+        return {"changed": bool(missing)}
+
+    def _copy(self, call: Call) -> Mapping[str, Any]:
+        args = call.args
+        content = str(args.get("content", args.get("src", args.get("url"))))
+        file = File("file", content, str(args.get("mode", "")), args.get("owner", "root"))
+        return {"changed": self._write(call, args["dest"], file)}
+
+    def _file(self, call: Call) -> Mapping[str, Any]:
+        args = call.args
+        path = args.get("path", args.get("dest"))
+        if args.get("state") == "absent":
+            return {"changed": self._remove(call, path)}
+        before = self.files.get(path, File(args.get("state", "file")))
+        kind = args.get("state", before.kind)
+        mode, owner = str(args.get("mode", before.mode)), args.get("owner", before.owner)
+        return {"changed": self._write(call, path, File(kind, before.content, mode, owner))}
+
+    def _paths(self, call: Call) -> Mapping[str, Any]:
+        changed = []
+        for one in call.args["paths"]:
+            if one.get("state", "directory") == "directory":
+                folder = File("directory", "", str(one.get("mode", "")), one.get("owner", "root"))
+                changed.append(self._write(call, one["path"], folder))
+            elif one["state"] == "absent" or not self._below([one["path"]], []):
+                changed.append(self._remove(call, one["path"]))
+        return {"changed": any(changed)}
+
+    def _python_environment(self, call: Call) -> Mapping[str, Any]:
+        path = call.args["path"]
+        if call.args.get("state") == "absent":
+            return {"changed": self._remove(call, path)}
+        return {"changed": self._write(call, path, File("directory", "", "0755"))}
+
+    def _path_info(self, call: Call) -> Mapping[str, Any]:
+        there = {path: self._info(path) for path in call.args["paths"] if self._is_there(path)}
+        return {"found": there}
+
+    def _info(self, path: str) -> dict[str, Any]:
+        file = self.files.get(path, File("directory"))
+        return {
+            "kind": file.kind,
+            "mode": file.mode or "0755",
+            "owner": file.owner,
+            "group": "root",
+            "size": len(file.content),
+        }
+
+    def _is_there(self, path: str) -> bool:
+        return path in self.files or bool(self._below([path], []))
+
+    def _stat(self, call: Call) -> Mapping[str, Any]:
+        return {"stat": {"exists": True}} if self._is_there(call.args["path"]) else {}
+
+    def _slurp(self, call: Call) -> Mapping[str, Any]:
+        file = self.files.get(call.args["src"])
+        return {"content": base64.b64encode(file.content.encode()).decode()} if file else {}
+
+    def _below(self, folders: Sequence[str], patterns: Sequence[str]) -> list[str]:
+        return [
+            path
+            for path in self.files
+            if any(path.startswith(f"{folder}/") for folder in folders)
+            and (not patterns or any(fnmatch.fnmatch(path.rpartition("/")[2], one) for one in patterns))
+        ]
+
+    def _find(self, call: Call) -> Mapping[str, Any]:
+        args = {
+            name: [value] if isinstance(value, str) else value
+            for name, value in call.args.items()
+            if name in ("paths", "path", "patterns", "pattern", "excludes", "contains")
+        }
+        found = self._below(args.get("paths", args.get("path", [])), args.get("patterns", []))
+        if not call.args.get("recurse"):
+            folders = args.get("paths", args.get("path", []))
+            found = [path for path in found if str(PurePosixPath(path).parent) in folders]
+        found = [
+            path
+            for path in found
+            if not any(fnmatch.fnmatch(path.rpartition("/")[2], one) for one in args.get("excludes", []))
+            and all(
+                re.search(one, self.files[path].content, re.MULTILINE) for one in args.get("contains", [])
+            )
+        ]
+        return {"files": [{"path": path} for path in found], "matched": len(found)} if found else {}
+
+    def _unit(self, call: Call) -> Mapping[str, Any]:
+        args, changed = call.args, False
+        if args.get("daemon_reload") and not call.check_mode:
+            self.unread.clear()
+        if not args.get("name"):
+            return {}
+        name = args["name"] if "." in args["name"] else f"{args['name']}.service"
+        unit = self.units.get(name, Unit())
+        after = Unit(bool(args.get("enabled", unit.enabled)), unit.running, unit.time)
+        state = args.get("state")
+        if state in ("started", "restarted", "reloaded"):
+            after.running = True
+        elif state == "stopped":
+            after.running = False
+        changed = after != unit or state in ("restarted", "reloaded")
+        if (state == "started" and not unit.running) or state in ("restarted", "reloaded"):
+            after.time = self.now + 1
+        if not call.check_mode:
+            self.now += 1
+            self.units[name] = after
+        return {"changed": changed}
+
+    def _account(self, call: Call) -> Mapping[str, Any]:
+        name = f"{call.action.rpartition('.')[2]} {call.args['name']}"
+        wanted = call.args.get("state", "present") == "present"
+        changed = wanted != (name in self.accounts)
+        if not call.check_mode:
+            (self.accounts.add if wanted else self.accounts.discard)(name)
+        return {"changed": changed}
+
+    def _getent(self, call: Call) -> Mapping[str, Any]:
+        """Tell of an account that is asked for by its name."""
+        database, name = call.args["database"], call.args.get("key")
+        kind = {"passwd": "user"}.get(database, database)
+        if f"{kind} {name}" in self.accounts:
+            return {"accounts": {f"getent_{database}": {name: ["x", "990", "990"]}}}
+        return (
+            {"accounts": {f"getent_{database}": {name: None}}} if call.args.get("fail_key") is False else {}
+        )
+
+    def _apt(self, call: Call) -> Mapping[str, Any]:
+        names = call.args.get("name") or []
+        names = {str(one).partition("=")[0] for one in ([names] if isinstance(names, str) else names)}
+        absent = call.args.get("state") == "absent"
+        changed = bool(names & self.packages if absent else names - self.packages)
+        if not call.check_mode:
+            self.packages = self.packages - names if absent else self.packages | names
+        return {"changed": changed}
+
+    def _command(self, call: Call) -> Mapping[str, Any]:
+        """Tell what is newer than what runs, where a role asks for it; see ``_since``."""
+        words = [str(word) for word in call.args.get("argv", [])]
+        marks = [number for number, word in enumerate(words) if word in NEWER]
+        if not marks or not words[marks[0] + 1].startswith("/run/"):
+            return {}
+        since = self._since(words[marks[0] + 1])
+        if since is None:
+            return {"rc": 1}
+        asked = tuple(word for word in words[1:] if word.startswith(("/etc/", "/opt/", "/usr/", "/var/")))
+        newer = [path for path, file in self.files.items() if file.time > since and path.startswith(asked)]
+        different = words[marks[0]] == "check" and bool(newer)
+        return {"rc": int(different), "stdout": "\n".join(newer), "stdout_lines": newer}
+
+    def _since(self, mark: str) -> int | None:
+        """When the service started that leaves a mark below /run then; None if it does not run."""
+        folder = re.compile(rf"RuntimeDirectory=.*(?<![\w-]){re.escape(mark.split('/')[2])}(?![\w-])")
+        times = [
+            unit.time
+            for name, unit in self.units.items()
+            if unit.running
+            and any(
+                folder.search(file.content)
+                for path, file in self.files.items()
+                if path.startswith(f"/etc/systemd/system/{name}")
+            )
+        ]
+        return max(times, default=None)
+
+
+def _beside(known: Answer, answer: Callable[[Call], Mapping[str, Any]]) -> Answer:
+    """What a case knows, and what the host knows beside it; paths that either has are there."""
+
+    def both(call: Call) -> Mapping[str, Any]:
+        said = dict(known(call)) if callable(known) else dict(known)
+        own = dict(answer(call))
+        if "found" in own:
+            own["found"] = {**said.get("found", {}), **own["found"]}
+        for database, accounts in own.pop("accounts", {}).items():
+            known_ones = said.get("ansible_facts", {}).get(database, {})
+            own["ansible_facts"] = {**said.get("ansible_facts", {}), database: {**accounts, **known_ones}}
+        return {**said, **own}
+
+    return both
