@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import PurePosixPath
 
@@ -32,9 +32,16 @@ NOT_FOR_THIS = (
 NEAREST = 8  # files of tests; more of them seldom notice what these do not
 USERS = 2  # roles that stand for all that use an entry point of _common
 HARNESS = "tests/harness/"
+REAL = ("plugins/filter", "plugins/lookup")
 DEFINED = re.compile(r"^\s*(?:def|class) (\w+)", re.MULTILINE)
 NAME = re.compile(r"\w+")
 WORD = re.compile(r"[a-z]+")
+
+
+def _cases(tests: Sequence[str], roles: Sequence[str]) -> tuple[str, ...]:
+    """The words for the cases that run one of some roles; none where there is no test or role."""
+    cases = " or ".join(f"[{name}{end}" for name in roles for end in ("]", "-", ":"))
+    return (*tests, "-k", cases) if tests and roles else ()
 
 
 class Noticing:
@@ -55,15 +62,24 @@ class Noticing:
             path: path of the file that has the mistake.
         """
         role = re.match(r"roles/(\w+)/", path)
-        if not role or path.endswith(".py"):
-            near = self.nearest(path)
-            return [tuple(near)] if near else []
-        cases = " or ".join(f"[{name}{end}" for name in self._roles(path) for end in ("]", "-", ":"))
-        own = self.nearest(path, 1)
         there = [test for test in OF_ROLES if self.names.tree.below(test) or test in self.names.tree.texts]
         first, last = there[:-1], there[-1:]
-        found = [(*first, "-k", cases), tuple(own), (*last, "-k", cases)]
+        if not role or path.endswith(".py"):
+            users = self._users(path) if path.startswith("plugins/") else []
+            found = [tuple(self.nearest(path)), _cases(first, users)]
+        else:
+            roles = self._roles(path)
+            found = [_cases(first, roles), tuple(self.nearest(path, 1)), _cases(last, roles)]
         return [words for words in found if words]
+
+    def _users(self, path: str) -> list[str]:
+        """Roles that use a filter or lookup of which a file is a part; without hosts these run as well."""
+        texts = self.names.tree.texts
+        plugins = [one for kind in REAL for one in self.names.tree.below(kind) if one.endswith(".py")]
+        names = [PurePosixPath(one).stem for one in plugins if self._distance(one, path) is not None]
+        word = re.compile(rf"gpufarm\.cluster\.({'|'.join(names) or '-'})\b")
+        files = [one for one in self.names.tree.below("roles") if word.search(texts[one])]
+        return sorted({one.split("/")[1] for one in files} - {"_common"})[:USERS]
 
     def _roles(self, path: str) -> list[str]:
         """The role of a file, or roles that use an entry point of ``_common``."""

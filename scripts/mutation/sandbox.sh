@@ -8,7 +8,8 @@ set -eu
 repository=$1
 seconds=$2
 shift 2
-mount -t tmpfs -o mode=0755 layers /mnt
+# Larger than the memory, as some tests ask for the room that is left on the disk.
+mount -t tmpfs -o mode=0755,size=1T layers /mnt
 mkdir /mnt/changed /mnt/work /mnt/changed-there /mnt/work-there /mnt/root
 mount -t overlay -o lowerdir=/,upperdir=/mnt/changed,workdir=/mnt/work root /mnt/root
 # The repository may be on another file system than the root.

@@ -8,6 +8,7 @@ import json
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import jsonschema
@@ -213,6 +214,20 @@ def test_toolkit_updates_the_linker_cache_of_containers(make_machine: Make) -> N
         }
     ]
     assert edits["mounts"][0]["options"] == ["ro", "nosuid", "nodev", "rbind", "rprivate"]
+
+
+def test_the_specification_is_replaced_as_a_whole_and_removed_when_it_is_empty(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "cdi" / "gpufarm.yaml"
+    monkeypatch.setattr(_cdi_host, "SPECIFICATION", file)
+    assert _cdi_host.read() == ""
+    for content in ("one", "two"):
+        _cdi_host.write(content)
+        assert (_cdi_host.read(), list(file.parent.iterdir())) == (content, [file])
+    assert file.stat().st_mode & 0o777 == 0o644
+    _cdi_host.write("")
+    assert not file.exists()
 
 
 @pytest.mark.parametrize(

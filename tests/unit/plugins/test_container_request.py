@@ -70,6 +70,12 @@ def test_a_notebook_is_an_app_that_marathon_takes() -> None:
         "containerPath": "/lustre/home/ada",
         "mode": "RW",
     }
+    assert app["env"] == {
+        "HOME": "/lustre/home/ada",
+        "USER": "ada",
+        "GPUFARM_NAME": "lab",
+        "GPUFARM_PATH": "/ada/lab",
+    }
     assert app["healthChecks"][0]["path"] == "/ada/lab/api"
     assert "PIP_BREAK_SYSTEM_PACKAGES=1 python3 -m pip install --user" in app["cmd"]
     assert "'torch==2.5.1' 'scikit-learn'" in app["cmd"]

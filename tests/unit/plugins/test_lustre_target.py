@@ -4,13 +4,17 @@
 
 from __future__ import annotations
 
+import errno
+import json
 import os
 import shutil
+import stat
 import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
+from ansible.module_utils.testing import patch_module_args
 from ansible_collections.gpufarm.cluster.plugins.module_utils import _timed
 from ansible_collections.gpufarm.cluster.plugins.modules import lustre_target
 
@@ -73,6 +77,35 @@ def test_a_device_that_holds_something_is_not_although_it_is_confirmed(
     needed, problem = lustre_target.judge(target(device), [str(device)], "oss1")
     assert not needed and words in problem
     assert device.read_bytes() == before
+
+
+@pytest.mark.parametrize("busy", [True, False])
+def test_a_device_that_the_kernel_has_in_use_is_not_although_its_beginning_is_empty(
+    device: Path, monkeypatch: pytest.MonkeyPatch, busy: bool
+) -> None:
+    def opened(path: str, flags: int, *others: Any, really: Any = os.open, **more: Any) -> int:
+        if path != str(device):
+            return int(really(path, flags, *others, **more))
+        assert flags & os.O_EXCL
+        if busy:
+            raise OSError(errno.EBUSY, "Device or resource busy", path)
+        return int(really(path, os.O_RDONLY))
+
+    monkeypatch.setattr(stat, "S_ISBLK", lambda _mode: True)
+    monkeypatch.setattr(os, "open", opened)
+    needed, problem = lustre_target.judge(target(device), [str(device)], "oss1")
+    assert needed is not busy
+    assert problem == (f"{device} on oss1 is in use; 'lsblk {device}' there tells by what." if busy else "")
+
+
+def test_a_check_tells_what_would_be_formatted(device: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = {"targets": [target(device)], "confirmed": [str(device)], "_ansible_check_mode": True}
+    with patch_module_args(arguments), pytest.raises(SystemExit):
+        lustre_target.main()
+    told = json.loads(capsys.readouterr().out)
+    assert told["changed"] and told["formatted"] == ["home-OST0000"]
+    assert told["diff"] == {"before": "", "after": f"home-OST0000 on {device}\n"}
+    assert not device.read_bytes().strip(b"\0")
 
 
 def test_one_device_under_two_names_is_one_device(device: Path, tmp_path: Path) -> None:

@@ -187,6 +187,8 @@ def test_a_used_partition_that_is_cut_up_is_refused() -> None:
 def test_mode_is_not_switched_under_a_program() -> None:
     machine = gpu(mig_enabled=False, mig_pending=False, processes=(Process(7, "python3", None, None),))
     assert "cannot be switched on while it is used by python3 (PID 7)" in refusal(machine, "2x 3g.40gb")
+    machine = gpu(processes=(Process(7, "python3", None, None),))
+    assert "cannot be switched off while it is used by python3 (PID 7)" in refusal(machine, "disabled")
 
 
 def test_a_gpu_without_mig_is_refused() -> None:

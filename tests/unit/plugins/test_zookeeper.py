@@ -89,6 +89,12 @@ def test_a_server_alone_has_no_quorum_to_guard() -> None:
     assert "quorum.auth" not in text and "server.1=[fd00::1]:2888:3888" in text
 
 
+def test_places_and_addresses_are_the_ones_that_are_given() -> None:
+    given = {"data_directory": "/srv/data", "log_directory": "/srv/log", "listen_address": "10.0.0.9"}
+    text = zookeeper_plan(role_settings(**given))["configuration"]
+    assert {"dataDir=/srv/data", "dataLogDir=/srv/log", "clientPortAddress=10.0.0.9"} <= set(text.split())
+
+
 def test_an_even_number_is_explained() -> None:
     words = zookeeper_plan(role_settings(hosts={**THREE, "zk4": ""}))["warning"]
     assert "3 of 4 have to run, so 1 may be lost, as with 3 servers" in words
