@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +70,23 @@ def test_main_is_a_table_of_contents(role: Path) -> None:
         assert any(
             name.split(".")[-1] in ("include_tasks", "import_tasks", "include_role") for name in names
         ), task
+
+
+def modes(value: Any) -> Iterator[str]:
+    """The permissions of files and folders anywhere in tasks."""
+    if isinstance(value, dict):
+        yield from (str(one) for name, one in value.items() if name == "mode" and str(one).isdigit())
+        value = list(value.values())
+    if isinstance(value, list):
+        for one in value:
+            yield from modes(one)
+
+
+@EVERY_ROLE
+def test_nobody_but_owner_and_group_may_write_what_a_role_makes(role: Path) -> None:
+    for path in (role / "tasks").glob("*.yml"):
+        for mode in modes(load(path)):
+            assert int(mode, 8) & 0o002 == 0, (path.name, mode)
 
 
 @EVERY_ROLE
