@@ -57,6 +57,8 @@ KEPT = {
 ASKED = {"mesos-agent.service"}
 # Roles with modules for GPUs share their Python.
 SHARED = {"/opt/gpufarm/gpu"}
+# Packages that only the steps of roles need, and that a check does not name.
+HELPERS = {"openssl", "python3-yaml"}
 # Units of packages that stay with their package.
 OF_PACKAGES = {"autofs.service", "lnet.service"}
 
@@ -194,6 +196,15 @@ def test_a_check_changes_nothing_and_finds_no_fault(role: str, new: bool) -> Non
         for call in checked.calls:
             if call.action in ("ansible.builtin.copy", "ansible.builtin.template", "ansible.builtin.file"):
                 assert call.args.get("owner") not in accounts, f"{call.name}: the account is not there yet"
+
+
+@EVERY_ROLE
+def test_a_check_of_a_new_host_tells_which_packages_would_come(role: str) -> None:
+    host, _ = set_up(role)
+    checked = run(role, Host(), check=True)
+    told = [str(step.result) for step in checked.steps if step.action.endswith(".debug")]
+    told += [str(call.args) for call in checked.calls if call.action == "ansible.builtin.apt"]
+    assert not [package for package in sorted(host.packages - HELPERS) if package not in " ".join(told)]
 
 
 # What only asks, also where a role does it in a check.
