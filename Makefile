@@ -51,10 +51,6 @@ test-changed: setup-test ## Run what your change affects, uncommitted work inclu
 affected: setup-test ## List what test-changed would run, and why
 	@scripts/affected
 
-.PHONY: record-inputs
-record-inputs: setup-test ## Record the files that a job opens: JOB="molecule mig" (root); docs/testing.md
-	scripts/record-inputs "$(JOB)"
-
 .PHONY: lint
 lint: setup-test ## ansible-lint (production), yamllint, ruff, mypy; locks, documentation and changelog
 	yamllint --strict .

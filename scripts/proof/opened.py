@@ -1,4 +1,4 @@
-"""Note which files of the repository this process opens; Python processes run this while inputs are recorded.
+"""Note which files of the repository this process opens; every Python process of a job begins with this.
 
 The environment says in PROOF_OPENED to which file the paths are added, one a line.
 """
@@ -12,19 +12,21 @@ import sys
 from pathlib import Path
 from types import FrameType
 
-FILTERS = "/gpufarm/cluster/plugins/filter/"
+# What opens files that the job may not need. To find one filter Ansible loads all of the collection
+# (Jinja2Loader in ansible/plugins/loader.py), and what they import. packed_modules.py reads all modules.
+UNTOLD = ("/gpufarm/cluster/plugins/filter/", "/molecule/shared/callback_plugins/packed_modules.py")
+# Where Ansible keeps the archives of modules in a run; of those that packed_modules.py kept there are links.
+ARCHIVES = "/ansiballz_cache/"
 
 
-def loads_filter() -> bool:
-    """Return whether this is done to load a filter.
-
-    To find one filter Ansible loads all of the collection (Jinja2Loader in ansible/plugins/loader.py). So
-    what they import is opened in runs that use other filters.
-    """
+def is_untold() -> bool:
+    """Return whether the file is opened by, or for, what tells nothing about the job."""
     frame: FrameType | None = sys._getframe()
-    while frame and FILTERS not in frame.f_code.co_filename:
+    while frame:
+        if any(part in frame.f_code.co_filename for part in UNTOLD):
+            return True
         frame = frame.f_back
-    return frame is not None
+    return False
 
 
 def watch(notes: str, root: str) -> None:
@@ -35,12 +37,17 @@ def watch(notes: str, root: str) -> None:
         root: folder, with a slash at its end.
     """
     noted = {notes}
+    installed = f"{root}.venv/"
 
     def hook(event: str, arguments: tuple[object, ...]) -> None:
         if event != "open" or not isinstance(arguments[0], str | bytes):
             return
         path = os.path.abspath(os.fsdecode(arguments[0]))  # noqa: PTH100  # links are followed later
-        if path.startswith(root) and path not in noted and not loads_filter():
+        if ARCHIVES in path:
+            path = os.path.realpath(path)  # the link goes when the run ends
+        if not path.startswith(root) or path.startswith(installed):
+            return
+        if path not in noted and not is_untold():
             noted.add(path)
             descriptor = os.open(notes, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
             os.write(descriptor, f"{path}\n".encode())

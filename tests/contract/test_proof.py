@@ -12,7 +12,6 @@ import pytest
 from proof import landed
 from proof.inputs import Inputs
 from proof.jobs import ALWAYS
-from proof.records import FOLDER, file_of
 from proof.tree import git, working_tree
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -27,36 +26,6 @@ UNUSED = {
     r"roles/_common/files/gpu\.in": "source of a lock, for `make lock`",
     r"roles/_common/tasks/main\.yml": "only says that the role is not used alone",
     r"tosca/dashboard/.*": "forms of a dashboard, which contract tests read",
-}
-# Jobs of which nobody has recorded what they open; `make record-inputs` makes this list shorter.
-NOT_RECORDED = {
-    "make e2e",
-    "make integration",
-    "make integration-tosca",
-    "molecule app_gateway",
-    "molecule chronos",
-    "molecule container_request",
-    "molecule container_request_notebook",
-    "molecule cvmfs_client",
-    "molecule jupyterhub",
-    "molecule jupyterhub_collaborative",
-    "molecule jupyterhub_directory",
-    "molecule jupyterhub_docker",
-    "molecule jupyterhub_operations",
-    "molecule lustre_client",
-    "molecule lustre_server",
-    "molecule marathon",
-    "molecule marathon_app",
-    "molecule mesos_agent",
-    "molecule mesos_cluster",
-    "molecule mesos_master",
-    "molecule monitoring",
-    "molecule nvidia_driver",
-    "molecule nvidia_driver_distribution",
-    "molecule nvidia_driver_repository",
-    "molecule shared_home",
-    "molecule shared_home_kernel",
-    "molecule storage",
 }
 
 
@@ -82,18 +51,6 @@ def test_every_file_is_an_input_of_a_job_or_it_is_known_why_not(inputs: Inputs) 
     assert unexplained == set()
     for known in UNUSED:
         assert any(re.fullmatch(known, path) for path in unused), f"{known} is no longer needed here"
-
-
-def test_what_a_job_opened_is_among_its_inputs(inputs: Inputs) -> None:
-    recorded = {job for job in inputs.jobs if (ROOT / file_of(job)).exists()}
-    assert {ROOT / file_of(job) for job in recorded} == set((ROOT / FOLDER).iterdir()), "a record of no job"
-    for job in sorted(recorded):
-        opened = set((ROOT / file_of(job)).read_text().split()) & inputs.names.tree.texts.keys()
-        assert opened - inputs.jobs[job].keys() == set(), job
-
-
-def test_jobs_without_a_record_are_known(inputs: Inputs) -> None:
-    assert {job for job in inputs.jobs if not (ROOT / file_of(job)).exists()} == NOT_RECORDED
 
 
 def test_the_tree_names_a_state_that_landed_before_this_work_began() -> None:

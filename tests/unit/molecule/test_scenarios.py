@@ -28,6 +28,7 @@ class Checkout:
 
     def __init__(self, root: Path) -> None:
         self.root, self.order = root, root / "order"
+        subprocess.run(["git", "init", "--quiet", root], check=True)
         (root / "scripts").mkdir()
         shutil.copy(SCRIPTS / "scenarios", root / "scripts/scenarios")
         shutil.copy(SCRIPTS / "affected", root / "scripts/affected")
@@ -43,8 +44,6 @@ class Checkout:
     def land(self) -> None:
         """Commit all, as a state that has landed."""
         (self.root / ".gitignore").write_text("/order\n/.venv/\n/.work/\n__pycache__/\n")
-        if not (self.root / ".git").exists():
-            self.git("init", "--quiet")
         self.git("add", "--all")
         author = ("-c", "user.name=test", "-c", "user.email=test@example.org")
         self.git(*author, "commit", "--quiet", "--message", "change")

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from ansible.executor.module_common import _CachedModule
 from proof.records import inputs_among
 from proof.tree import Tree
 
@@ -23,6 +24,7 @@ if os.fork() == 0:
     os._exit(0)
 os.wait()
 import gpufarm.cluster.plugins.filter.a
+open("run/ansiballz_cache/archive").close()
 """
 
 
@@ -32,6 +34,11 @@ def test_each_process_notes_what_it_opens_but_not_to_load_filters(tmp_path: Path
     (filters / "a.py").write_text("import logic\n")
     for name in ("text", "bytes", "module.py", "logic.py"):
         (tmp_path / name).touch()
+    archive = tmp_path / ".work/packed-modules/digest/archive"
+    archive.parent.mkdir(parents=True)
+    archive.touch()
+    (tmp_path / "run/ansiballz_cache").mkdir(parents=True)
+    (tmp_path / "run/ansiballz_cache/archive").symlink_to(archive)
     program = tmp_path / "scripts/proof/opened.py"
     program.parent.mkdir(parents=True)
     program.write_text(OPENED.read_text())
@@ -41,9 +48,9 @@ def test_each_process_notes_what_it_opens_but_not_to_load_filters(tmp_path: Path
         env=os.environ | {"PROOF_OPENED": str(tmp_path / "notes"), "PYTHONPATH": ""},
         check=True,
     )
-    noted = {Path(line).name for line in (tmp_path / "notes").read_text().splitlines()}
-    assert {"text", "bytes", "module.py"} <= noted
-    assert "logic.py" not in noted
+    noted = set((tmp_path / "notes").read_text().splitlines())
+    assert {*(str(tmp_path / name) for name in ("text", "bytes", "module.py")), str(archive)} <= noted
+    assert str(tmp_path / "logic.py") not in noted
 
 
 def test_inputs_are_files_of_the_repository_by_their_real_names(tmp_path: Path):
@@ -59,3 +66,17 @@ def test_inputs_are_files_of_the_repository_by_their_real_names(tmp_path: Path):
         "/etc/hosts",
     ]
     assert inputs_among(noted, tmp_path, tree) == ["plugins/one.py", "plugins/two.py"]
+
+
+def test_an_archive_stands_for_what_is_packed_in_it(tmp_path: Path):
+    tree = Tree({"plugins/modules/one.py": "", "plugins/module_utils/two.py": "", "plugins/three.py": ""})
+    archive = tmp_path / ".work/packed-modules/digest/one-ZIP_DEFLATED"
+    archive.parent.mkdir(parents=True)
+    packed = {
+        str(tmp_path / path): path for path in ("plugins/modules/one.py", "plugins/module_utils/two.py")
+    }
+    _CachedModule(zip_data=b"", metadata=None, source_mapping=packed).dump(str(archive))
+    assert inputs_among([str(archive)], tmp_path, tree) == [
+        "plugins/module_utils/two.py",
+        "plugins/modules/one.py",
+    ]

@@ -35,6 +35,7 @@ class Checkout:
         shutil.copytree(ROOT / "scripts/proof", self.root / "scripts/proof")
         self.program("scripts/setup", "#!/bin/sh\n")
         (self.root / "program.py").write_text(PROGRAM)
+        subprocess.run(["git", "init", "--quiet", self.root], check=True)
         for name in ("molecule", "pytest"):
             start = shlex.join([sys.executable, str(self.root / "program.py")])
             self.program(f".venv/bin/{name}", f'#!/bin/sh\nexec {start} "$@"\n')
@@ -88,3 +89,19 @@ def test_every_job_has_a_home_of_ansible_of_its_own(checkout: Checkout):
     assert len(homes) == 3 and "/shared" not in homes
     assert all(one["home_is_there"] for one in told)
     assert not any(Path(home).exists() for home in homes)
+
+
+@pytest.mark.parametrize(
+    ("opened", "passes"), [("molecule/one/molecule.yml", True), ("molecule/two/molecule.yml", False)]
+)
+def test_a_job_that_opens_what_is_not_among_its_inputs_fails(checkout: Checkout, opened: str, passes: bool):
+    checkout.program(".venv/bin/molecule", f'#!/bin/sh\necho "$PWD/{opened}" >> "$PROOF_OPENED"\n')
+    done = subprocess.run(
+        [sys.executable, "scripts/scenarios", "one"],
+        cwd=checkout.root,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode == 0) == passes, done.stdout + done.stderr
+    assert (f"it opened what is not among its inputs: {opened}" in done.stdout) != passes
