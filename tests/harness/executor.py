@@ -72,6 +72,7 @@ class Stub:
             environment=list(task.environment or []),
             no_log=bool(task.no_log),
             check_mode=bool(task.check_mode),
+            interpreter=str(self.templar.template(task_vars.get("ansible_python_interpreter", ""))),
         )
         self.executor.recording.calls.append(call)
         return self.executor.recording.answer(call)

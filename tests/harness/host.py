@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import fnmatch
+import itertools
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,10 +12,17 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from harness.recording import Answer, Call
-from harness.stubs import ALL_IS_WELL, SECRET
+from harness.stubs import ALL_IS_WELL, LUSTRE_MACHINE, SECRET
 
 # What roles ask for changes since a service started: find, and the hub's own program.
-NEWER = {"-newer", "-newercm", "check"}
+NEWER = {"-newer", "-newercm", "gpufarm_hub.upkeep.fingerprint"}
+# Units that come with packages of other names, and what these names begin with.
+FROM_PACKAGES = {
+    "autofs.service": "cvmfs",
+    "docker.service": "docker.io",
+    "lnet.service": "lustre-",
+    "nvidia-persistenced.service": "nvidia-driver",
+}
 
 
 @dataclass
@@ -45,14 +53,16 @@ class Host:
         files: by path.
         units: by name, with its kind.
         accounts: users and groups, as ``user ada``.
-        packages: names.
+        packages: the version of each that was asked for, by its name.
+        held: packages that apt is not to change.
         unread: units that have changed since systemd last read all.
     """
 
     files: dict[str, File] = field(default_factory=dict)
     units: dict[str, Unit] = field(default_factory=dict)
     accounts: set[str] = field(default_factory=set)
-    packages: set[str] = field(default_factory=set)
+    packages: dict[str, str] = field(default_factory=dict)
+    held: set[str] = field(default_factory=set)
     unread: set[str] = field(default_factory=set)
     now: int = 0
 
@@ -63,6 +73,7 @@ class Host:
             "ansible.builtin.assemble": self._copy,
             "ansible.builtin.command": self._command,
             "ansible.builtin.copy": self._copy,
+            "ansible.builtin.dpkg_selections": self._hold,
             "ansible.builtin.file": self._file,
             "ansible.builtin.find": self._find,
             "ansible.builtin.get_url": self._copy,
@@ -73,6 +84,7 @@ class Host:
             "ansible.builtin.systemd_service": self._unit,
             "ansible.builtin.template": self._copy,
             "ansible.builtin.user": self._account,
+            "gpufarm.cluster.lustre_info": self._lustre_info,
             "gpufarm.cluster.path_info": self._path_info,
             "gpufarm.cluster.paths": self._paths,
             "gpufarm.cluster.python_environment": self._python_environment,
@@ -152,6 +164,8 @@ class Host:
         path = args.get("path", args.get("dest"))
         if args.get("state") == "absent":
             return {"changed": self._remove(call, path)}
+        if args.get("state", "file") == "file" and path not in self.files:
+            return {"failed": True, "msg": f"file ({path}) is absent, cannot continue"}
         before = self.files.get(path, File(args.get("state", "file")))
         kind = args.get("state", before.kind)
         mode, owner = str(args.get("mode", before.mode)), args.get("owner", before.owner)
@@ -171,7 +185,17 @@ class Host:
         path = call.args["path"]
         if call.args.get("state") == "absent":
             return {"changed": self._remove(call, path)}
+        self._write(call, f"{path}/bin/python", File("file", "", "0755"))
         return {"changed": self._write(call, path, File("directory", "", "0755"))}
+
+    def _lustre_info(self, call: Call) -> Mapping[str, Any]:
+        """Its programs come with packages, and its configuration tells which role has written it."""
+        written = re.search(r"gpufarm\.cluster\.(\w+)", self._text("/etc/lnet.conf"))
+        lnet = {**LUSTRE_MACHINE["lnet"], "written_by": written[1] if written else ""}
+        return {"installed": any(name.startswith("lustre-") for name in self.packages), "lnet": lnet}
+
+    def _text(self, path: str) -> str:
+        return self.files[path].content if path in self.files else ""
 
     def _path_info(self, call: Call) -> Mapping[str, Any]:
         there = {path: self._info(path) for path in call.args["paths"] if self._is_there(path)}
@@ -188,6 +212,8 @@ class Host:
         }
 
     def _is_there(self, path: str) -> bool:
+        if path.startswith("/run/") and self._since(path) is not None:
+            return True
         return path in self.files or bool(self._below([path], []))
 
     def _stat(self, call: Call) -> Mapping[str, Any]:
@@ -232,6 +258,8 @@ class Host:
         if not args.get("name"):
             return {}
         name = args["name"] if "." in args["name"] else f"{args['name']}.service"
+        if not self._knows(name):
+            return {"failed": True, "msg": f"Could not find the requested service {name}: host"}
         unit = self.units.get(name, Unit())
         after = Unit(bool(args.get("enabled", unit.enabled)), unit.running, unit.time)
         state = args.get("state")
@@ -246,6 +274,16 @@ class Host:
             self.now += 1
             self.units[name] = after
         return {"changed": changed}
+
+    def _knows(self, unit: str) -> bool:
+        """Whether systemd has a unit: a file in /etc, or one of a package; slices are made as needed."""
+        begins = FROM_PACKAGES.get(unit, unit.rpartition(".")[0])
+        return (
+            f"/etc/systemd/system/{unit}" in self.files
+            or unit in self.units
+            or unit.endswith(".slice")
+            or any(package.startswith(begins) for package in self.packages)
+        )
 
     def _account(self, call: Call) -> Mapping[str, Any]:
         name = f"{call.action.rpartition('.')[2]} {call.args['name']}"
@@ -267,29 +305,69 @@ class Host:
 
     def _apt(self, call: Call) -> Mapping[str, Any]:
         names = call.args.get("name") or []
-        names = {str(one).partition("=")[0] for one in ([names] if isinstance(names, str) else names)}
+        wanted = dict(str(one).partition("=")[::2] for one in ([names] if isinstance(names, str) else names))
         absent = call.args.get("state") == "absent"
-        changed = bool(names & self.packages if absent else names - self.packages)
+        there = {name for name in wanted if wanted[name] in ("", self.packages.get(name))}
+        there &= self.packages.keys()
+        changed = wanted.keys() & self.packages.keys() if absent else wanted.keys() - there
+        if changed & self.held and not call.args.get("allow_change_held_packages"):
+            return {"failed": True, "msg": "E: Held packages were changed and -y was used"}
         if not call.check_mode:
-            self.packages = self.packages - names if absent else self.packages | names
+            for name in changed:
+                if absent:
+                    del self.packages[name]
+                else:
+                    self.packages[name] = wanted[name]
+            self.held -= changed if absent else set()
+        return {"changed": bool(changed)}
+
+    def _hold(self, call: Call) -> Mapping[str, Any]:
+        name = call.args["name"]
+        changed = name not in self.held
+        if not call.check_mode:
+            self.held.add(name)
         return {"changed": changed}
 
     def _command(self, call: Call) -> Mapping[str, Any]:
-        """Tell what is newer than what runs, where a role asks for it; see ``_since``."""
-        words = [str(word) for word in call.args.get("argv", [])]
+        """Tell what is newer than what runs, where a role asks for it, and do what openssl does."""
+        words = [str(word) for word in call.args.get("argv") or str(call.args.get("_raw_params")).split()]
+        folder = call.args.get("chdir", "")
+        if words[:1] == ["openssl"]:
+            return self._openssl(call, words, folder)
+        if words[:2] == ["dpkg-query", "--show"]:
+            found = [name for name in self.packages if fnmatch.fnmatch(name, words[-1].strip("'"))]
+            return {"stdout": "\n".join(found), "stdout_lines": found}
         marks = [number for number, word in enumerate(words) if word in NEWER]
-        if not marks or not words[marks[0] + 1].startswith("/run/"):
+        if not marks:
             return {}
-        since = self._since(words[marks[0] + 1])
+        mark = next(path for path in words[marks[0] + 1 :] if path != "check")
+        mark = str(PurePosixPath(folder, mark))
+        since = self._since(mark)
         if since is None:
-            return {"rc": 1}
-        asked = tuple(word for word in words[1:] if word.startswith(("/etc/", "/opt/", "/usr/", "/var/")))
+            return {"rc": 1, "stderr": f"find: '{mark}': No such file or directory"}
+        paths = [str(PurePosixPath(folder, word)) for word in words[1:]]
+        asked = tuple(path for path in paths if path.startswith(("/etc/", "/opt/", "/usr/", "/var/")))
         newer = [path for path, file in self.files.items() if file.time > since and path.startswith(asked)]
-        different = words[marks[0]] == "check" and bool(newer)
+        different = "check" in words and bool(newer)
         return {"rc": int(different), "stdout": "\n".join(newer), "stdout_lines": newer}
 
+    def _openssl(self, call: Call, words: Sequence[str], folder: str) -> Mapping[str, Any]:
+        """Read and write files that stand for certificates and keys; each is another one."""
+        options = dict(itertools.pairwise(words))
+        paths = {name: str(PurePosixPath(folder, path)) for name, path in options.items()}
+        read = [paths[name] for name in ("-in", "-CAfile") if name in paths]
+        if any(path not in self.files for path in read):
+            return {"rc": 1}
+        if call.args.get("creates") not in self.files:
+            for path in [paths[name] for name in ("-keyout", "-out") if name in paths]:
+                self._write(call, path, File("file", f"{' '.join(words)} {self.now}", "0600"))
+        known = self.files[read[0]].content if read else ""
+        return {"stdout": known} if known.startswith("openssl") else {}
+
     def _since(self, mark: str) -> int | None:
-        """When the service started that leaves a mark below /run then; None if it does not run."""
+        """When a file was written, or the service started that leaves a mark below /run; else None."""
+        if not mark.startswith("/run/"):
+            return self.files[mark].time if mark in self.files else None
         folder = re.compile(rf"RuntimeDirectory=.*(?<![\w-]){re.escape(mark.split('/')[2])}(?![\w-])")
         times = [
             unit.time

@@ -7,10 +7,26 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+# Modules that only ask, or that roles only ask with; those of this collection end with _info.
+ASKING = {
+    "ansible.builtin.command",
+    "ansible.builtin.find",
+    "ansible.builtin.getent",
+    "ansible.builtin.setup",
+    "ansible.builtin.slurp",
+    "ansible.builtin.stat",
+    "ansible.builtin.uri",
+    "gpufarm.cluster.mount_validate",
+}
+
 
 @dataclass(frozen=True)
 class Call:
-    """One call of a module, with its arguments as the host would get them."""
+    """One call of a module, with its arguments as the host would get them.
+
+    Attributes:
+        interpreter: the Python that the module runs with, where the role says so.
+    """
 
     host: str
     name: str
@@ -19,6 +35,17 @@ class Call:
     environment: list[dict[str, Any]]
     no_log: bool
     check_mode: bool
+    interpreter: str = ""
+
+    @property
+    def asks(self) -> bool:
+        """Whether it leaves the host as it is."""
+        return (
+            self.check_mode
+            or self.action in ASKING
+            or self.action.endswith("_info")
+            or self.args.get("create") is False
+        )
 
 
 @dataclass(frozen=True)

@@ -126,7 +126,9 @@ ALL_IS_WELL: dict[str, Answer] = {
     "gpufarm.cluster.chronos_info": {"leader": "host1.example.org:8444", "jobs": []},
     "gpufarm.cluster.gpu_info": {
         "driver": {"version": "570.133.20", "kernel_module_kind": "open"},
-        "gpus": [{"uuid": "GPU-1", "name": "A100", "mig_capable": True, "mig_enabled": True}],
+        "gpus": [
+            {"uuid": "GPU-1", "name": "A100", "mig_capable": True, "mig_enabled": True, "processes": []}
+        ],
         "slices": [],
     },
     "gpufarm.cluster.listening_ports_info": {"listeners": []},
