@@ -19,6 +19,7 @@ OF_ROLES = (
     "tests/contract/test_secrets.py",
     "tests/contract/test_units.py",
     "tests/contract/test_life_of_roles.py",
+    "tests/contract/test_written_files.py",
     "tests/unit/roles",
     "tests/contract/test_variables_as_text.py",
     "tests/contract/test_every_variable.py",

@@ -1,35 +1,27 @@
-"""What holds for every role on an imagined host: it runs again without change, and it can go."""
+"""What holds for every role on an imagined host: it runs again without change, turns back, and can go."""
 
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 from __future__ import annotations
 
 import copy
-import functools
-import re
 from collections.abc import Mapping
 from typing import Any
 
 import pytest
 from harness import CASES, Call, Run
-from harness.cases import Case
 from harness.host import Host, Unit
+from harness.life import OTHERWISE, THERE, WAYS, new, on, run, set_up, values
+from harness.specs import options
 
 EVERY_ROLE = pytest.mark.parametrize("role", sorted(CASES))
+OTHER_WAYS = [pytest.param(role, way, id=f"{role}-{way}") for role in sorted(WAYS) for way in WAYS[role]]
 # Steps that change something again on an imagined host, which does not know what they have made.
-AGAIN = {
-    "jupyterhub": {"Install | Install the proxy's packages"},
-}
+AGAIN = {"jupyterhub": {"Install | Install the proxy's packages"}}
 # What stays when a role is removed, and why.
 KEPT = {
     "gpu_health": {"/var/lib/prometheus/node-exporter": "the folder of the exporter's package"},
     "jupyterhub": {"/var/backups/jupyterhub": "backups", "group jupyterhub-users": "homes belong to it"},
-    "lustre_client": {
-        "/etc/apt/keyrings/gpufarm-lustre.asc": "the packages stay",
-        "/etc/apt/sources.list.d/gpufarm-lustre.sources": "the packages stay",
-        "/etc/lnet.conf": "LNet is not stopped where it does not answer",
-        "lnet.service": "LNet is not stopped where it does not answer",
-    },
     "mesos_agent": {
         "/etc/mesos-master/secrets/principals/agent": "of the masters, which make them",
         "/etc/mesos-master/secrets/principals/operator": "of the masters, which make them",
@@ -51,41 +43,40 @@ KEPT = {
         "user zookeeper": "the data belong to it",
     },
 }
-# A service that is asked itself whether it runs, before it is restarted.
-ASKED = {"mesos-agent.service"}
+# What stays when a role is set otherwise and back.
+LEFT = {
+    "chronos": {"/opt/chronos/chronos-3.0.3.jar": "a version that was fetched"},
+    "jupyterhub": {
+        "/etc/jupyterhub/firewall.nft": "only the unit reads it, which is gone",
+        "/etc/jupyterhub/iam-ca.crt": "no setting names it any more",
+    },
+    "marathon": {"/opt/marathon/marathon-1.11.25.tgz": "a version that was fetched"},
+    "mesos_agent": {"/var/cache/gpufarm-mesos-1.11.1.deb": "a version that was fetched"},
+    "mesos_master": {"/var/cache/gpufarm-mesos-1.11.1.deb": "a version that was fetched"},
+    "monitoring": {
+        "/etc/gpufarm/monitoring/dashboards/gpufarm.json": "Grafana keeps it until the role is absent",
+        "/etc/gpufarm/monitoring/hubs/other.pem": "no setting names it any more",
+        "/etc/gpufarm/monitoring/targets/other.pem": "no setting names it any more",
+        "/etc/grafana/provisioning/dashboards/gpufarm.yml": "Grafana keeps it until the role is absent",
+        "/etc/grafana/provisioning/datasources/gpufarm.yml": "Grafana keeps it until the role is absent",
+        "grafana-server.service": "somebody else's",
+    },
+    "nvidia_driver": {
+        "/etc/modprobe.d/gpufarm-nouveau.conf": "the driver stays",
+        "/run/gpufarm-nvidia-driver-is-new": "the driver stays",
+    },
+    "shared_home": dict.fromkeys(
+        ("srv-other\\x2dpath.mount", "/etc/systemd/system/srv-other\\x2dpath.mount"), "homes may be in use"
+    ),
+}
+# Ways that a role does not turn back from, and what it says.
+NO_WAY_BACK = {("cvmfs_client", "mounts"): "Repositories are mounted by units of systemd"}
 # Roles with modules for GPUs share their Python.
 SHARED = {"/opt/gpufarm/gpu", "/opt/gpufarm/gpu/bin/python"}
 # Packages that only the steps of roles need, and that a check does not name.
 HELPERS = {"openssl", "python3-yaml"}
 # Units of packages that stay with their package.
-OF_PACKAGES = {"autofs.service", "lnet.service"}
-
-
-@functools.cache
-def _set_up(role: str) -> tuple[Host, Run]:
-    host = Host()
-    return host, run(role, host)
-
-
-def set_up(role: str) -> tuple[Host, Run]:
-    """A host on which a role has run, and that run."""
-    host, first = _set_up(role)
-    assert not first.failed, first.refusal
-    return copy.deepcopy(host), first
-
-
-def on(host: Host, role: str) -> Case:
-    case = CASES[role]
-    answers = host.answers(case.answers)
-    if role == "shared_home" and "srv-home.mount" in host.units:
-        known = {"problems": [], "file_system": "nfs", "mounted": True, "exists": True, "answers": True}
-        unit = {"name": "srv-home.mount", "path": "/srv/home"}
-        answers["gpufarm.cluster.shared_home_info"] = {**known, "units": [unit], "limited": False}
-    return case.with_answers(answers)
-
-
-def run(role: str, host: Host, changed: Mapping[str, Any] | None = None, check: bool = False) -> Run:
-    return on(host, role).run(role, changed, check=check)
+OF_PACKAGES = {"autofs.service", "docker.service", "lnet.service"}
 
 
 def changes(one: Run) -> set[str]:
@@ -103,65 +94,20 @@ def test_a_role_that_runs_again_changes_nothing(role: str) -> None:
 
 
 @EVERY_ROLE
-def test_units_that_can_start_with_the_machine_do(role: str) -> None:
-    host, _ = set_up(role)
-    texts = dict(host.units_written())
-    for name, text in texts.items():
-        known = host.units.get(name, Unit())
-        assert known.enabled == ("[Install]" in text), name
-        if known.enabled and "Type=oneshot" in text:
-            assert "RemainAfterExit=yes" in text, f"{name} would start anew with each run of the role"
-    assert not host.unread, "systemd has not read them"
-
-
-@EVERY_ROLE
-def test_units_have_the_folders_and_programs_that_they_use(role: str) -> None:
-    host, _ = set_up(role)
-    texts = dict(host.units_written())
-    made = {
-        word
-        for text in texts.values()
-        for line in re.findall(r"RuntimeDirectory=(.*)", text)
-        for word in line.split()
-    }
-    for name, text in texts.items():
-        for line in re.findall(r"^Exec\w+=(.*)", text, re.MULTILINE):
-            for folder in re.findall(r"(?:%t|/run)/([\w.-]+)/", line):
-                assert folder in made, f"{name}: nothing makes /run/{folder}"
-            for path in re.findall(r"(?<![\w/])/opt/[\w./-]+|(?<![\w/])/etc/[\w./-]+", line):
-                there = any(
-                    f"{path}/".startswith(f"{one}/") or one.startswith(f"{path}/") for one in host.files
-                )
-                assert there, f"{name}: nothing makes {path}"
-
-
-@EVERY_ROLE
-def test_a_service_starts_anew_when_its_unit_has_changed(role: str) -> None:
-    host, _ = set_up(role)
-    before = {name: unit.time for name, unit in host.units.items()}
-    own = [
-        name
-        for name, text in host.units_written()
-        if "RuntimeDirectory=" in text and "Type=oneshot" not in text and name not in ASKED
-    ]
-    for name in own:
-        host.alter(f"/etc/systemd/system/{name}")
-    run(role, host)
-    late = [name for name in own if name in before and host.units[name].time <= before[name]]
-    assert not late
-    assert not host.unread, "systemd has not read them"
-
-
-@EVERY_ROLE
 def test_nothing_is_left_of_a_role_but_what_is_known(role: str) -> None:
     host, _ = set_up(role)
     gone = run(role, host, {f"{role}_state": "absent"})
     assert not gone.failed, gone.refusal
+    assert left_on(host) <= KEPT.get(role, {}).keys()
+
+
+def left_on(host: Host) -> set[str]:
+    """What a role has left behind."""
+    assert not host.unread, "systemd has not read them"
     active = {name for name, unit in host.units.items() if unit.enabled or unit.running}
     static = {name for name in active if not host.units[name].enabled}
     left = {*host.files, *host.accounts, *(active - OF_PACKAGES - (static & {"gpufarm-mig.service"}))}
-    assert left - SHARED <= KEPT.get(role, {}).keys()
-    assert not host.unread, "systemd has not read them"
+    return left - SHARED
 
 
 @EVERY_ROLE
@@ -175,33 +121,105 @@ def test_a_role_that_is_absent_already_changes_nothing(role: str) -> None:
     assert active == OF_PACKAGES, "somebody else uses them"
 
 
+@pytest.mark.parametrize(
+    ("role", "way"),
+    [*OTHER_WAYS, *(pytest.param(role, OTHERWISE, id=f"{role}-{OTHERWISE}") for role in sorted(CASES))],
+)
+def test_a_role_that_is_set_otherwise_and_back_leaves_what_it_makes_on_a_new_host(
+    role: str, way: str
+) -> None:
+    host, _ = set_up(role, way)
+    before = copy.deepcopy(host)
+    back = run(role, host)
+    if (role, way) in NO_WAY_BACK:
+        assert NO_WAY_BACK[role, way] in back.refusal
+        assert host == before
+        return
+    assert not back.failed, back.refusal
+    assert not host.unread, "systemd has not read them"
+    wanted, found = state(set_up(role)[0]), state(host)
+    assert {name: one for name, one in found.items() if name in wanted} == wanted
+    # Folders of users' data have other names with other settings.
+    left = {name for name in found.keys() - wanted - OF_PACKAGES if not name.startswith("/srv")}
+    assert left <= LEFT.get(role, {}).keys()
+
+
+def state(host: Host) -> dict[str, Any]:
+    """What a role is asked to make; certificates that are made anew are as good."""
+    return {
+        **{
+            path: (one.kind, one.mode, one.owner, "" if one.content.startswith("openssl") else one.content)
+            for path, one in host.files.items()
+        },
+        **{
+            name: (one.enabled, one.running) for name, one in host.units.items() if one.enabled or one.running
+        },
+        **dict.fromkeys(host.accounts, "is there"),
+    }
+
+
+@pytest.mark.parametrize(("role", "way"), OTHER_WAYS)
+def test_nothing_is_left_of_a_role_that_was_set_otherwise(role: str, way: str) -> None:
+    host, _ = set_up(role, way)
+    gone = run(role, host, {**values(role, way), f"{role}_state": "absent"})
+    assert not gone.failed, gone.refusal
+    assert left_on(host) <= KEPT.get(role, {}).keys()
+
+
+@pytest.mark.parametrize("role", [role for role in sorted(CASES) if f"{role}_enabled" in options(role)])
+def test_a_role_that_is_switched_off_returns_what_it_returns_otherwise(role: str) -> None:
+    host, first = set_up(role)
+    off = run(role, host, {f"{role}_enabled": False})
+    assert not off.failed, off.refusal
+    if changes(off):
+        assert returned(role, off).keys() == returned(role, first).keys()
+        assert not any(returned(role, off).values())
+
+
+def returned(role: str, one: Run) -> Mapping[str, Any]:
+    """What a role returns to the play."""
+    facts = [step.result.get("ansible_facts", {}) for step in one.steps]
+    return next((known[f"{role}_result"] for known in facts if f"{role}_result" in known), {})
+
+
 @EVERY_ROLE
-@pytest.mark.parametrize("new", [True, False], ids=["-new", "-set_up"])
-def test_a_check_changes_nothing_and_finds_no_fault(role: str, new: bool) -> None:
-    host = Host() if new else set_up(role)[0]
+def test_a_check_of_a_set_up_host_changes_nothing_and_finds_no_fault(role: str) -> None:
+    host, _ = set_up(role)
     before = copy.deepcopy(host)
     checked = run(role, host, check=True)
     assert not checked.failed, checked.refusal
     assert host == before
+    assert_it_asks_only(checked, host)
+
+
+@pytest.mark.parametrize(
+    ("role", "way"), [*(pytest.param(role, "", id=role) for role in sorted(CASES)), *OTHER_WAYS]
+)
+def test_a_check_of_a_new_host_changes_nothing_and_finds_no_fault(role: str, way: str) -> None:
+    host, checked = set_up(role, way, check=True)
+    assert host == new(role)
+    assert_it_asks_only(checked, host)
+    made, _ = set_up(role, way)
+    accounts = {account.partition(" ")[2] for account in made.accounts} - {"root"}
+    for call in checked.calls:
+        if call.action in ("ansible.builtin.copy", "ansible.builtin.template", "ansible.builtin.file"):
+            assert call.args.get("owner") not in accounts, f"{call.name}: the account is not there yet"
+
+
+def assert_it_asks_only(checked: Run, host: Host) -> None:
     assert not [call.name for call in checked.calls if not call.asks], "they are run all the same"
     for call in checked.calls:
         assert not call.interpreter or call.interpreter in host.files, f"{call.name}: it is not there yet"
-    if new:
-        accounts = {account.partition(" ")[2] for account in set_up(role)[0].accounts} - {"root"}
-        for call in checked.calls:
-            if call.action in ("ansible.builtin.copy", "ansible.builtin.template", "ansible.builtin.file"):
-                assert call.args.get("owner") not in accounts, f"{call.name}: the account is not there yet"
 
 
 @EVERY_ROLE
 def test_a_check_of_a_new_host_tells_which_packages_would_come(role: str) -> None:
     host, _ = set_up(role)
-    checked = run(role, Host(), check=True)
+    _, checked = set_up(role, check=True)
     told = [str(step.result) for step in checked.steps if step.action.endswith(".debug")]
     told += [str(call.args) for call in checked.calls if call.action == "ansible.builtin.apt"]
-    assert not [
-        package for package in sorted(host.packages.keys() - HELPERS) if package not in " ".join(told)
-    ]
+    packages = sorted(host.packages.keys() - HELPERS - THERE.get(role, {}).keys())
+    assert not [package for package in packages if package not in " ".join(told)]
 
 
 @EVERY_ROLE

@@ -2,28 +2,16 @@
 
 from __future__ import annotations
 
-from functools import cache
+import re
 from pathlib import PurePath
 
 import pytest
 from harness import CASES, Run
+from harness.host import Unit
+from harness.life import run, set_up
 
 SYSTEMD = PurePath("/etc/systemd/system")
-# Roles whose servers start one after the other compare their files with what runs; here nothing runs.
-NOTHING_RUNS = {
-    "Service | Look for files that are newer than what runs": {
-        "rc": 1,
-        "stdout": "",
-        "stdout_lines": [],
-        "stderr": "",
-    }
-}
-
-
-@cache
-def first_run(role: str) -> Run:
-    """Run a role on a host where nothing of it runs."""
-    return CASES[role].with_answers(NOTHING_RUNS).run(role)
+EVERY_ROLE = pytest.mark.parametrize("role", sorted(CASES))
 
 
 def full_name(name: str) -> str:
@@ -41,38 +29,24 @@ def started(run: Run) -> set[str]:
     }
 
 
-def enabled(run: Run) -> set[str]:
-    """Return the units that a run enables."""
-    return {
-        full_name(call.args["name"])
-        for call in run.calls
-        if call.action == "ansible.builtin.systemd_service" and call.args.get("enabled") is True
-    }
-
-
-def written(run: Run) -> dict[PurePath, str]:
-    """Return what a run writes for systemd: the text of each file by its path."""
-    files: dict[PurePath, str] = {}
-    for call in run.calls:
-        if call.action == "gpufarm.cluster.text_files":
-            files |= {PurePath(call.args["folder"], name): text for name, text in call.args["files"].items()}
-        elif call.action in ("ansible.builtin.copy", "ansible.builtin.template"):
-            files[PurePath(call.args["dest"])] = call.args.get("content", "")
-    return {path: text for path, text in files.items() if path.is_relative_to(SYSTEMD)}
-
-
-@pytest.mark.parametrize("role", sorted(CASES))
+@EVERY_ROLE
 def test_units_that_a_role_starts_are_enabled(role: str) -> None:
-    run = first_run(role)
-    assert started(run) <= enabled(run)
+    host, _ = set_up(role)
+    static = {name for name, text in host.units_written() if "[Install]" not in text}
+    running = {name for name, unit in host.units.items() if unit.running}
+    assert not [name for name in running - static if not host.units[name].enabled]
 
 
-@pytest.mark.parametrize("role", sorted(CASES))
+@EVERY_ROLE
 def test_units_that_a_role_writes_are_started(role: str) -> None:
-    run = first_run(role)
-    files = written(run)
+    host, first = set_up(role)
+    files = {
+        PurePath(path): file.content
+        for path, file in host.files.items()
+        if SYSTEMD in PurePath(path).parents and file.kind == "file"
+    }
     # A timer or an automount starts the service or mount of its name; other units start what they name.
-    names = {PurePath(name).stem for name in started(run)}
+    names = {PurePath(name).stem for name in started(first)}
     unused = {
         path.name
         for path in files
@@ -81,3 +55,61 @@ def test_units_that_a_role_writes_are_started(role: str) -> None:
         and not any(path.name in text for other, text in files.items() if other != path)
     }
     assert not unused
+
+
+@EVERY_ROLE
+def test_units_that_can_start_with_the_machine_do(role: str) -> None:
+    host, _ = set_up(role)
+    texts = dict(host.units_written())
+    for name, text in texts.items():
+        known = host.units.get(name, Unit())
+        assert known.enabled == ("[Install]" in text), name
+        if known.enabled and "Type=oneshot" in text:
+            assert "RemainAfterExit=yes" in text, f"{name} would start anew with each run of the role"
+    assert not host.unread, "systemd has not read them"
+
+
+@EVERY_ROLE
+def test_units_have_the_folders_and_programs_that_they_use(role: str) -> None:
+    host, _ = set_up(role)
+    texts = dict(host.units_written())
+    made = {
+        word
+        for text in texts.values()
+        for line in re.findall(r"RuntimeDirectory=(.*)", text)
+        for word in line.split()
+    }
+    for name, text in texts.items():
+        for line in re.findall(r"^Exec\w+=(.*)", text, re.MULTILINE):
+            for folder in re.findall(r"(?:%t|/run)/([\w.-]+)/", line):
+                assert folder in made, f"{name}: nothing makes /run/{folder}"
+            for path in re.findall(r"(?<![\w/])/opt/[\w./-]+|(?<![\w/])/etc/[\w./-]+", line):
+                there = any(
+                    f"{path}/".startswith(f"{one}/") or one.startswith(f"{path}/") for one in host.files
+                )
+                assert there, f"{name}: nothing makes {path}"
+
+
+@EVERY_ROLE
+def test_a_service_starts_anew_when_its_unit_has_changed(role: str) -> None:
+    host, _ = set_up(role)
+    before = {name: unit.time for name, unit in host.units.items()}
+    own = [
+        name
+        for name, text in host.units_written()
+        if "RuntimeDirectory=" in text and "Type=oneshot" not in text
+    ]
+    for name in own:
+        host.alter(f"/etc/systemd/system/{name}")
+    run(role, host)
+    late = [name for name in own if name in before and host.units[name].time <= before[name]]
+    assert not late
+    assert all(host.units[name].enabled for name in own if name in before), "they start with the machine"
+    assert not host.unread, "systemd has not read them"
+
+
+def test_units_that_use_partitions_start_anew_when_these_are_gone() -> None:
+    host, _ = set_up("mig")
+    before = host.units["gpufarm-mig.service"].time
+    run("mig", host, {"mig_state": "absent"})
+    assert host.units["gpufarm-mig.service"].time > before, "they are part of it"

@@ -20,6 +20,7 @@ NEWER = {"-newer", "-newercm", "gpufarm_hub.upkeep.fingerprint"}
 FROM_PACKAGES = {
     "autofs.service": "cvmfs",
     "docker.service": "docker.io",
+    "grafana-server.service": "grafana",
     "lnet.service": "lustre-",
     "nvidia-persistenced.service": "nvidia-driver",
 }
@@ -128,7 +129,7 @@ class Host:
         return bool(gone)
 
     def _text_files(self, call: Call) -> Mapping[str, Any]:
-        folder, mode = str(call.args["folder"]), str(call.args.get("mode", "0644"))
+        folder, mode = str(call.args["folder"]).rstrip("/"), str(call.args.get("mode", "0644"))
         changed = [
             name
             for name, content in call.args["files"].items()
@@ -217,7 +218,10 @@ class Host:
         return path in self.files or bool(self._below([path], []))
 
     def _stat(self, call: Call) -> Mapping[str, Any]:
-        return {"stat": {"exists": True}} if self._is_there(call.args["path"]) else {}
+        path = call.args["path"]
+        if not self._is_there(path):
+            return {}
+        return {"stat": {"exists": True, "mtime": self.files[path].time if path in self.files else 0}}
 
     def _slurp(self, call: Call) -> Mapping[str, Any]:
         file = self.files.get(call.args["src"])
@@ -249,7 +253,14 @@ class Host:
                 re.search(one, self.files[path].content, re.MULTILINE) for one in args.get("contains", [])
             )
         ]
-        return {"files": [{"path": path} for path in found], "matched": len(found)} if found else {}
+        return (
+            {
+                "files": [{"path": path, "mtime": self.files[path].time} for path in found],
+                "matched": len(found),
+            }
+            if found
+            else {}
+        )
 
     def _unit(self, call: Call) -> Mapping[str, Any]:
         args, changed = call.args, False

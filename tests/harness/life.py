@@ -1,0 +1,86 @@
+"""The life of roles on imagined hosts: they come, run again, are set up otherwise, and go."""
+
+from __future__ import annotations
+
+import copy
+import functools
+from collections.abc import Mapping
+from typing import Any
+
+from harness.cases import CASES, Case
+from harness.host import Host
+from harness.other_values import FOUND, REFUSED, WITH, other
+from harness.run import Run
+from harness.specs import options
+
+# The word for another value of all variables at once.
+OTHERWISE = "otherwise"
+# Variables that keep their value in that, as roles refuse the other one beside those of the rest.
+SAME = {
+    "chronos": ("certificate_file", "certificate_key_file", "tls", "name"),
+    "cvmfs_client": ("alien_cache", "repository_parameters"),
+    "jupyterhub": ("use_gpu",),
+    "lustre_server": ("file_systems",),
+    "marathon": ("certificate_file", "certificate_key_file", "tls"),
+    "mesos_master": ("masters",),
+    "monitoring": ("interval",),  # the role waits for so long that all is measured
+    "shared_home": ("quota", "quota_files", "user_quotas"),
+    "zookeeper": ("machines", "servers"),
+}
+# Packages that somebody else has installed.
+THERE = {"monitoring": {"grafana": ""}}
+# Other ways that a role may go, each with a word for it.
+WAYS: dict[str, dict[str, dict[str, Any]]] = {
+    "cvmfs_client": {"mounts": {"cvmfs_client_mount": "systemd-automount"}},
+    "jupyterhub": {"docker": WITH["jupyterhub_spawner"]},
+    "lustre_client": {"dkms": {"lustre_client_modules": "dkms"}},
+    "monitoring": {"node": {"monitoring_parts": ["node"]}, "server": {"monitoring_parts": ["server"]}},
+    "nvidia_driver": {"distribution": {"nvidia_driver_source": "distribution"}},
+}
+
+
+def values(role: str, way: str) -> dict[str, Any]:
+    """Return what a way of setting a role up has in place of the values of its case."""
+    if way != OTHERWISE:
+        return WAYS[role][way] if way else {}
+    kept = {f"{role}_{name}" for name in ("state", "enabled", *SAME.get(role, ()))}
+    kept |= {*FOUND, *REFUSED, *WITH}
+    return {
+        name: other(role, name)
+        for name, option in options(role).items()
+        if name not in kept and "choices" not in option
+    }
+
+
+def new(role: str) -> Host:
+    """Return the host that a role finds."""
+    return Host(packages=dict(THERE.get(role, {})))
+
+
+def on(host: Host, role: str) -> Case:
+    """Return the case of a role on a host."""
+    case = CASES[role]
+    answers = host.answers(case.answers)
+    if role == "shared_home" and "srv-home.mount" in host.units:
+        known = {"problems": [], "file_system": "nfs", "mounted": True, "exists": True, "answers": True}
+        unit = {"name": "srv-home.mount", "path": "/srv/home"}
+        answers["gpufarm.cluster.shared_home_info"] = {**known, "units": [unit], "limited": False}
+    return case.with_answers(answers)
+
+
+def run(role: str, host: Host, changed: Mapping[str, Any] | None = None, check: bool = False) -> Run:
+    """Run a role on a host."""
+    return on(host, role).run(role, changed, check=check)
+
+
+@functools.cache
+def _set_up(role: str, way: str, check: bool) -> tuple[Host, Run]:
+    host = new(role)
+    return host, run(role, host, values(role, way), check)
+
+
+def set_up(role: str, way: str = "", check: bool = False) -> tuple[Host, Run]:
+    """Return a host on which a role has run, or was checked, and that run."""
+    host, first = _set_up(role, way, check)
+    assert not first.failed, first.refusal
+    return copy.deepcopy(host), first
