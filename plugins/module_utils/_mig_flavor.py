@@ -11,12 +11,15 @@ from typing import Any
 
 # The form of the names in NVIDIA's MIG user guide, "MIG Device Names" and "Supported MIG Profiles": compute
 # slices of a compute instance, slices and memory of its GPU instance, attributes.
+_SLICES = "[1-9][0-9]?"
+_MEMORY = "[0-9]{1,4}"
+_ATTRIBUTES = r"(?:[+-][a-z]+(?:\.[a-z]+)?)*"
+_COUNT = "[1-9][0-9]{0,2}"
 _NAME = re.compile(
-    r"(?:(?P<width>[1-9][0-9]?)c\.)?"
-    r"(?P<gpu_instance>(?P<slices>[1-9][0-9]?)g(?:\.(?P<memory>[0-9]{1,4})gb)?"
-    r"(?P<attributes>(?:[+-][a-z]+(?:\.[a-z]+)?)*))"
+    rf"(?:(?P<width>{_SLICES})c\.)?"
+    rf"(?P<gpu_instance>(?P<slices>{_SLICES})g(?:\.(?P<memory>{_MEMORY})gb)?(?P<attributes>{_ATTRIBUTES}))"
 )
-_COUNTED = re.compile(r"(?P<count>[1-9][0-9]{0,2})\s*x\s*(?P<name>\S+)")
+_COUNTED = re.compile(rf"(?P<count>{_COUNT})\s*x\s*(?P<name>\S+)")
 _WIDTH = re.compile(r"([1-9][0-9]?)c")
 # "7x 1g.10gb MIG GPUs" is how the forms of INFN Cloud word a flavor.
 _SUFFIX = re.compile(r"\s+MIG GPUs?$")
@@ -25,6 +28,11 @@ MAX_COUNT = 999  # of three digits, more than any GPU has of anything
 AS_FOUND = "None"
 DISABLED = "disabled"
 LAYOUT = "layout"
+
+_ITEM = rf"{_COUNT}\s*x\s*(?:{_SLICES}c\.)?{_SLICES}g(?:\.{_MEMORY}gb)?{_ATTRIBUTES}"
+# What all values of mig_partition_flavor match as a whole, for TOSCA templates and forms. It has no named
+# groups, which other languages write otherwise.
+FLAVOR_PATTERN = rf"enabled|\s*(?:{AS_FOUND}|{DISABLED}|{_ITEM}(?:\s*,\s*{_ITEM})*(?:\s+MIG GPUs?)?)\s*"
 
 
 class FlavorError(ValueError):

@@ -14,7 +14,7 @@ import pytest
 import yaml
 from ansible_collections.gpufarm.cluster.plugins.filter.mig_flavor_problem import mig_flavor_problem
 from ansible_collections.gpufarm.cluster.plugins.module_utils._gpu import GpuError
-from ansible_collections.gpufarm.cluster.plugins.module_utils._mig_flavor import parse_flavor
+from ansible_collections.gpufarm.cluster.plugins.module_utils._mig_flavor import FLAVOR_PATTERN, parse_flavor
 from ansible_collections.gpufarm.cluster.plugins.module_utils._mig_plan import plan_flavor
 from click.testing import CliRunner
 from gpufarm import inputs, plan, template
@@ -115,6 +115,23 @@ def planned(name: str, given: dict[str, Any]) -> dict[str, dict[str, Any]]:
 @cache
 def gpus() -> dict[str, Any]:
     return {gpu.name: gpu for gpu in gpu_models.read()}
+
+
+@pytest.mark.parametrize("name", ["gpu_node", "ml_infn"])
+def test_templates_take_the_flavors_that_the_role_takes(name: str) -> None:
+    flavor = load(ROOT / "tosca" / "templates" / f"{name}.yaml")["topology_template"]["inputs"][
+        "gpu_partition_flavor"
+    ]
+    assert flavor["constraints"] == [{"pattern": FLAVOR_PATTERN}]
+    for text in ("3x 1c.3g.40gb", "7x 1g", "enabled"):
+        assert mig_flavors(name, text) == [text]
+
+
+def mig_flavors(name: str, text: str) -> list[str]:
+    """What role mig is given when a deployment has this flavor."""
+    given = {**(NEEDED if name == "ml_infn" else {}), "gpu_partition_flavor": text}
+    steps = planned(name, given).values()
+    return [step["mig_partition_flavor"] for step in steps if "mig_partition_flavor" in step]
 
 
 @EVERY_TEMPLATE

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from ansible_collections.gpufarm.cluster.plugins.filter.mig_flavor_problem import mig_flavor_problem
 from ansible_collections.gpufarm.cluster.plugins.module_utils._mig_flavor import (
+    FLAVOR_PATTERN,
     Flavor,
     FlavorError,
     Item,
@@ -193,3 +194,30 @@ def test_any_other_layout_is_refused_in_one_sentence(entries: list[Any]) -> None
     else:
         assert len(flavor.items) == len(entries)
         assert mig_flavor_problem(entries) == ""
+
+
+# Of one who types, and of one who mistypes.
+PARTS = st.sampled_from(
+    [
+        "7x ",
+        "1 x ",
+        "1000x ",
+        "1c.",
+        "3g.40gb",
+        "1g",
+        "+me",
+        "-me.all",
+        "0g.5gb",
+        ", ",
+        " ",
+        "None",
+        " MIG GPU",
+        " MIG GPUs",
+    ]
+)
+
+
+@given(st.one_of(st.lists(PARTS, max_size=9).map("".join), st.sampled_from(["enabled", "disabled"])))
+def test_the_pattern_matches_every_flavor_and_nothing_that_has_another_form(text: str) -> None:
+    problem = "" if text == "enabled" else mig_flavor_problem(text)
+    assert bool(re.fullmatch(FLAVOR_PATTERN, text)) == ("is not understood" not in problem)
