@@ -128,6 +128,10 @@ docs: setup-test ## Write the generated parts of documentation and TOSCA library
 	scripts/tosca-types
 	scripts/template-docs
 
+.PHONY: release
+release: setup-test ## Build the collection, with its changelog, and the command gpufarm as a wheel, in dist/
+	scripts/release
+
 LOCK := uv pip compile --quiet --upgrade --universal --generate-hashes --no-emit-index-url --no-header \
 	--override requirements/locks.override
 

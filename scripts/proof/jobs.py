@@ -20,6 +20,7 @@ ALWAYS = ("make lint", "make unit", "make sanity", "make mutants-changed")
 SURROUNDINGS = (
     "ansible.cfg",
     "galaxy.yml",
+    "lab/pyproject.toml",
     "meta/runtime.yml",
     "pyproject.toml",
     "requirements/controller.lock",

@@ -19,11 +19,9 @@ from typing import Any
 
 import ansible_runner
 
+from gpufarm import collection
 from gpufarm.errors import BadInput, GpufarmError
 
-CHECKOUT = Path(__file__).resolve().parents[2]
-_COLLECTION = Path("ansible_collections") / "gpufarm" / "cluster"
-_STANDARD_COLLECTIONS = ("~/.ansible/collections", "/usr/share/ansible/collections")
 _COLOURS = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
 
@@ -32,16 +30,14 @@ def environment() -> dict[str, str]:
 
     Returns:
         The variables to set beside the present ones.
+
+    Raises:
+        GpufarmError: the collection is not there.
     """
-    collections = os.environ.get("ANSIBLE_COLLECTIONS_PATH", "").split(":")
-    linked = CHECKOUT / ".work" / "collections"
-    if (linked / _COLLECTION).exists():
-        collections.insert(0, str(linked))
+    collection.root()
     variables = {
         "PATH": f"{Path(sys.executable).parent}:{os.environ.get('PATH', os.defpath)}",
-        "ANSIBLE_COLLECTIONS_PATH": ":".join(
-            [path for path in collections if path] + list(_STANDARD_COLLECTIONS)
-        ),
+        "ANSIBLE_COLLECTIONS_PATH": ":".join(collection.search_path()),
         "ANSIBLE_NOCOLOR": "1",
         "ANSIBLE_FORCE_COLOR": "0",
         # a machine that loses its power says nothing: without this the run would wait for it for ever
@@ -50,7 +46,7 @@ def environment() -> dict[str, str]:
         ),
     }
     # Ansible is not started in the user's directory, so it would not see the configuration there
-    for configuration in (Path.cwd() / "ansible.cfg", CHECKOUT / "ansible.cfg"):
+    for configuration in (Path.cwd() / "ansible.cfg", collection.CHECKOUT / "ansible.cfg"):
         if "ANSIBLE_CONFIG" not in os.environ and configuration.is_file():
             variables["ANSIBLE_CONFIG"] = str(configuration)
             break
@@ -70,9 +66,8 @@ def inventory(pool: Path) -> dict[str, dict[str, Any]]:
         BadInput: there is no such inventory, it cannot be read, or it names no host.
     """
     if not pool.exists():
-        raise BadInput(
-            f"{pool}: there is no such inventory; copy inventories/example and name your machines in it"
-        )
+        example = collection.root() / "inventories" / "example"
+        raise BadInput(f"{pool}: there is no such inventory; copy {example} and name your machines in it")
     done = subprocess.run(
         ["ansible-inventory", "-i", str(pool), "--list"],
         env=os.environ | environment() | {"ANSIBLE_INVENTORY_ANY_UNPARSED_IS_FAILED": "1"},

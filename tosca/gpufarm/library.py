@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from gpufarm import document
+from gpufarm import collection, document
 from gpufarm.document import Document
 from gpufarm.errors import BadTemplate
 from gpufarm.problems import Place, Report
@@ -20,7 +20,6 @@ from gpufarm.problems import Place, Report
 # The libraries of types that templates of INDIGO-DataCloud, DEEP, INFN Cloud and EGI import by their URLs:
 # repositories called tosca-types, and grycap/tosca. Their names are mapped to the roles of this collection.
 _INDIGO = re.compile(r"https?://[^/]+/(.*/)?(tosca-types|grycap/tosca)/.+[.]ya?ml")
-INDIGO_TYPES = Path(__file__).resolve().parents[1] / "types" / "indigo_types.yaml"
 
 SECTIONS = (
     "artifact_types",
@@ -83,8 +82,13 @@ def beside(parent: Document, entry: str) -> Path | None:
 
     Returns:
         The file; None if there is none.
+
+    Raises:
+        GpufarmError: the collection, which has that file, is not there.
     """
-    return INDIGO_TYPES if _INDIGO.fullmatch(entry) else parent.beside(entry)
+    if _INDIGO.fullmatch(entry):
+        return collection.root() / "tosca" / "types" / "indigo_types.yaml"
+    return parent.beside(entry)
 
 
 def _imported(parent: Document, entry: Any, place: Place, report: Report) -> Path | None:

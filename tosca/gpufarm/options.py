@@ -11,16 +11,36 @@ from typing import Any
 
 import click
 
+from gpufarm import collection
 from gpufarm import inputs as values
 from gpufarm import template as templates
 from gpufarm.catalogue import Catalogue
 from gpufarm.errors import BadInput, BadTemplate
 from gpufarm.library import Library
 from gpufarm.prepare import Request
-from gpufarm.problems import Place, Problem
+from gpufarm.problems import Place, Problem, near
 from gpufarm.topology import Topology
 
-template_argument = click.argument("template", type=click.Path(dir_okay=False, path_type=Path))
+
+class TemplatePath(click.Path):
+    """A file, or the bare name of a template of the collection, such as ``ml_infn``."""
+
+    def convert(self, value: Any, parameter: click.Parameter | None, context: click.Context | None) -> Path:
+        """Return the file; a file of that name here goes before a template of the collection.
+
+        Raises:
+            BadInput: it is a bare name, and there is neither.
+        """
+        path = Path(os.fsdecode(super().convert(value, parameter, context)))
+        if path.exists() or path.suffix or path.name != str(value):
+            return path
+        known = {file.stem: file for file in (collection.root() / "tosca" / "templates").glob("*.yaml")}
+        if path.name not in known:
+            raise BadInput(f"there is no file {path}, and no template of that name; {near(path.name, known)}")
+        return known[path.name]
+
+
+template_argument = click.argument("template", type=TemplatePath(dir_okay=False, path_type=Path))
 pool_option = click.option(
     "--pool",
     type=click.Path(path_type=Path),

@@ -6,7 +6,6 @@ from __future__ import annotations
 import copy
 import importlib.metadata
 import os
-import subprocess
 import tempfile
 import zipfile
 from collections.abc import Iterator, Mapping
@@ -15,9 +14,9 @@ from typing import Any
 
 import yaml
 
-from gpufarm import ansible, library, template
+from gpufarm import collection, library, template
 from gpufarm.document import Document
-from gpufarm.errors import BadInput, GpufarmError
+from gpufarm.errors import BadInput
 from gpufarm.library import Library
 from gpufarm.problems import near
 from gpufarm.topology import Topology
@@ -50,12 +49,12 @@ def pack(path: Path, archive: Path, addresses: Mapping[str, str]) -> list[str]:
     _check(topology, addresses)
     root = _root(source, topology)
     with tempfile.TemporaryDirectory(prefix="gpufarm-") as folder:
-        collection = _collection(Path(folder))
+        packed = collection.pack(Path(folder))
         members = {
             META: _meta(path.name),
             path.name: _template(source.template, root, addresses),
             **{str(file.relative_to(root)): file.read_bytes() for file in _needed(source, topology)},
-            f"collections/{collection.name}": collection.read_bytes(),
+            f"collections/{packed.name}": packed.read_bytes(),
         }
     _write(archive, members)
     return list(members)
@@ -166,24 +165,6 @@ def _meta(entry: str) -> bytes:
         "Entry-Definitions": entry,
     }
     return "".join(f"{key}: {value}\n" for key, value in lines.items()).encode()
-
-
-def _collection(folder: Path) -> Path:
-    """Build the collection that this program came with."""
-    source = ansible.CHECKOUT
-    if not (source / "galaxy.yml").is_file():
-        raise GpufarmError(f"{source} has no galaxy.yml; make packages in a checkout of the collection")
-    done = subprocess.run(
-        ["ansible-galaxy", "collection", "build", "--output-path", str(folder), str(source)],
-        env=os.environ | ansible.environment(),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    found = next(folder.glob("*.tar.gz"), None)
-    if done.returncode != 0 or found is None:
-        raise GpufarmError(f"the collection cannot be built: {ansible.complaint(done.stderr)}")
-    return found
 
 
 def _write(archive: Path, members: Mapping[str, bytes]) -> None:

@@ -9,7 +9,7 @@ import pytest
 import yaml
 from ansible_collections.gpufarm.cluster.plugins.module_utils._indigo_app import chronos_job, marathon_app
 from deployer_site import DATA, Site
-from gpufarm import indigo, inputs, instances, library, plan, template, waves
+from gpufarm import indigo, inputs, instances, plan, template, waves
 from gpufarm.catalogue import Catalogue
 from gpufarm.deployment import evaluate_outputs
 from gpufarm.functions import Scope
@@ -234,7 +234,7 @@ def properties_in(value: Any) -> set[str]:
 
 
 def test_every_word_leads_to_a_variable_of_a_role() -> None:
-    types = yaml.safe_load(library.INDIGO_TYPES.read_text())["node_types"]
+    types = yaml.safe_load((ROOT / "tosca/types/indigo_types.yaml").read_text())["node_types"]
     for name, body in types.items():
         passed = body.get("interfaces", {}).get("Standard", {}).get("inputs", {})
         own = {"indigo_use_gpu", "indigo_num_gpus", "indigo_chronos", "indigo_masters", "indigo_app"}

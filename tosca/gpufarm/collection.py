@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Where the collection gpufarm.cluster is: the checkout that this program stands in, or an installed one."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import os
+import subprocess
+import tarfile
+from pathlib import Path
+
+from gpufarm.errors import GpufarmError
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+# Where Ansible looks beside ANSIBLE_COLLECTIONS_PATH (COLLECTIONS_PATHS in ansible's base.yml).
+_STANDARD = ("~/.ansible/collections", "/usr/share/ansible/collections")
+_NAME = Path("ansible_collections") / "gpufarm" / "cluster"
+
+
+def search_path() -> list[str]:
+    """Return the folders in which Ansible has to look for collections, first match first."""
+    linked = CHECKOUT / ".work" / "collections"
+    given = os.environ.get("ANSIBLE_COLLECTIONS_PATH", "").split(":")
+    own = [str(linked)] if (linked / _NAME).exists() else []
+    return [*own, *(path for path in given if path), *_STANDARD]
+
+
+def root() -> Path:
+    """Return the folder of the collection.
+
+    Raises:
+        GpufarmError: it is not installed, or in another version than this program.
+    """
+    if (CHECKOUT / "galaxy.yml").is_file():
+        return CHECKOUT
+    folders = [Path(path).expanduser() / _NAME for path in search_path()]
+    found = next((folder for folder in folders if (folder / "MANIFEST.json").is_file()), None)
+    own = importlib.metadata.version("gpufarm")
+    install = f"ansible-galaxy collection install gpufarm-cluster-{own}.tar.gz"
+    if found is None:
+        raise GpufarmError(
+            f"the collection gpufarm.cluster is not installed; run '{install}' with the file of the release, "
+            "or name the folder that it is in with ANSIBLE_COLLECTIONS_PATH"
+        )
+    version = _version(found)
+    if version != own:
+        raise GpufarmError(
+            f"{found} has version {version} of gpufarm.cluster, and this program is version {own}; "
+            f"run '{install} --force', or install gpufarm {version}"
+        )
+    return found
+
+
+def _version(folder: Path) -> str:
+    return str(json.loads((folder / "MANIFEST.json").read_text())["collection_info"]["version"])
+
+
+def pack(folder: Path) -> Path:
+    """Pack the collection as ``ansible-galaxy collection install`` takes it.
+
+    Args:
+        folder: where to write the file.
+
+    Returns:
+        The file.
+
+    Raises:
+        GpufarmError: the collection is not there, or cannot be built.
+    """
+    source = root()
+    if source == CHECKOUT:
+        done = subprocess.run(
+            ["ansible-galaxy", "collection", "build", "--output-path", str(folder), str(source)],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        found = next(folder.glob("*.tar.gz"), None)
+        if done.returncode != 0 or found is None:
+            raise GpufarmError(f"the collection cannot be built: {' '.join(done.stderr.split())}")
+        return found
+    path = folder / f"gpufarm-cluster-{_version(source)}.tar.gz"
+    listed = json.loads((source / "FILES.json").read_text())["files"]
+    with tarfile.open(path, "w:gz") as archive:
+        for name in ("MANIFEST.json", "FILES.json", *(one["name"] for one in listed if one["name"] != ".")):
+            archive.add(source / name, name, recursive=False)
+    return path
