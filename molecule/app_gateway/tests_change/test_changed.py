@@ -10,9 +10,10 @@ from typing import Any
 
 def test_the_provided_certificate_is_shown(host: Any) -> None:
     shown = host.check_output(
-        "openssl s_client -connect localhost:443 </dev/null 2>/dev/null | openssl x509 -noout -subject"
+        "openssl s_client -connect localhost:443 </dev/null 2>/dev/null"
+        " | openssl x509 -noout -subject -nameopt RFC2253"
     )
-    assert "CN = provided" in shown
+    assert shown == "subject=CN=provided"
     assert not host.file("/etc/app-gateway/tls/self-signed.key").exists
 
 
