@@ -185,6 +185,14 @@ def test_a_damaged_database_is_told(
     assert not list((tmp_path / "backups").iterdir())
 
 
+def test_a_copy_of_a_database_that_is_damaged_is_refused(ours: backup.Places) -> None:
+    content = bytearray(database.copy(ours.database))
+    database.check(bytes(content))
+    content[4096 : 4096 + 2000] = b"x" * 2000
+    with pytest.raises(database.DatabaseError):
+        database.check(bytes(content))
+
+
 def test_an_archive_that_cannot_be_read_is_told(
     ours: backup.Places, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

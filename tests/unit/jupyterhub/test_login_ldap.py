@@ -5,6 +5,9 @@
 from __future__ import annotations
 
 import asyncio
+import io
+import json
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,6 +15,7 @@ from typing import Any
 import ldap3
 import pytest
 from gpufarm_hub.people import accounts
+from gpufarm_hub.people import directory as program
 from gpufarm_hub.people.directory import Address, Directory, DirectoryError, parse_url
 from gpufarm_hub.people.login_ldap import LdapLogin
 from hypothesis import given, settings
@@ -261,3 +265,18 @@ def test_what_the_settings_name_is_looked_for() -> None:
         directory(entries()).check(["gpu", "nope"])
     with pytest.raises(DirectoryError, match="shows no users"):
         directory(entries(), user_filter="(objectClass=device)").check([])
+
+
+def test_groups_of_users_and_of_administrators_are_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    login = {
+        **dict.fromkeys(("ca_file", "bind_dn", "user_base", "user_attribute", "user_filter"), "x"),
+        **dict.fromkeys(("group_base", "group_attribute", "group_filter", "bind_password"), "x"),
+        "urls": ["ldaps://ldap.example.org"],
+        "groups": ["gpu"],
+        "admin_groups": ["ops"],
+    }
+    looked: list[str] = []
+    monkeypatch.setattr(Directory, "check", lambda _self, groups: looked.extend(groups))
+    monkeypatch.setattr(sys, "stdin", io.StringIO(json.dumps(login)))
+    assert program.main() == 0
+    assert looked == ["gpu", "ops"]

@@ -7,6 +7,7 @@ from __future__ import annotations
 import ipaddress
 import pwd
 import shlex
+import subprocess
 from types import SimpleNamespace
 
 import pytest
@@ -45,3 +46,18 @@ def test_a_notebook_that_starts_sees_to_all_that_run(monkeypatch: pytest.MonkeyP
     program, told = shlex.split(metadata.before_start(1002))
     assert program == "+/usr/sbin/nft" and told == metadata.rules([1001, 1002])
     assert "\n" not in told and not {"%", "$", "'", '"', "\\"} & set(told), "systemd reads these its own way"
+
+
+@pytest.mark.parametrize("status", [0, 1])
+def test_rules_that_nft_refuses_are_told(status: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    def nft(command: list[str], **_how: object) -> subprocess.CompletedProcess[str]:
+        assert command == ["/usr/sbin/nft", metadata.rules([])]
+        return subprocess.CompletedProcess(command, status, "", "no such table\n")
+
+    monkeypatch.setattr(units, "running", lambda: [])
+    monkeypatch.setattr(subprocess, "run", nft)
+    if status:
+        with pytest.raises(SystemExit, match="were refused: no such table"):
+            metadata.main()
+    else:
+        metadata.main()

@@ -34,6 +34,10 @@ def test_times_are_few_and_within_the_plot(minutes: int, start: int) -> None:
     assert all(0 <= mark.position <= 100 for mark in marks)
 
 
+def test_times_are_as_many_as_fit() -> None:
+    assert [mark.position for mark in times(0, 1200)] == [0, 25, 50, 75, 100]
+
+
 @given(
     st.lists(st.tuples(st.integers(0, 120), st.floats(0, 1e12)), max_size=50, unique_by=lambda one: one[0])
 )

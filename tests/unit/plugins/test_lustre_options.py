@@ -114,6 +114,7 @@ def test_tunables_that_exist(name: str, value: Any) -> None:
     ("tunables", "words"),
     [
         ({"osc.*.max_rpcs_in_flight": 513}, "from 1 to 512"),
+        ({"llite.*.max_cached_mb": 16777217}, "from 1 to 16777216"),
         ({"osc.*.max_rpc_in_flight": 8}, "did you mean max_rpcs_in_flight"),
         ({"osc.max_rpcs_in_flight": 8}, "no tunable"),
         ({"osc.a b.checksums": 1}, "other than letters"),

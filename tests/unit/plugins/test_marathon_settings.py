@@ -70,6 +70,14 @@ def test_the_list_of_options_is_that_of_the_source(role: str) -> None:
     assert KNOWN[role].choices == choices
 
 
+@pytest.mark.parametrize("tls", [True, False])
+def test_an_address_to_listen_at_is_that_of_the_protocol(tls: bool) -> None:
+    found = _marathon_settings.flags(settings("marathon", tls=tls, listen_address="127.0.0.1"))
+    assert {name for name in found if name.endswith("_address")} == {
+        "https_address" if tls else "http_address"
+    }
+
+
 def value(kind: str, name: str, role: str) -> st.SearchStrategy[Any]:
     choices = KNOWN[role].choices.get(name)
     if choices:

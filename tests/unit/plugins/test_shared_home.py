@@ -117,6 +117,19 @@ def test_a_text_is_a_size_or_is_refused(text: str) -> None:
     assert size > 0 or text == ""
 
 
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("commit=0", ""),  # ext4(5): the default
+        ("commit=3600", ""),
+        ("commit=3601", "commit must be a whole number from 0 to 3600"),
+    ],
+)
+def test_numbers_of_options_have_bounds(text: str, words: str) -> None:
+    problem = _shared_home_options.option_problem(text, ["ext4"])
+    assert words in problem and bool(words) == bool(problem)
+
+
 @given(st.text(max_size=20), st.sampled_from(sorted(_shared_home_options.KNOWN)))
 def test_an_option_never_smuggles_in_another(text: str, file_system: str) -> None:
     if _shared_home_options.option_problem(text, [file_system]) == "":
