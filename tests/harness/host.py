@@ -24,6 +24,7 @@ FROM_PACKAGES = {
     "lnet.service": "lustre-",
     "nvidia-persistenced.service": "nvidia-driver",
 }
+AUTOFS_MAP = "/etc/auto.master.d/cvmfs.autofs"
 
 
 @dataclass
@@ -345,6 +346,8 @@ class Host:
         folder = call.args.get("chdir", "")
         if words[:1] == ["openssl"]:
             return self._openssl(call, words, folder)
+        if "cvmfs_config" in words:
+            return self._cvmfs_config(call, words[-1])
         if words[:2] == ["dpkg-query", "--show"]:
             found = [name for name in self.packages if fnmatch.fnmatch(name, words[-1].strip("'"))]
             return {"stdout": "\n".join(found), "stdout_lines": found}
@@ -361,6 +364,13 @@ class Host:
         newer = [path for path, file in self.files.items() if file.time > since and path.startswith(asked)]
         different = "check" in words and bool(newer)
         return {"rc": int(different), "stdout": "\n".join(newer), "stdout_lines": newer}
+
+    def _cvmfs_config(self, call: Call, what: str) -> Mapping[str, Any]:
+        """Have autofs mount repositories, as the program of CernVM-FS does."""
+        if what == "setup":
+            self._write(call, AUTOFS_MAP, File("file", "/cvmfs program:/etc/auto.cvmfs\n", "0644"))
+        missing = what == "chksetup" and AUTOFS_MAP not in self.files
+        return {"stdout": "Warning: autofs map is not referenced" if missing else ""}
 
     def _openssl(self, call: Call, words: Sequence[str], folder: str) -> Mapping[str, Any]:
         """Read and write files that stand for certificates and keys; each is another one."""
