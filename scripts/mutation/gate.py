@@ -25,6 +25,15 @@ def share(verdicts: Sequence[Verdict]) -> float:
     return sum(verdict.noticed for verdict in verdicts) / len(verdicts) if verdicts else 1.0
 
 
+def unjudged(tried: int, verdicts: Sequence[Verdict]) -> list[str]:
+    """Return a sentence if mistakes were tried and none was judged."""
+    if not tried or verdicts:
+        return []
+    return [
+        "None of the mistakes was judged; correct the tests that fail without them, which are named above."
+    ]
+
+
 def listed(verdicts: Sequence[Verdict]) -> list[str]:
     """Return for each kind of file below its floor a sentence that says so."""
     found = []

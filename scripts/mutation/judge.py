@@ -16,11 +16,15 @@ HERE = Path(__file__).resolve().parent
 NAMESPACES = ("unshare", "--mount", "--propagation", "private", "--pid", "--fork", "--kill-child")
 CPU_LIMIT = 240  # seconds of the processor, of one process; a mutant that loops for ever ends there
 HANGS_AFTER = 900  # seconds; a mutant that waits for ever ends there
-SURVIVED, NOTICED, BROKEN = 0, 1, 3  # exit codes of try.sh
+SURVIVED, NOTICED, BROKEN = 40, 41, 42  # exit codes of try.sh
 
 
 class Broken(Exception):
     """The tests cannot judge: they fail without a mistake too. The message has their output."""
+
+
+class Unconfined(Exception):
+    """Mutants cannot be run here so that they do no harm. The message is a sentence with the reason."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +52,7 @@ def judge(root: Path, mutant: Mutant, commands: Sequence[Sequence[str]]) -> Verd
 
     Raises:
         Broken: a test fails without the mistake too.
+        Unconfined: no test was run.
     """
     if not commands:
         return Verdict(mutant, False, "no test comes to this file")
@@ -69,6 +74,12 @@ def judge(root: Path, mutant: Mutant, commands: Sequence[Sequence[str]]) -> Verd
         process.kill()  # and with it all processes of its namespace
         output, _ = process.communicate()
         return Verdict(mutant, True, output)
-    if process.returncode not in (SURVIVED, NOTICED):
+    if process.returncode == BROKEN:
         raise Broken(f"{mutant}: tests fail without this mistake too:\n{output[-3000:]}")
+    if process.returncode not in (SURVIVED, NOTICED):
+        said = (output.strip().splitlines() or ["it gave no reason"])[-1]
+        raise Unconfined(
+            f"Mistakes cannot be tried here, as the sandbox was not set up ({said}); run this as root where "
+            "namespaces and overlay mounts are allowed, in a container one with CAP_SYS_ADMIN."
+        )
     return Verdict(mutant, process.returncode == NOTICED, output)

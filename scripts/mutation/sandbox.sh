@@ -3,7 +3,7 @@
 #
 # Shows COMMAND this machine's files, below a layer in memory that takes all that is written and is lost at the
 # end: what a mistake in the product removes or overwrites is only gone in there. Of devices there are none but
-# those without state, so that nothing can be formatted.
+# those without state, so that nothing can be formatted, and settings of the kernel in /sys can only be read.
 set -eu
 repository=$1
 seconds=$2
@@ -17,7 +17,8 @@ mount -t overlay -o "lowerdir=$repository,upperdir=/mnt/changed-there,workdir=/m
   repository "/mnt/root$repository"
 cd /mnt/root
 mount -t proc proc proc
-mount --rbind /sys sys
+mount --bind /sys sys
+mount -o remount,bind,ro sys
 mount -t tmpfs -o mode=0755 devices dev
 for device in null zero full random urandom tty; do
   touch "dev/$device"

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from mutation import gate
 from mutation.choosing import changed, shuffled
-from mutation.judge import Broken, Verdict, judge
+from mutation.judge import Broken, Unconfined, Verdict, judge
 from mutation.listed import Entry, find
 from mutation.mutant import Mutant
 from mutation.noticing import Noticing
@@ -82,6 +82,21 @@ def test_tests_that_fail_without_a_mistake_cannot_judge(checkout: Path) -> None:
         verdict(checkout, "def f(a):\n    return a <= 1\n")
 
 
+@AS_ROOT
+def test_settings_of_the_kernel_can_only_be_read(checkout: Path) -> None:
+    text = "import os\nassert os.statvfs('/sys').f_flag & os.ST_RDONLY\ndef f(a):\n    return a < 1\n"
+    assert not verdict(checkout, text).noticed
+
+
+@pytest.mark.parametrize("program", [("false",), ("sh", "-c", "echo mount: not permitted; exit 32")])
+def test_a_sandbox_that_cannot_be_set_up_judges_nothing(
+    program: tuple[str, ...], checkout: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mutation.judge.NAMESPACES", program)
+    with pytest.raises(Unconfined, match=r"was not set up \(.+\); run this as root"):
+        verdict(checkout, "def f(a):\n    return a <= 1\n")
+
+
 def test_a_file_that_no_test_comes_to_is_noticed_by_none(checkout: Path) -> None:
     assert not judge(checkout, mutant(), []).noticed
 
@@ -140,17 +155,41 @@ def test_the_gate_says_when_too_few_mistakes_are_noticed() -> None:
     assert gate.changed(verdicts(5, 5)) == []
     assert gate.changed(verdicts(4, 6))[0].startswith("Tests notice 40% of the mistakes in changed lines")
     assert gate.changed(verdicts(0, gate.ENOUGH - 1)) == [], "too few to say"
+    assert gate.unjudged(0, []) == gate.unjudged(3, verdicts(1, 0)) == []
+    assert gate.unjudged(3, [])[0].startswith("None of the mistakes was judged")
 
 
-@AS_ROOT
-def test_the_command_prints_what_is_not_noticed_and_fails(checkout: Path) -> None:
+def command(checkout: Path) -> subprocess.CompletedProcess[str]:
+    """Try the mistakes of the product file."""
     scripts = Path(__file__).parents[3] / "scripts"
     for name in ("mutation", "proof"):
         shutil.copytree(scripts / name, checkout / "scripts" / name)
     shutil.copy(scripts / "mutants", checkout / "scripts")
+    words = [sys.executable, "scripts/mutants", PATH]
+    return subprocess.run(words, cwd=checkout, capture_output=True, text=True, check=False)
+
+
+@AS_ROOT
+def test_the_command_prints_what_is_not_noticed_and_fails(checkout: Path) -> None:
     (checkout / "tests/unit/test_x.py").write_text(f"PATH = '{PATH}'\ndef test_x(): ...\n")
-    done = subprocess.run(
-        [sys.executable, "scripts/mutants", PATH], cwd=checkout, capture_output=True, text=True, check=False
-    )
+    done = command(checkout)
     assert done.returncode == 1, done.stdout + done.stderr
     assert f"not noticed: {PATH}:2: comparison: 'return a < 1' becomes 'return a <= 1'" in done.stdout
+
+
+@AS_ROOT
+def test_the_command_fails_where_nothing_is_judged(checkout: Path) -> None:
+    (checkout / "tests/unit/test_x.py").write_text(f"PATH = '{PATH}'\ndef test_x():\n    assert False\n")
+    done = command(checkout)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "None of the mistakes was judged" in done.stdout
+
+
+def test_the_command_says_where_nothing_can_be_tried(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (checkout / "unshare").write_text("#!/bin/sh\necho unshare: Operation not permitted\nexit 1\n")
+    (checkout / "unshare").chmod(0o700)
+    (checkout / "tests/unit/test_x.py").write_text(f"PATH = '{PATH}'\ndef test_x(): ...\n")
+    monkeypatch.setenv("PATH", f"{checkout}:{os.environ['PATH']}")
+    done = command(checkout)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "the sandbox was not set up (unshare: Operation not permitted); run this as root" in done.stdout
