@@ -50,6 +50,7 @@ LEFT = {
         "/etc/jupyterhub/firewall.nft": "only the unit reads it, which is gone",
         "/etc/jupyterhub/iam-ca.crt": "no setting names it any more",
     },
+    "lustre_client": {"/lib/modules/6.1.0-40-amd64/updates/dkms/lustre.ko": "the packages stay"},
     "marathon": {"/opt/marathon/marathon-1.11.25.tgz": "a version that was fetched"},
     "mesos_agent": {"/var/cache/gpufarm-mesos-1.11.1.deb": "a version that was fetched"},
     "mesos_master": {"/var/cache/gpufarm-mesos-1.11.1.deb": "a version that was fetched"},

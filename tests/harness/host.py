@@ -24,6 +24,8 @@ FROM_PACKAGES = {
     "lnet.service": "lustre-",
     "nvidia-persistenced.service": "nvidia-driver",
 }
+# What DKMS builds for a kernel.
+BUILT = "/lib/modules/{}/updates/dkms/lustre.ko"
 AUTOFS_MAP = "/etc/auto.master.d/cvmfs.autofs"
 
 
@@ -194,7 +196,14 @@ class Host:
         """Its programs come with packages, and its configuration tells which role has written it."""
         written = re.search(r"gpufarm\.cluster\.(\w+)", self._text("/etc/lnet.conf"))
         lnet = {**LUSTRE_MACHINE["lnet"], "written_by": written[1] if written else ""}
-        return {"installed": any(name.startswith("lustre-") for name in self.packages), "lnet": lnet}
+        kernels = LUSTRE_MACHINE["kernels"]
+        if any(name.endswith("-modules-dkms") for name in self.packages):
+            nothing = {"version": "", "built_for": "", "fits": False}
+            kernels = [
+                one if BUILT.format(one["release"]) in self.files else {**one, **nothing} for one in kernels
+            ]
+        installed = any(name.startswith("lustre-") for name in self.packages)
+        return {"installed": installed, "kernels": kernels, "lnet": lnet}
 
     def _text(self, path: str) -> str:
         return self.files[path].content if path in self.files else ""
@@ -328,6 +337,8 @@ class Host:
             for name in changed:
                 if absent:
                     del self.packages[name]
+                    for path in fnmatch.filter(self.files, BUILT.format("*")) if "-dkms" in name else []:
+                        del self.files[path]
                 else:
                     self.packages[name] = wanted[name]
             self.held -= changed if absent else set()
@@ -346,6 +357,10 @@ class Host:
         folder = call.args.get("chdir", "")
         if words[:1] == ["openssl"]:
             return self._openssl(call, words, folder)
+        if words[0] == "dkms":
+            self._write(call, BUILT.format(words[-1]), File("file", words[2]))
+        if words[:2] == ["dpkg-query", "--listfiles"]:
+            return {"stdout_lines": [f"/usr/src/{words[2].removesuffix('-dkms')}-1/dkms.conf"]}
         if "cvmfs_config" in words:
             return self._cvmfs_config(call, words[-1])
         if words[:2] == ["dpkg-query", "--show"]:
