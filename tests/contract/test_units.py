@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from pathlib import PurePath
+from pathlib import Path, PurePath
 
 import pytest
 from harness import CASES, Run
 from harness.host import Unit
 from harness.life import run, set_up
 
+ROLES = Path(__file__).resolve().parents[2] / "roles"
 SYSTEMD = PurePath("/etc/systemd/system")
 EVERY_ROLE = pytest.mark.parametrize("role", sorted(CASES))
 
@@ -108,8 +109,14 @@ def test_a_service_starts_anew_when_its_unit_has_changed(role: str) -> None:
     assert not host.unread, "systemd has not read them"
 
 
-def test_units_that_use_partitions_start_anew_when_these_are_gone() -> None:
-    host, _ = set_up("mig")
-    before = host.units["gpufarm-mig.service"].time
-    run("mig", host, {"mig_state": "absent"})
-    assert host.units["gpufarm-mig.service"].time > before, "they are part of it"
+@EVERY_ROLE
+def test_units_of_other_roles_follow_what_they_are_part_of(role: str) -> None:
+    host, _ = set_up(role)
+    texts = [path.read_text() for path in ROLES.glob("*/templates/*.service.j2")]
+    followed = {name for text in texts for name in re.findall(r"^PartOf=(.+)", text, re.MULTILINE)}
+    before = {name: unit.time for name, unit in host.units.items() if name in followed}
+    if before:
+        gone = run(role, host, {f"{role}_state": "absent"})
+        assert not gone.failed, gone.refusal
+    late = [name for name, time in before.items() if host.units[name].time <= time]
+    assert not [name for name in late if host.units[name].running], "neither stopped nor started anew"
