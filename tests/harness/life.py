@@ -1,4 +1,4 @@
-"""The life of roles on imagined hosts: they come, run again, are set up otherwise, and go."""
+"""The life of roles on imagined hosts: set up in one way or another, checked, run again, removed."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from harness.other_values import FOUND, REFUSED, WITH, other
 from harness.run import Run
 from harness.specs import options
 
-# The word for another value of all variables at once.
+# The way in which all variables have another value at once.
 OTHERWISE = "otherwise"
-# Variables that keep their value in that, as roles refuse the other one beside those of the rest.
+# Variables that keep their value then, as the role refuses another one together with the other values.
 SAME = {
     "chronos": ("certificate_file", "certificate_key_file", "tls", "name"),
     "cvmfs_client": ("alien_cache", "repository_parameters"),
@@ -29,7 +29,7 @@ SAME = {
 }
 # Packages that somebody else has installed.
 THERE = {"monitoring": {"grafana": ""}}
-# Other ways that a role may go, each with a word for it.
+# Settings that lead a role another way, each with a name.
 WAYS: dict[str, dict[str, dict[str, Any]]] = {
     "cvmfs_client": {"mounts": {"cvmfs_client_mount": "systemd-automount"}},
     "jupyterhub": {"docker": WITH["jupyterhub_spawner"]},
