@@ -20,8 +20,10 @@ from pathlib import Path
 
 # What roles make is random and longer than this; what scenarios give begins with the other.
 SECRET = re.compile(r"(?=\S*[0-9])(?=\S*[a-zA-Z])[\w+-]{32,}|s3cret[\w-]*")
-# What lies beside them and is no secret.
-PUBLIC = re.compile(r'-----BEGIN CERTIFICATE.*?END CERTIFICATE-----|"client_id": "[^"]*"', re.DOTALL)
+# What lies beside them and is no secret; the address of a client's registration has its name in it.
+PUBLIC = re.compile(
+    r'-----BEGIN CERTIFICATE.*?END CERTIFICATE-----|"(client_id|registration_uri)": "[^"]*"', re.DOTALL
+)
 KEPT_IN = ("/etc", "/opt", "/var/lib")
 READ_BY_ALL = ("/etc", "/opt/gpufarm", "/run", "/tmp", "/var/lib", "/var/log", "/var/tmp")
 LARGEST = 1 << 20  # bytes of a file
