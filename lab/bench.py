@@ -37,6 +37,8 @@ from lab.system import (
 
 HOST_MEBIBYTES = 60
 LOCK_SECONDS = 900
+# What decides over which images a host lies: suite, kind and layers.
+Base = tuple[str, str, tuple[str, ...]]
 
 
 def state_dir() -> Path:
@@ -52,6 +54,10 @@ def cache_dir() -> Path:
 def bench_names() -> list[str]:
     """The benches of this state folder that have any state."""
     return sorted(path.parent.name for path in state_dir().glob("*/bench.json"))
+
+
+def _base(spec: HostSpec) -> Base:
+    return spec.suite, spec.kind, spec.layers
 
 
 @dataclass(frozen=True)
@@ -244,9 +250,7 @@ class Bench:
         self._write_plan(everyone)
         write_ssh_files(self.directory, everyone, self.ssh_control_path)
         try:
-            self._boot(
-                [(host, images[host.spec.suite, host.spec.kind]) for host in made], stopped, everyone, subnet
-            )
+            self._boot([(host, images[_base(host.spec)]) for host in made], stopped, everyone, subnet)
         except BaseException:
             self.say("something failed: removing what was started")
             for host in made:
@@ -259,41 +263,45 @@ class Bench:
             raise
         return [host.name for host in (*made, *stopped)]
 
-    def _images(self, specs: list[HostSpec]) -> dict[tuple[str, str], Path]:
-        """Image of each suite and kind; built one after the other, as a build uses the whole machine."""
+    def _images(self, specs: list[HostSpec]) -> dict[Base, list[Path]]:
+        """Layers and image of each base; built one after the other, as a build uses the whole machine."""
         images = {}
-        for suite, kind in dict.fromkeys((spec.suite, spec.kind) for spec in specs):
-            images[suite, kind] = rootfs.ensure(
-                rootfs.recipe_for(suite, kind == "qemu"), self.cache, self.say
-            )
+        for suite, kind, names in dict.fromkeys(map(_base, specs)):
+            recipe = rootfs.recipe_for(suite, kind == "qemu")
+            image = rootfs.ensure(recipe, self.cache, self.say)
+            images[suite, kind, names] = [image]
+            if names:
+                from lab import layers
+
+                images[suite, kind, names] = layers.ensure(recipe, image, names, self.cache, self.say)
         return images
 
     def _boot(
         self,
-        made: list[tuple[Host, Path]],
+        made: list[tuple[Host, list[Path]]],
         stopped: list[Host],
         everyone: list[Host],
         subnet: ipaddress.IPv4Network,
     ) -> None:
         names = {host.name: host.address for host in everyone}
 
-        def prepare(item: tuple[Host, Path]) -> tuple[Host, Path, list[Bind]]:
-            host, image = item
-            host.mount(image)
+        def prepare(item: tuple[Host, list[Path]]) -> tuple[Host, list[Path], list[Bind]]:
+            host, images = item
+            host.mount(images)
             host.prepare(self.keys, names)
-            return host, image, self._extras(host)
+            return host, images, self._extras(host)
 
         with ThreadPoolExecutor(max_workers=8) as pool:
             prepared = list(pool.map(prepare, made))
         again = [load(host.record, self.id) for host in stopped]
-        for host, image, _ in again:
+        for host, images, _ in again:
             host.stop()
             self.network.detach(host.name, host.address)
             if host.spec.kind == "nspawn":
-                host.mount(image)
+                host.mount(images)
         boot([(host, binds) for host, _, binds in prepared + again], self.network, subnet)
-        for host, image, binds in prepared:
-            host.save(image, binds)
+        for host, images, binds in prepared:
+            host.save(images, binds)
 
     def _extras(self, host: Host) -> list[Bind]:
         """What only some hosts have; its code is loaded only for hosts that ask for it."""
@@ -341,10 +349,10 @@ class Bench:
         require_root()
         with self.lock("resetting a host"), usual_umask():
             host = self.host(name)
-            image = self._images([host.spec])[host.spec.suite, host.spec.kind]
+            images = self._images([host.spec])[_base(host.spec)]
             subnet = self.network.up(ipaddress.IPv4Interface(f"{host.address}/24").network)
             host.remove(self.network)
-            self._boot([(host, image)], [], self.hosts(), subnet)
+            self._boot([(host, images)], [], self.hosts(), subnet)
 
     def _write_plan(self, hosts: list[Host]) -> None:
         entries = [

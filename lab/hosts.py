@@ -104,13 +104,13 @@ class Host:
         """Written when the host has booted once: a host without it was never finished."""
         return self.directory / "host.json"
 
-    def save(self, image: Path, binds: Sequence[Bind]) -> None:
+    def save(self, images: Sequence[Path], binds: Sequence[Bind]) -> None:
         """Record a finished host."""
         data = {
             "spec": self.spec.as_dict(),
             "address": self.address,
             "version": self.version,
-            "image": str(image),
+            "images": [str(image) for image in images],
             "binds": [{**asdict(bind), "source": str(bind.source)} for bind in binds],
         }
         write_atomically(self.record, json.dumps(data, indent=1))
@@ -122,16 +122,18 @@ class Host:
             group / f"{self.name}.launcher" for group in benches
         ]
 
-    def mount(self, image: Path) -> None:
+    def mount(self, images: Sequence[Path]) -> None:
         """Mount the host's overlay unless it is mounted.
 
+        :param images: what it lies over: an image below its layers, the uppermost first.
         :raises LabError: if the state folder's file system cannot carry an overlay.
         """
         if os.path.ismount(self.root):
             return
         for part in ("upper", "work", "root"):
             (self.directory / part).mkdir(parents=True, exist_ok=True)
-        options = f"lowerdir={image},upperdir={self.directory}/upper,workdir={self.directory}/work"
+        lower = ":".join(map(str, images))
+        options = f"lowerdir={lower},upperdir={self.directory}/upper,workdir={self.directory}/work"
         try:
             run(["mount", "-t", "overlay", self.machine, "-o", options, self.root])
         except LabError as error:
@@ -152,7 +154,7 @@ class Host:
         lines += [f"{address} {name}" for name, address in names.items() if name != self.name]
         (etc / "hosts").write_text("\n".join(lines) + "\n")
         (etc / "resolv.conf").unlink(missing_ok=True)
-        (etc / "resolv.conf").write_text(_resolver())
+        (etc / "resolv.conf").write_text(resolver())
         for suffix, mode in (("", 0o600), (".pub", 0o644)):
             target = etc / f"ssh/ssh_host_ed25519_key{suffix}"
             target.write_bytes((keys / f"host_{self.name}{suffix}").read_bytes())
@@ -320,12 +322,12 @@ class Host:
         return "no output"
 
 
-def load(record: Path, bench: str) -> tuple[Host, Path, list[Bind]]:
-    """A recorded host, its image and its binds."""
+def load(record: Path, bench: str) -> tuple[Host, list[Path], list[Bind]]:
+    """A recorded host, its images and its binds."""
     data = json.loads(record.read_text())
     host = Host(host_from(data["spec"]), data["address"], data["version"], bench, record.parent)
     binds = [Bind(Path(bind["source"]), bind["target"], bind["read_only"]) for bind in data["binds"]]
-    return host, Path(data["image"]), binds
+    return host, [Path(image) for image in data["images"]], binds
 
 
 def unmount(root: Path) -> None:
@@ -352,7 +354,7 @@ def _status(pid: int) -> dict[str, str]:
     return {}
 
 
-def _resolver() -> str:
+def resolver() -> str:
     """This machine's resolver configuration, as a host can use it.
 
     systemd-resolved listens on this machine's loopback only; its upstream servers are in a file of its own

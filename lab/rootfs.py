@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from lab.errors import LabError
@@ -16,6 +17,11 @@ from lab.system import locked, require_space, run
 CERTIFICATES = Path("/usr/local/share/ca-certificates")
 BUILD_MEBIBYTES = 2500
 BUILD_SECONDS = 1800
+# In namespaces that end with this process: a killed build leaves no process or mount behind.
+ISOLATED = (
+    *("setpriv", "--pdeathsig", "KILL"),
+    *("unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"),
+)
 
 
 def recipe_for(suite: str, kernel: bool) -> Recipe:
@@ -55,27 +61,39 @@ def _mirror(label: str) -> str:
 def ensure(recipe: Recipe, cache_dir: Path, say: Callable[[str], None]) -> Path:
     """The root file system of a recipe, built if the cache does not hold it.
 
-    Two builders wait for one another; an interrupted build never counts, as the image gets its name last.
-
     :returns: the directory, never to be changed.
     :raises LabError: if the build fails, with the reason mmdebstrap gives.
     """
-    image = cache_dir / "rootfs" / recipe.name
-    if image.is_dir():
-        return image
-    with locked(image.with_name(f"{image.name}.lock"), f"building the {recipe.suite} image", BUILD_SECONDS):
-        if not image.is_dir():
-            require_space(cache_dir, BUILD_MEBIBYTES, f"building the {recipe.suite} image")
-            say(f"building the root file system of {recipe.suite} (once)")
-            partial = image.with_name(f"{image.name}.partial")
-            _remove_tree(partial)
+    return build_once(
+        cache_dir / "rootfs" / recipe.name, f"the {recipe.suite} image", partial(_build, recipe), say
+    )
+
+
+def build_once(target: Path, what: str, build: Callable[[Path], None], say: Callable[[str], None]) -> Path:
+    """A folder of the cache, built if it is not there.
+
+    Two builders wait for one another; an interrupted build never counts, as the folder gets its name last.
+
+    :param target: the folder; its name tells all that decides its content.
+    :param what: what is built, for messages.
+    :param build: makes the folder that it is given.
+    :returns: the folder, never to be changed.
+    """
+    if target.is_dir():
+        return target
+    with locked(target.with_name(f"{target.name}.lock"), f"building {what}", BUILD_SECONDS):
+        if not target.is_dir():
+            require_space(target.parent, BUILD_MEBIBYTES, f"building {what}")
+            say(f"building {what} (once)")
+            unfinished = target.with_name(f"{target.name}.partial")
+            _remove_tree(unfinished)
             try:
-                _build(recipe, partial)
+                build(unfinished)
             except BaseException:
-                _remove_tree(partial)
+                _remove_tree(unfinished)
                 raise
-            partial.rename(image)
-    return image
+            unfinished.rename(target)
+    return target
 
 
 def _remove_tree(path: Path) -> None:
@@ -85,10 +103,7 @@ def _remove_tree(path: Path) -> None:
 
 def _build(recipe: Recipe, target: Path) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
-    # In namespaces that end with this process: a killed build leaves no process or mount behind.
-    command = ["setpriv", "--pdeathsig", "KILL"]
-    command += ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]
-    command += ["mmdebstrap", "--mode=root", "--variant=minbase", "--format=directory"]
+    command = [*ISOLATED, "mmdebstrap", "--mode=root", "--variant=minbase", "--format=directory"]
     command += [
         f"--aptopt={line.rstrip(';')}" for line in recipe.files["etc/apt/apt.conf.d/99lab"].splitlines()
     ]

@@ -16,6 +16,7 @@ from lab.errors import LabError
 SUITES = ("bookworm", "trixie")
 CGROUPS = ("auto", "v1", "v2")
 KINDS = ("nspawn", "qemu")
+LAYERS = ("gpu", "hub", "zookeeper")
 # An RFC 1123 label that still fits into a host name of Linux (64 bytes) with the bench's prefix in front.
 HOST_NAME = re.compile(r"[a-z]([a-z0-9-]{0,38}[a-z0-9])?")
 BENCH_NAME = re.compile(r"[a-z0-9]([a-z0-9_.-]{0,62}[a-z0-9])?")
@@ -31,6 +32,7 @@ class HostSpec:
     :param cgroup: control group version the host's systemd sees; "auto" takes the one that enforces limits.
     :param kind: "nspawn" (a container with a systemd of its own) or "qemu" (a virtual machine).
     :param iam: whether the bench's identity provider runs on this host.
+    :param layers: what is installed on it already, of ``LAYERS``.
     """
 
     name: str
@@ -39,6 +41,7 @@ class HostSpec:
     cgroup: str = "auto"
     kind: str = "nspawn"
     iam: bool = False
+    layers: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not HOST_NAME.fullmatch(self.name):
@@ -53,7 +56,13 @@ class HostSpec:
             )
         if not isinstance(self.iam, bool):
             raise LabError(f"host {self.name}: iam must be true or false, not {self.iam!r}")
+        if not isinstance(self.layers, list | tuple) or not set(self.layers) <= set(LAYERS):
+            raise LabError(
+                f"host {self.name}: layers must be a list of {', '.join(LAYERS)}, not {self.layers!r}"
+            )
         object.__setattr__(self, "gpus", tuple(self.gpus))
+        # Each is installed over those before it, so the same ones in another order would be made anew.
+        object.__setattr__(self, "layers", tuple(sorted(set(self.layers))))
         if self.kind == "qemu" and self.gpus:
             raise LabError(
                 f"host {self.name}: simulated GPUs need kind nspawn, a virtual machine has its own /proc"
@@ -65,7 +74,7 @@ class HostSpec:
 
     def as_dict(self) -> dict[str, Any]:
         """The host as plain data, as a specification file has it."""
-        return {**asdict(self), "gpus": list(self.gpus)}
+        return {**asdict(self), "gpus": list(self.gpus), "layers": list(self.layers)}
 
 
 def host_from(data: object) -> HostSpec:

@@ -77,9 +77,10 @@ def _scenario(name: str, tree: Tree) -> Job:
         path for path in fixtures if asked_for & {function.name for function in _functions(tree.texts[path])}
     ]
     hosts = yaml.load(tree.texts[f"{folder}/molecule.yml"], yaml.CSafeLoader)["platforms"]
+    layers = {f"lab/layers/{layer}/layer.yml" for host in hosts for layer in host.get("layers", ())}
     return Job(
         f"molecule {name}",
-        frozenset([*own, *used, *SURROUNDINGS, *MOLECULE]) & tree.texts.keys(),
+        frozenset([*own, *used, *layers, *SURROUNDINGS, *MOLECULE]) & tree.texts.keys(),
         frozenset(fixtures),
         tuple(_unused(hosts)),
     )

@@ -158,6 +158,20 @@ def test_the_life_of_a_bench(lab: Lab):
     lab.out("down")  # of nothing is nothing
 
 
+def test_a_host_has_what_is_in_its_layers_and_changes_none(lab: Lab):
+    spec = {"hosts": [{"name": "layered", "layers": ["gpu"]}, {"name": "bare"}]}
+    lab.out("up", "--spec", "-", stdin=json.dumps(spec))
+    gpu_python = "/opt/gpufarm/gpu/bin/python -c 'import pynvml'"
+    assert lab.run("ssh", "layered", "--", gpu_python).returncode == 0, "lab/layers/gpu/layer.yml installs it"
+    assert lab.run("ssh", "bare", "--", gpu_python).returncode == 127
+    assert lab.ssh("layered", "systemctl is-system-running") == "running"
+    lab.ssh("layered", "rm -r /opt/gpufarm")
+    lab.out("reset", "layered")
+    assert lab.ssh("layered", gpu_python) == ""
+    lab.out("down")
+    assert lab.leftovers() == []
+
+
 def assert_modules_are_compiled_once(lab: Lab, *hosts: str):
     """What a host's virtual environment compiles out of an archive is there for all hosts."""
     mark = uuid.uuid4().hex

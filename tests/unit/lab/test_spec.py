@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lab.errors import LabError
-from lab.spec import CGROUPS, HOST_NAME, SUITES, HostSpec, conflict, host_from, parse
+from lab.spec import CGROUPS, HOST_NAME, LAYERS, SUITES, HostSpec, conflict, host_from, parse
 
 
 def test_a_name_is_enough():
@@ -47,6 +47,9 @@ def test_json_and_yaml_are_read():
         ("hosts: [{name: a, gpus: 'a100-80gb:1'}]", "gpus must be a list"),
         ("hosts: [{name: a, gpus: 3}]", "gpus must be a list"),
         ("hosts: [{name: a, gpus: [1]}]", "gpus must be a list"),
+        ("hosts: [{name: a, layers: gpu}]", "layers must be a list of gpu, hub, zookeeper"),
+        ("hosts: [{name: a, layers: [cuda]}]", "layers must be a list of gpu, hub, zookeeper"),
+        ("hosts: [{name: a, layers: [7]}]", "layers must be a list of gpu, hub, zookeeper"),
         ("hosts: [{name: a, iam: 'yes'}]", "iam must be true or false"),
         ("hosts: [{name: a}, {name: a}]", "host a is asked for twice"),
         ("hosts: [{name: a, iam: true}, {name: b, iam: true}]", "at most one identity provider"),
@@ -78,6 +81,7 @@ hosts = st.builds(
     gpus=st.lists(st.sampled_from(["a100-80gb:1", "a30:2"]), max_size=2).map(tuple),
     cgroup=st.sampled_from(CGROUPS),
     iam=st.booleans(),
+    layers=st.lists(st.sampled_from(LAYERS), max_size=2).map(tuple),
 )
 
 
@@ -89,6 +93,10 @@ def test_a_host_survives_being_written_down(host: HostSpec):
 @given(hosts)
 def test_a_host_does_not_conflict_with_itself(host: HostSpec):
     assert conflict(host, host) == ""
+
+
+def test_the_order_of_layers_is_the_same_for_all_hosts():
+    assert HostSpec("a", layers=("hub", "gpu", "hub")) == HostSpec("a", layers=("gpu", "hub"))
 
 
 def test_a_conflict_names_what_differs():
