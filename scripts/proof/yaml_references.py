@@ -31,7 +31,10 @@ def references(path: str, text: str, names: Names) -> Iterator[Reference]:
     """
     for document in yaml.load_all(text, yaml.CSafeLoader):
         if isinstance(document, dict) and "node_types" in document and "topology_template" not in document:
-            continue  # a library of types: a template needs the operations of the types that it uses
+            # Of a library a template needs the operations of the types that it uses, and all imports.
+            for entry in document.get("imports", []):
+                yield from names.path(str(entry), path)
+            continue
         if path.startswith("playbooks/") and isinstance(document, list):
             for play in document:
                 groups = _groups(play)
