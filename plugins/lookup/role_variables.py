@@ -43,10 +43,13 @@ from typing import Any
 
 import yaml
 
-from ansible.errors import AnsibleLookupError
+from ansible.errors import AnsibleError, AnsibleLookupError
 from ansible.module_utils.common.parameters import DEFAULT_TYPE_VALIDATORS
 from ansible.plugins.lookup import LookupBase
+from ansible.release import __version__ as release
 
+# As meta/runtime.yml says, at whose `requires_ansible` Ansible only warns.
+OLDEST = (2, 19)
 ROLES = Path(__file__).parents[2] / "roles"
 
 
@@ -56,7 +59,15 @@ class LookupModule(LookupBase):  # type: ignore[misc]  # Ansible has no types
     def run(
         self, terms: Sequence[str], variables: Mapping[str, Any] | None = None, **kwargs: Any
     ) -> list[dict[str, Any]]:
-        """Return the variables of each role."""
+        """Return the variables of each role.
+
+        :raises AnsibleError: ansible-core is older than 2.19; its templates make text of numbers, and data of
+            text that looks like JSON, so roles would write wrong files
+        """
+        if tuple(map(int, release.split(".")[:2])) < OLDEST:
+            raise AnsibleError(
+                f"gpufarm.cluster needs ansible-core 2.19 or later, and this is {release}; install one."
+            )
         return [self._of_role(role, variables or {}) for role in terms]
 
     def _of_role(self, role: str, variables: Mapping[str, Any]) -> dict[str, Any]:
