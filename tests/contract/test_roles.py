@@ -10,9 +10,18 @@ from typing import Any
 
 import pytest
 import yaml
+from proof.releases import RELEASES, proofs
+
+from lab import layers
+from lab.spec import LAYERS
 
 ROOT = Path(__file__).resolve().parents[2]
 ROLES = sorted(path for path in (ROOT / "roles").iterdir() if path.is_dir() and not path.name.startswith("_"))
+# Roles that are proved on one release of Debian, and why that is enough.
+ONE_RELEASE = {
+    "chronos_job": "changes no machine, and asks Chronos by the code that container_request asks Marathon by",
+    "marathon_app": "changes no machine, and its module is that of container_request",
+}
 EVERY_ROLE = pytest.mark.parametrize("role", ROLES, ids=lambda role: role.name)
 
 
@@ -94,7 +103,32 @@ def test_role_has_a_scenario_on_the_bench(role: Path) -> None:
     assert (ROOT / "molecule" / role.name / "molecule.yml").is_file()
 
 
-def test_readme_tables_are_generated_from_the_specs() -> None:
+def test_every_role_is_proved_on_both_releases_of_debian() -> None:
+    proved = proofs(ROOT)
+    partly = {role.name for role in ROLES if proved.get(role.name, {}).keys() < RELEASES.keys()}
+    assert partly == set(ONE_RELEASE)
+    assert all(proved[role] for role in ONE_RELEASE)
+
+
+def installs(layer: str) -> set[str]:
+    """The roles that install what a layer has: it is made of their files, or of tasks that they share."""
+    owners = {path.relative_to(ROOT / "roles").parts[0] for path in layers.named(layer)}
+    shared = [f"tasks_from: {path.stem}" for path in layers.named(layer) if path.match("_common/tasks/*.yml")]
+    tasks = [
+        path for path in ROOT.glob("roles/*/tasks/*.yml") if any(one in path.read_text() for one in shared)
+    ]
+    return (owners | {path.parts[-3] for path in tasks}) - {"_common"}
+
+
+@pytest.mark.parametrize("layer", LAYERS)
+def test_a_role_is_also_proved_where_no_layer_has_installed_what_it_installs(layer: str) -> None:
+    proved, cold = proofs(ROOT), proofs(ROOT, without=layer)
+    assert installs(layer)
+    for role in installs(layer):
+        assert cold[role].keys() == proved[role].keys(), role
+
+
+def test_generated_parts_of_readmes_are_up_to_date() -> None:
     done = subprocess.run(
         [sys.executable, ROOT / "scripts" / "role-docs", "--check"],
         capture_output=True,
