@@ -171,6 +171,12 @@ BROKEN = {
         "      type: tosca.nodes.Compute\n      interfaces: {Standard: {operations: {start: start.yml}}}",
         "there is no file 'start.yml'",
     ),
+    "a missing implementation with a long name": (
+        "      type: tosca.nodes.Compute",
+        "      type: tosca.nodes.Compute\n      interfaces: {Standard: {operations: {start: "
+        f"{'a' * 300}.yml}}}}}}",
+        f"there is no file '{'a' * 200}'",
+    ),
     "an implementation of no type": (
         "      type: tosca.nodes.Compute",
         "      type: tosca.nodes.Compute\n      interfaces: {Standard: {operations: {start: {implementation: "
