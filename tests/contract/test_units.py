@@ -92,6 +92,15 @@ def test_units_have_the_folders_and_programs_that_they_use(role: str) -> None:
 
 
 @EVERY_ROLE
+def test_units_require_what_is_there(role: str) -> None:
+    host, _ = set_up(role)
+    for name, text in host.units_written():
+        required = " ".join(re.findall(r"^(?:Requires|BindsTo)=(.*)", text, re.MULTILINE)).split()
+        services = [one for one in required if one.endswith(".service")]
+        assert not [one for one in services if not host.knows(one)], f"systemd would not start {name}"
+
+
+@EVERY_ROLE
 def test_a_service_starts_anew_when_its_unit_has_changed(role: str) -> None:
     host, _ = set_up(role)
     before = {name: unit.time for name, unit in host.units.items()}

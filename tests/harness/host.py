@@ -279,7 +279,7 @@ class Host:
         if not args.get("name"):
             return {}
         name = args["name"] if "." in args["name"] else f"{args['name']}.service"
-        if not self._knows(name):
+        if not self.knows(name):
             return {"failed": True, "msg": f"Could not find the requested service {name}: host"}
         unit = self.units.get(name, Unit())
         after = Unit(bool(args.get("enabled", unit.enabled)), unit.running, unit.time)
@@ -296,7 +296,7 @@ class Host:
             self.units[name] = after
         return {"changed": changed}
 
-    def _knows(self, unit: str) -> bool:
+    def knows(self, unit: str) -> bool:
         """Whether systemd has a unit: a file in /etc, or one of a package; slices are made as needed."""
         begins = FROM_PACKAGES.get(unit, unit.rpartition(".")[0])
         return (

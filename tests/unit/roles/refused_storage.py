@@ -57,6 +57,18 @@ def asked(lost: Mapping[str, tuple[int | None, str]], nameless: Sequence[str] = 
 REFUSED: dict[str, list[Refused]] = {
     "cvmfs_client": [
         Refused(
+            "served by autofs on host1, and cvmfs_client_mount is static; run the role",
+            {"cvmfs_client_mount": "static"},
+            {
+                "Validate | Look at the client and its cache": {
+                    "installed": True,
+                    "autofs": True,
+                    "repositories": [],
+                    "caches": {},
+                }
+            },
+        ),
+        Refused(
             "No server has the repository stf.cern.ch",
             {"cvmfs_client_repositories": "sft.cern.ch stf.cern.ch", "cvmfs_client_proxies": PROXY},
             asked({"stf.cern.ch": (404, "404 Not Found")}),
