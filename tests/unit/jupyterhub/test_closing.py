@@ -7,6 +7,7 @@ from __future__ import annotations
 import grp
 import pwd
 import subprocess
+from datetime import date, timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -52,6 +53,12 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     def account(name: str) -> SimpleNamespace:
         return SimpleNamespace(pw_uid=UIDS[name])
 
+    class Today(date):
+        @classmethod
+        def today(cls) -> date:
+            return date(1970, 1, 1) + timedelta(days=TODAY)
+
+    monkeypatch.setattr(closing, "date", Today)
     (tmp_path / "shadow").write_text(SHADOW)
     (tmp_path / "linger").mkdir()
     for name in ("alice", "mallory"):
