@@ -6,8 +6,6 @@ from __future__ import annotations
 import importlib.metadata
 import json
 import os
-import subprocess
-import tarfile
 from pathlib import Path
 
 from gpufarm.errors import GpufarmError
@@ -43,7 +41,7 @@ def root() -> Path:
             f"the collection gpufarm.cluster is not installed; run '{install}' with the file of the release, "
             "or name the folder that it is in with ANSIBLE_COLLECTIONS_PATH"
         )
-    version = _version(found)
+    version = version_in(found)
     if version != own:
         raise GpufarmError(
             f"{found} has version {version} of gpufarm.cluster, and this program is version {own}; "
@@ -52,37 +50,6 @@ def root() -> Path:
     return found
 
 
-def _version(folder: Path) -> str:
+def version_in(folder: Path) -> str:
+    """Return the version of an installed collection."""
     return str(json.loads((folder / "MANIFEST.json").read_text())["collection_info"]["version"])
-
-
-def pack(folder: Path) -> Path:
-    """Pack the collection as ``ansible-galaxy collection install`` takes it.
-
-    Args:
-        folder: where to write the file.
-
-    Returns:
-        The file.
-
-    Raises:
-        GpufarmError: the collection is not there, or cannot be built.
-    """
-    source = root()
-    if source == CHECKOUT:
-        done = subprocess.run(
-            ["ansible-galaxy", "collection", "build", "--output-path", str(folder), str(source)],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        found = next(folder.glob("*.tar.gz"), None)
-        if done.returncode != 0 or found is None:
-            raise GpufarmError(f"the collection cannot be built: {' '.join(done.stderr.split())}")
-        return found
-    path = folder / f"gpufarm-cluster-{_version(source)}.tar.gz"
-    listed = json.loads((source / "FILES.json").read_text())["files"]
-    with tarfile.open(path, "w:gz") as archive:
-        for name in ("MANIFEST.json", "FILES.json", *(one["name"] for one in listed if one["name"] != ".")):
-            archive.add(source / name, name, recursive=False)
-    return path

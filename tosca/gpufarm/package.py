@@ -5,7 +5,10 @@ from __future__ import annotations
 
 import copy
 import importlib.metadata
+import json
 import os
+import subprocess
+import tarfile
 import tempfile
 import zipfile
 from collections.abc import Iterator, Mapping
@@ -14,9 +17,9 @@ from typing import Any
 
 import yaml
 
-from gpufarm import collection, library, template
+from gpufarm import ansible, collection, library, template
 from gpufarm.document import Document
-from gpufarm.errors import BadInput
+from gpufarm.errors import BadInput, GpufarmError
 from gpufarm.library import Library
 from gpufarm.problems import near
 from gpufarm.topology import Topology
@@ -49,7 +52,7 @@ def pack(path: Path, archive: Path, addresses: Mapping[str, str]) -> list[str]:
     _check(topology, addresses)
     root = _root(source, topology)
     with tempfile.TemporaryDirectory(prefix="gpufarm-") as folder:
-        packed = collection.pack(Path(folder))
+        packed = _collection(Path(folder))
         members = {
             META: _meta(path.name),
             path.name: _template(source.template, root, addresses),
@@ -165,6 +168,33 @@ def _meta(entry: str) -> bytes:
         "Entry-Definitions": entry,
     }
     return "".join(f"{key}: {value}\n" for key, value in lines.items()).encode()
+
+
+def _collection(folder: Path) -> Path:
+    """Pack the collection as ``ansible-galaxy collection install`` takes it."""
+    source = collection.root()
+    if source != collection.CHECKOUT:
+        return _installed(source, folder)
+    done = subprocess.run(
+        ["ansible-galaxy", "collection", "build", "--output-path", str(folder), str(source)],
+        env=os.environ | ansible.environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    found = next(folder.glob("*.tar.gz"), None)
+    if done.returncode != 0 or found is None:
+        raise GpufarmError(f"the collection cannot be built: {ansible.complaint(done.stderr)}")
+    return found
+
+
+def _installed(source: Path, folder: Path) -> Path:
+    path = folder / f"gpufarm-cluster-{collection.version_in(source)}.tar.gz"
+    listed = json.loads((source / "FILES.json").read_text())["files"]
+    with tarfile.open(path, "w:gz") as archive:
+        for name in ("MANIFEST.json", "FILES.json", *(one["name"] for one in listed if one["name"] != ".")):
+            archive.add(source / name, name, recursive=False)
+    return path
 
 
 def _write(archive: Path, members: Mapping[str, bytes]) -> None:

@@ -49,6 +49,14 @@ def test_everything_that_the_template_needs_is_inside(archive: Path, tmp_path: P
         assert "roles/jupyterhub/tasks/main.yml" in content.getnames()
 
 
+def test_it_packs_where_the_programs_of_ansible_are_not_in_the_path(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    answer = site.gpufarm("package", ML_INFN, "--output", site.root / "x.csar")
+    assert answer.status == 0, answer.error
+
+
 def test_own_operations_of_a_template_keep_their_playbooks(site: Site) -> None:
     folder = site.root / "service" / "templates"
     shutil.copytree(DATA, folder.parent / "library")
