@@ -14,8 +14,13 @@ from pathlib import Path
 from types import FrameType
 
 # What opens files that the job may not need. To find one filter Ansible loads all of the collection
-# (Jinja2Loader in ansible/plugins/loader.py), and what they import. packed_modules.py reads all modules.
-UNTOLD = ("/gpufarm/cluster/plugins/filter/", "/molecule/shared/callback_plugins/packed_modules.py")
+# (Jinja2Loader in ansible/plugins/loader.py), and what they import. packed_modules.py reads all modules, and
+# ansible-galaxy all files, as it packs them.
+UNTOLD = (
+    "/gpufarm/cluster/plugins/filter/",
+    "/molecule/shared/callback_plugins/packed_modules.py",
+    "/ansible/galaxy/collection/",
+)
 # Where Ansible keeps the archives of modules in a run; of those that packed_modules.py kept there are links.
 ARCHIVES = "/ansiballz_cache/"
 

@@ -24,15 +24,21 @@ if os.fork() == 0:
     os._exit(0)
 os.wait()
 import gpufarm.cluster.plugins.filter.a
+import ansible.galaxy.collection.pack
 open("run/ansiballz_cache/archive").close()
 """
 
 
-def test_each_process_notes_what_it_opens_but_not_to_load_filters(tmp_path: Path):
+def test_each_process_notes_what_it_opens_but_not_to_load_filters_or_to_pack(tmp_path: Path):
     filters = tmp_path / "gpufarm/cluster/plugins/filter"
     filters.mkdir(parents=True)
     (filters / "a.py").write_text("import logic\n")
-    for name in ("text", "bytes", "module.py", "logic.py"):
+    packing = tmp_path / "ansible/galaxy/collection"
+    packing.mkdir(parents=True)
+    for package in (packing, packing.parent, packing.parent.parent):
+        (package / "__init__.py").touch()
+    (packing / "pack.py").write_text('open("packed").close()\n')
+    for name in ("text", "bytes", "module.py", "logic.py", "packed"):
         (tmp_path / name).touch()
     archive = tmp_path / ".work/packed-modules/digest/archive"
     archive.parent.mkdir(parents=True)
@@ -50,7 +56,7 @@ def test_each_process_notes_what_it_opens_but_not_to_load_filters(tmp_path: Path
     )
     noted = set((tmp_path / "notes").read_text().splitlines())
     assert {*(str(tmp_path / name) for name in ("text", "bytes", "module.py")), str(archive)} <= noted
-    assert str(tmp_path / "logic.py") not in noted
+    assert not {str(tmp_path / name) for name in ("logic.py", "packed")} & noted
 
 
 def test_inputs_are_files_of_the_repository_by_their_real_names(tmp_path: Path):
