@@ -8,6 +8,7 @@ import re
 from pathlib import Path
 
 from ._driver_gpu import PciDevice
+from ._driver_version import kernel_order
 
 # EFI specification 2.10, "3.3 Globally Defined Variables"; the second GUID is that of shim, see its
 # MokVars.txt.
@@ -28,13 +29,6 @@ def pci_devices(root: Path) -> list[PciDevice]:
         )
         found.append(PciDevice(folder.name, vendor, device, code >> 8))
     return found
-
-
-def kernel_order(release: str) -> list[tuple[int, str]]:
-    """Return a key that sorts kernel releases from old to new."""
-    return [
-        (int(part), "") if part.isdigit() else (-1, part) for part in re.findall(r"\d+|[^\d.+_-]+", release)
-    ]
 
 
 def installed_kernels(root: Path) -> list[str]:

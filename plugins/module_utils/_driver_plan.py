@@ -9,8 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from . import _driver_gpu, _driver_packages
-from ._driver_machine import kernel_order
-from ._driver_version import DriverError, branch, matches, newest, upstream
+from ._driver_version import DriverError, branch, kernel_order, matches, newest, upstream
 
 PIN_FILE = "/etc/apt/preferences.d/gpufarm-nvidia"
 APT_SOURCE_FILE = "/etc/apt/sources.list.d/gpufarm-nvidia.sources"

@@ -45,3 +45,10 @@ def below(wanted: str, limit: str) -> bool:
     """Whether every version that `wanted` admits is older than `limit`; false for an empty `wanted`."""
     parts = numbers(wanted)
     return parts < numbers(limit)[: len(parts)]
+
+
+def kernel_order(release: str) -> list[tuple[int, str]]:
+    """Return a key that sorts kernel releases from old to new."""
+    return [
+        (int(part), "") if part.isdigit() else (-1, part) for part in re.findall(r"\d+|[^\d.+_-]+", release)
+    ]

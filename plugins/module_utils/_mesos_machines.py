@@ -11,8 +11,7 @@ src/master/maintenance.cpp.
 
 from __future__ import annotations
 
-import calendar
-import time
+from datetime import datetime, timezone
 from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 UP, SCHEDULED, DOWN = "up", "scheduled", "down"
@@ -51,7 +50,7 @@ def window_of(wish: Optional[Mapping[str, Any]]) -> Window:
     if wish is None:
         raise MachineError("State scheduled needs a window; give its start, and its duration if it has one.")
     try:
-        start = calendar.timegm(time.strptime(wish["start"], FORM)) * NANOSECONDS
+        start = datetime.strptime(wish["start"], FORM).replace(tzinfo=timezone.utc)
     except ValueError:
         raise MachineError(
             "The window starts at '%s'; give the time in UTC, as 2026-12-01T06:00:00Z." % wish["start"]
@@ -59,7 +58,8 @@ def window_of(wish: Optional[Mapping[str, Any]]) -> Window:
     seconds = wish["duration"]
     if seconds is not None and seconds <= 0:
         raise MachineError("The window lasts %g seconds; give more than 0, or nothing for no end." % seconds)
-    return Window(start, None if seconds is None else round(seconds * NANOSECONDS))
+    length = None if seconds is None else round(seconds * NANOSECONDS)
+    return Window(int(start.timestamp()) * NANOSECONDS, length)
 
 
 def read_schedule(answer: Mapping[str, Any]) -> Schedule:
@@ -193,7 +193,8 @@ def _window(window: Optional[Window]) -> Dict[str, Any]:
     if window is None:
         return {"start": "", "duration": None}
     length = None if window.length is None else window.length / NANOSECONDS
-    return {"start": time.strftime(FORM, time.gmtime(window.start // NANOSECONDS)), "duration": length}
+    start = datetime.fromtimestamp(window.start // NANOSECONDS, timezone.utc)
+    return {"start": start.strftime(FORM), "duration": length}
 
 
 def _machine(entry: Mapping[str, Any]) -> Machine:

@@ -12,8 +12,7 @@ import re
 from typing import Any, Dict, Iterator, List, Mapping, Tuple
 
 from ._mounts import unit_name
-from ._shared_home_make import NAME
-from ._shared_home_options import ALWAYS, COUNTING, option_problem
+from ._shared_home_options import ALWAYS, COUNTING, NAME, option_problem
 
 MARK = "# Written by gpufarm.cluster.shared_home; changes are lost."
 # File systems on a disk that homes can be on, as the role mounts them.

@@ -11,7 +11,6 @@ from __future__ import annotations
 import errno
 import os
 import pwd
-import re
 import shutil
 import stat
 import tempfile
@@ -19,9 +18,8 @@ from pathlib import Path
 from typing import Any, List, Mapping, NoReturn, Union
 
 from . import _mounts
+from ._shared_home_options import NAME
 
-# Names of accounts: those that useradd(8) takes by default, and upper case, which directories have.
-NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,31}")
 SKELETON = "/etc/skel"
 LOGIN_DEFS = "/etc/login.defs"
 FIRST_PERSON = 1000  # Debian Policy Manual, section 9.2.2: accounts below belong to the system

@@ -19,6 +19,7 @@ from typing import Any, Dict, Mapping, NoReturn, Optional
 
 from . import _shared_home_make
 from ._shared_home_make import HomeError
+from ._shared_home_options import NAME
 
 NOTES = ".gpufarm-numbers"
 # Within what is for users (Debian Policy Manual, section 9.2.2: 1000 to 59999), above what useradd(8) gives
@@ -38,7 +39,7 @@ def number_of(name: str, person: str, settings: Mapping[str, Any]) -> int:
         HomeError: there is none, or the name is another person's.
         OSError: the folder of homes cannot be read or written.
     """
-    if not _shared_home_make.NAME.fullmatch(name):
+    if not NAME.fullmatch(name):
         raise HomeError("%r is no name of an account." % name)
     homes = Path(settings["path"])
     os.close(_shared_home_make.open_parent(str(homes)))  # root's alone, so nobody puts links in the way

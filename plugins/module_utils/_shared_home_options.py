@@ -11,6 +11,8 @@ from __future__ import annotations
 import re
 from typing import Dict, Iterable, Mapping, NamedTuple, Optional, Tuple
 
+# Names of accounts: those that useradd(8) takes by default, and upper case, which directories have.
+NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,31}")
 # Always there: a home holds no devices and no programs that run as somebody else.
 ALWAYS = ("nosuid", "nodev")
 # The option that has the kernel count what each user has, by file system; NFS counts on the server.
