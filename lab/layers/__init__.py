@@ -7,12 +7,13 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import re
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
+
+import yaml
 
 from lab.errors import LabError
 from lab.hosts import resolver
@@ -22,8 +23,6 @@ from lab.rootfs import ISOLATED, build_once
 FOLDER = Path(__file__).parent
 ROOT = FOLDER.parents[1]
 BUILD = FOLDER / "build.sh"
-# The files of roles that decide what is in a layer: its playbook names them.
-NAMED = re.compile(r"\broles/[\w./-]*\w")
 
 
 def playbook(name: str) -> Path:
@@ -32,8 +31,9 @@ def playbook(name: str) -> Path:
 
 
 def named(name: str) -> list[Path]:
-    """The files of roles that a layer is made of."""
-    return [ROOT / path for path in sorted(set(NAMED.findall(playbook(name).read_text())))]
+    """The files of roles that a layer is made of, which its playbook lists."""
+    (play,) = yaml.safe_load(playbook(name).read_text())
+    return [ROOT / path for path in play["vars"]["made_of"]]
 
 
 def key(name: str, below: Path) -> str:
