@@ -1,13 +1,12 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The program that writes the metrics of GPUs for the node exporter; its unit runs it again and again."""
+"""The program gpufarm-metrics: write the metrics of GPUs for the node exporter, again and again."""
 
 from __future__ import annotations
 
 import json
 import sys
 import time
-from collections.abc import Sequence
 from pathlib import Path
 
 from ._gpu_metrics import GpuUse, Use, render
@@ -16,14 +15,14 @@ from ._health_child import is_stuck
 from ._health_store import replace_file
 
 
-def main(arguments: Sequence[str]) -> int:
+def main() -> int:
     """Write the metrics once; the exit code is 1 when not everything could be told.
 
-    :arg arguments: the path of the settings, a JSON file with `call_timeout` (seconds), `textfile`, `leases`,
-        `certificates` (paths by name), `stuck_file` (where a process that hangs is remembered) and `gpus`
-        (whether there are GPUs to read)
+    The command line has the path of the settings, a JSON file with `call_timeout` (seconds), `textfile`,
+    `leases`, `certificates` (paths by name), `stuck_file` (where a process that hangs is remembered) and
+    `gpus` (whether there are GPUs to read).
     """
-    settings = json.loads(Path(arguments[0]).read_text(encoding="utf-8"))
+    settings = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
     gpus: tuple[GpuUse, ...] = ()
     problem = ""
     if settings["gpus"]:

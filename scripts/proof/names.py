@@ -136,8 +136,6 @@ class Names:
         if not ("/" in text or "." in text) or not text.strip("./"):
             return
         places = [posixpath.join(base, text) for base in self._bases(near)]
-        if near.startswith("roles/"):  # which list modules that they copy to machines by the names of there
-            places.append(f"plugins/module_utils/{posixpath.basename(text)}")
         if "/" in text:  # a name without a folder may be that of any file, and is seldom meant for the root's
             places.append(text)
         for path in map(posixpath.normpath, places):

@@ -88,6 +88,7 @@ class Host:
             "ansible.builtin.systemd_service": self._unit,
             "ansible.builtin.template": self._copy,
             "ansible.builtin.user": self._account,
+            "gpufarm.cluster.host_program": self._host_program,
             "gpufarm.cluster.lustre_info": self._lustre_info,
             "gpufarm.cluster.path_info": self._path_info,
             "gpufarm.cluster.paths": self._paths,
@@ -191,6 +192,19 @@ class Host:
             return {"changed": self._remove(call, path)}
         self._write(call, f"{path}/bin/python", File("file", "", "0755"))
         return {"changed": self._write(call, path, File("directory", "", "0755"))}
+
+    def _host_program(self, call: Call) -> Mapping[str, Any]:
+        path, package = f"/opt/gpufarm/bin/{call.args['name']}", "/opt/gpufarm/lib/gpufarm_host"
+        if call.args.get("state") != "absent":
+            changed = [
+                self._write(call, package, File("link")),
+                self._write(call, path, File("file", "", "0755")),
+            ]
+            return {"changed": any(changed), "path": path}
+        changed = [self._remove(call, path)]
+        if not self._below(["/opt/gpufarm/bin"], []):
+            changed.append(self._remove(call, package))
+        return {"changed": any(changed), "path": path}
 
     def _lustre_info(self, call: Call) -> Mapping[str, Any]:
         """Its programs come with packages, and its configuration tells which role has written it."""

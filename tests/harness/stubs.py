@@ -161,6 +161,7 @@ ALL_IS_WELL: dict[str, Answer] = {
         },
         "scopes": ["openid"],
     },
+    "gpufarm.cluster.host_program": lambda call: {"path": f"/opt/gpufarm/bin/{call.args['name']}"},
     "gpufarm.cluster.path_info": {"found": {}},
     "gpufarm.cluster.secret_files": _secrets,
     "gpufarm.cluster.shared_home_info": {

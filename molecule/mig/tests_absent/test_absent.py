@@ -20,7 +20,12 @@ def test_services_that_use_slices_saw_it(host):
 
 
 def test_nothing_is_left(host):
-    for path in ("/etc/gpufarm/mig.json", "/opt/gpufarm/mig", "/etc/systemd/system/gpufarm-mig.service"):
+    for path in (
+        "/etc/gpufarm/mig.json",
+        "/opt/gpufarm/bin/gpufarm-mig",
+        "/opt/gpufarm/lib",
+        "/etc/systemd/system/gpufarm-mig.service",
+    ):
         assert not host.file(path).exists
     units = host.check_output("systemctl list-units --all --plain --no-legend --state=active,failed")
     assert "gpufarm-mig" not in units

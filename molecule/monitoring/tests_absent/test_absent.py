@@ -12,7 +12,7 @@ PATHS = (
     "/etc/systemd/system/prometheus-node-exporter.service.d",
     "/etc/systemd/system/gpufarm-metrics.service",
     "/etc/systemd/system/gpufarm-metrics.timer",
-    "/opt/gpufarm/monitoring",
+    "/opt/gpufarm/bin/gpufarm-metrics",
     "/usr/bin/prometheus",
     "/usr/bin/prometheus-node-exporter",
     "/var/lib/gpufarm/monitoring",

@@ -8,7 +8,7 @@ from __future__ import annotations
 def test_nothing_is_left(host):
     for path in (
         "/run/cdi/nvidia.yaml",
-        "/opt/gpufarm/cdi",
+        "/opt/gpufarm/bin/gpufarm-cdi",
         "/etc/systemd/system/gpufarm-cdi.service",
         "/etc/systemd/system/nvidia-cdi-refresh.service",
         "/etc/apt/sources.list.d/gpufarm-nvidia-container.sources",

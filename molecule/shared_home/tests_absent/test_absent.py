@@ -12,7 +12,8 @@ import pytest
     [
         "/etc/gpufarm/shared_home.json",
         "/etc/systemd/system/srv-home.mount",
-        "/opt/gpufarm/home",
+        "/opt/gpufarm/bin/gpufarm-home",
+        "/opt/gpufarm/lib",
         "/srv/home",
         "/usr/local/sbin/gpufarm-home",
         "/usr/share/pam-configs/gpufarm-shared-home",

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -149,7 +150,8 @@ def test_a_process_that_hangs_is_not_joined_by_another(
     settings: dict[str, Any] = {"gpus": True, "call_timeout": 5, "certificates": {}}
     settings |= {name: str(tmp_path / name) for name in ("textfile", "leases", "stuck_file")}
     (tmp_path / "settings.json").write_text(json.dumps(settings))
-    assert [_gpu_metrics_command.main([str(tmp_path / "settings.json")]) for _ in range(2)] == [1, 1]
+    monkeypatch.setattr(sys, "argv", ["gpufarm-metrics", str(tmp_path / "settings.json")])
+    assert [_gpu_metrics_command.main() for _ in range(2)] == [1, 1]
     assert asked == [5]
     assert "process 7 of an earlier run; reboot the machine" in capsys.readouterr().err
     assert samples((tmp_path / "textfile").read_text())["gpufarm_gpu_metrics_up", ("nvml",)] == 0

@@ -5,37 +5,20 @@
 from __future__ import annotations
 
 import contextlib
-import importlib.util
-import sys
 import time
-import types
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable
 
 import pytest
-from ansible_collections.gpufarm.cluster.plugins.module_utils import _nvml, _nvml_boot
+from ansible_collections.gpufarm.cluster.plugins.module_utils import _mig_restore, _nvml, _nvml_boot
 from ansible_collections.gpufarm.cluster.plugins.module_utils._gpu import DriverNotRunning, Gpu
 from simulated_machine import Machine
 
 Make = Callable[..., Machine]
-ROOT = Path(__file__).resolve().parents[3]
 
 
-@pytest.fixture
-def restore(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """The program as the role installs it, beside its copy of the collection's code."""
-    package = types.ModuleType("partitions")
-    package.__path__ = [str(ROOT / "plugins" / "module_utils")]
-    monkeypatch.setitem(sys.modules, "partitions", package)
-    spec = importlib.util.spec_from_file_location("restore", ROOT / "roles" / "mig" / "files" / "restore.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    monkeypatch.setattr(module, "locked", contextlib.nullcontext)
-    yield module
-    for name in [name for name in sys.modules if name.startswith("partitions.")]:
-        del sys.modules[name]
+@pytest.fixture(autouse=True)
+def no_lock(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_mig_restore, "locked", contextlib.nullcontext)
 
 
 def read() -> tuple[Gpu, ...]:
@@ -47,7 +30,7 @@ def layout(gpu: Gpu) -> list[tuple[str, tuple[int, ...]]]:
     return [(str(one), one.widths) for one in sorted(gpu.instances, key=lambda one: one.placement)]
 
 
-def test_mode_places_and_compute_instances(make_machine: Make, restore: Any) -> None:
+def test_mode_places_and_compute_instances(make_machine: Make) -> None:
     make_machine("h100-80gb", "a30")
     first, second = read()
     stored = [
@@ -60,22 +43,22 @@ def test_mode_places_and_compute_instances(make_machine: Make, restore: Any) -> 
         },
         {"gpu": second.uuid, "partitions": []},
     ]
-    assert restore.restore(stored) == []
+    assert _mig_restore.restore(stored) == []
     first, second = read()
     assert layout(first) == [("1g.10gb at 1", (1,)), ("3g.40gb at 4", (2, 1))]
     assert second.mig_enabled and not second.instances
 
 
-def test_it_finds_its_own_work_done(make_machine: Make, restore: Any) -> None:
+def test_it_finds_its_own_work_done(make_machine: Make) -> None:
     machine = make_machine("a100-80gb")
     stored = [{"gpu": read()[0].uuid, "partitions": [{"profile": "7g.80gb", "start": 0}]}]
-    assert restore.restore(stored) == []
+    assert _mig_restore.restore(stored) == []
     writes = machine.writes()
-    assert restore.restore(stored) == []
+    assert _mig_restore.restore(stored) == []
     assert machine.writes() == writes
 
 
-def test_one_gpu_that_fails_keeps_no_other_from_its_partitions(make_machine: Make, restore: Any) -> None:
+def test_one_gpu_that_fails_keeps_no_other_from_its_partitions(make_machine: Make) -> None:
     make_machine("a100-80gb", "a100-80gb")
     first, second = read()
     partitions = [{"profile": "7g.80gb", "start": 0}]
@@ -84,7 +67,7 @@ def test_one_gpu_that_fails_keeps_no_other_from_its_partitions(make_machine: Mak
         {"gpu": first.uuid, "partitions": [{"profile": "9g.99gb", "start": 0}]},
         {"gpu": second.uuid, "partitions": partitions},
     ]
-    gone, unknown = restore.restore(stored)
+    gone, unknown = _mig_restore.restore(stored)
     assert "GPU-00000000-dead-dead-dead-000000000000" in gone
     assert "9g.99gb" in unknown
     first, second = read()

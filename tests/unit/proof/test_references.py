@@ -105,12 +105,9 @@ def test_a_role_that_a_loop_names():
     assert found("molecule/storage/converge.yml", play) == MIG | ZOOKEEPER
 
 
-def test_a_role_names_files_of_its_folders_and_modules_that_it_copies():
-    tasks = "- lookup: \"{{ role_path ~ '/files/gpu.lock' }}\"\n  vars: {files: [gpus/_nvml.py]}\n"
-    assert found("roles/_common/tasks/gpu_python.yml", tasks) == {
-        "roles/_common/files/gpu.lock",
-        "plugins/module_utils/_nvml.py",
-    }
+def test_a_role_names_files_of_its_folders():
+    tasks = "- lookup: \"{{ role_path ~ '/files/gpu.lock' }}\"\n"
+    assert found("roles/_common/tasks/gpu_python.yml", tasks) == {"roles/_common/files/gpu.lock"}
 
 
 def test_a_comment_names_nothing():

@@ -1,9 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Make the partitions that a file names, as partitions do not outlive a reboot.
-
-Usage: restore.py /etc/gpufarm/mig.json
-"""
+"""The program gpufarm-mig: make the partitions that a file names, as partitions do not outlive a reboot."""
 
 from __future__ import annotations
 
@@ -12,15 +9,15 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from partitions._gpu import Gpu, GpuError, select
-from partitions._mig_apply import apply
-from partitions._mig_flavor import FlavorError, parse_layout
-from partitions._mig_holders import mark
-from partitions._mig_lock import locked
-from partitions._mig_nodes import make_nodes
-from partitions._mig_plan import plan_flavor
-from partitions._nvml import Nvml
-from partitions._nvml_boot import session_at_boot
+from ._gpu import Gpu, GpuError, select
+from ._mig_apply import apply
+from ._mig_flavor import FlavorError, parse_layout
+from ._mig_holders import mark
+from ._mig_lock import locked
+from ._mig_nodes import make_nodes
+from ._mig_plan import plan_flavor
+from ._nvml import Nvml
+from ._nvml_boot import session_at_boot
 
 PATIENCE = 120.0  # seconds, for a driver that is still loading
 
@@ -55,15 +52,11 @@ def _restore(nvml: Nvml, gpus: tuple[Gpu, ...], entry: dict[str, Any]) -> None:
         raise GpuError(str(pending[0]))
 
 
-def main() -> None:
-    """Restore the layout of the file that the command line names."""
+def main() -> int:
+    """Restore the layout of the file that the command line names; return the exit code."""
     try:
         problems = restore(json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))["layout"])
     except GpuError as error:
         problems = [str(error)]
-    if problems:
-        sys.exit("\n".join(problems))
-
-
-if __name__ == "__main__":
-    main()
+    sys.stderr.writelines(f"{problem}\n" for problem in problems)
+    return int(bool(problems))

@@ -1,0 +1,138 @@
+"""Programs on hosts: what they import comes along, is replaced as a whole, and goes with the last of them."""
+
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ansible.module_utils.testing import patch_module_args
+from ansible_collections.gpufarm.cluster.plugins.module_utils._host_programs import PROGRAMS
+from ansible_collections.gpufarm.cluster.plugins.modules import host_program
+
+Run = Callable[..., dict[str, Any]]
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(host_program, "ROOT", tmp_path / "gpufarm")
+    return tmp_path / "gpufarm"
+
+
+@pytest.fixture
+def run(root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Run:
+    def call(name: str, state: str = "present", check: bool = False) -> dict[str, Any]:
+        arguments = {
+            "name": name,
+            "state": state,
+            "_ansible_check_mode": check,
+            "_ansible_remote_tmp": str(tmp_path),
+        }
+        capsys.readouterr()
+        before = os.umask(0o077)
+        try:
+            with patch_module_args(arguments), pytest.raises(SystemExit):
+                host_program.main()
+        finally:
+            os.umask(before)
+        return json.loads(capsys.readouterr().out)
+
+    return call
+
+
+def files(root: Path) -> set[str]:
+    return {str(path.relative_to(root)) for path in root.rglob("*") if path.is_file() or path.is_symlink()}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_program_has_all_that_it_imports(run: Run, root: Path, name: str) -> None:
+    result = run(name)
+    assert result["changed"] and result["path"] == str(root / "bin" / name)
+    launcher = (root / "bin" / name).read_text()
+    assert launcher.startswith(f"#!{PROGRAMS[name][0]} -I\n")
+    code = launcher.replace(
+        "sys.exit(main())", "print(main.__module__, sys.modules[main.__module__].__file__)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True, cwd="/"
+    )
+    module, path = done.stdout.split()
+    assert module.startswith("gpufarm_host.") and path.startswith(str(root))
+
+
+def test_the_command_for_homes_needs_no_more_than_the_systems_python(run: Run, root: Path) -> None:
+    run("gpufarm-home")
+    done = subprocess.run([root / "bin/gpufarm-home", "--help"], capture_output=True, text=True, check=True)
+    assert "usage: gpufarm-home" in done.stdout
+
+
+def test_everybody_may_run_and_nobody_else_may_change_it(run: Run, root: Path) -> None:
+    run("gpufarm-home")
+    modes = {path: path.stat().st_mode & 0o777 for path in root.rglob("*") if not path.is_symlink()}
+    assert modes.pop(root / "bin/gpufarm-home") == 0o755
+    assert all(mode == (0o755 if path.is_dir() else 0o644) for path, mode in modes.items())
+    (root / "bin/gpufarm-home").chmod(0o777)
+    assert run("gpufarm-home")["changed"]
+    assert (root / "bin/gpufarm-home").stat().st_mode & 0o777 == 0o755
+
+
+def test_a_second_run_changes_nothing_and_check_mode_never_does(run: Run, root: Path) -> None:
+    told = run("gpufarm-mig", check=True)
+    assert told["changed"] and not root.exists()
+    assert str(root / "bin/gpufarm-mig") in [one["after_header"] for one in told["diff"]]
+    run("gpufarm-mig")
+    before = files(root)
+    assert not run("gpufarm-mig")["changed"]
+    assert run("gpufarm-mig", "absent", check=True)["changed"]
+    assert files(root) == before
+
+
+@pytest.mark.parametrize("damage", ["changed", "missing", "of an earlier version"])
+def test_what_differs_is_replaced_as_a_whole(run: Run, root: Path, damage: str) -> None:
+    run("gpufarm-home")
+    before = files(root)
+    package = root / "lib/gpufarm_host"
+    if damage == "changed":
+        (package / "_timed.py").write_text("raise SystemExit\n")
+    elif damage == "missing":
+        (package / "_timed.py").unlink()
+    else:
+        (root / "lib/gpufarm_host-0123456789abcdef").mkdir()
+        (root / "lib/gpufarm_host-0123456789abcdef/_former.py").write_text("")
+        package.unlink()
+        package.symlink_to("gpufarm_host-0123456789abcdef")
+    assert run("gpufarm-home", check=True)["changed"]
+    assert run("gpufarm-home")["changed"]
+    assert files(root) == before
+    assert not run("gpufarm-home")["changed"]
+
+
+def test_the_last_program_takes_the_package_along(run: Run, root: Path) -> None:
+    run("gpufarm-home")
+    run("gpufarm-mig")
+    assert run("gpufarm-mig", "absent")["changed"]
+    assert not run("gpufarm-mig", "absent")["changed"]
+    assert not run("gpufarm-home")["changed"]
+    assert run("gpufarm-home", "absent")["changed"]
+    assert not root.exists()
+
+
+def test_what_else_is_there_stays(run: Run, root: Path) -> None:
+    for other in ("gpu/python", "bin/other", "lib/other"):
+        (root / other).parent.mkdir(parents=True, exist_ok=True)
+        (root / other).touch()
+    run("gpufarm-home")
+    run("gpufarm-home", "absent")
+    assert files(root) == {"gpu/python", "bin/other", "lib/other"}
+
+
+def test_what_is_in_the_way_is_said(run: Run, root: Path) -> None:
+    root.write_text("a file\n")
+    assert run("gpufarm-home")["msg"] == f"{root}/bin cannot be changed: Not a directory."
