@@ -24,7 +24,7 @@ from lab.nvmlsim.install import GUEST
 # `make setup` links the checkout there under its name in Ansible.
 sys.path.insert(0, str(ROOT / ".work" / "collections"))
 
-from ansible_collections.gpufarm.cluster.plugins.module_utils import _nvml
+from ansible_collections.gpufarm.cluster.plugins.module_utils._nvml.io import session
 
 KEYS = (
     *("t4", "v100-32gb", "a30", "a100-40gb", "a100-80gb", "h100-80gb", "h100-94gb", "h100-96gb"),
@@ -43,7 +43,7 @@ def read() -> tuple[Any, ...]:
             mock.patch.object(pynvml, "_nvmlGetFunctionPointer_cache", {}),
         ):
             subprocess.run([sys.executable, str(Path(GUEST, "simgpu.py")), "init", *KEYS], check=True)
-            with _nvml.session() as nvml:
+            with session.session() as nvml:
                 return nvml.gpus()
 
 

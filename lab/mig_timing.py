@@ -28,14 +28,15 @@ from lab.nvmlsim.install import GUEST
 COLLECTIONS = ROOT / ".work" / "collections"
 sys.path.insert(0, str(COLLECTIONS))
 
-from ansible_collections.gpufarm.cluster.plugins.module_utils import _mig_apply, _nvml  # noqa: E402
-from ansible_collections.gpufarm.cluster.plugins.module_utils._gpu import (  # noqa: E402
+from ansible_collections.gpufarm.cluster.plugins.module_utils._mig.flavor import Flavor, Item  # noqa: E402
+from ansible_collections.gpufarm.cluster.plugins.module_utils._mig.io import apply  # noqa: E402
+from ansible_collections.gpufarm.cluster.plugins.module_utils._mig.plan import plan_flavor  # noqa: E402
+from ansible_collections.gpufarm.cluster.plugins.module_utils._nvml.gpu import (  # noqa: E402
     ComputeInstance,
     Gpu,
     GpuInstance,
 )
-from ansible_collections.gpufarm.cluster.plugins.module_utils._mig_flavor import Flavor, Item  # noqa: E402
-from ansible_collections.gpufarm.cluster.plugins.module_utils._mig_plan import plan_flavor  # noqa: E402
+from ansible_collections.gpufarm.cluster.plugins.module_utils._nvml.io import session  # noqa: E402
 
 # One of each geometry of the simulator.
 MODELS = ("a30", "a100-80gb", "h100-80gb", "rtx-pro-6000")
@@ -172,7 +173,7 @@ def judge_all(gpu: Gpu) -> Found:
     return found
 
 
-def executed(nvml: _nvml.Nvml, oracle: Oracle, log: Path) -> float:
+def executed(nvml: session.Nvml, oracle: Oracle, log: Path) -> float:
     """Carry out random changes on the first GPU; returns mutating calls over the fewest possible."""
     chance = random.Random(1)  # noqa: S311 - the same changes every time
     layouts = sorted(oracle.layouts, key=sorted)
@@ -187,7 +188,7 @@ def executed(nvml: _nvml.Nvml, oracle: Oracle, log: Path) -> float:
         fewest_calls += CALLS * fewest(current, best[0], wish)
         plan = plan_flavor(gpu, flavor_of(gpu, wish))
         if plan.changed:
-            _mig_apply.apply(nvml, [plan])
+            apply.apply(nvml, [plan])
         current = frozenset((slot.profile.id, slot.placement.start) for slot in plan.layout)
     calls = sum(line.split()[2] == "write" for line in log.read_text().splitlines())
     return calls / fewest_calls
@@ -265,7 +266,7 @@ def main() -> None:
 
         console.print("[bold]Every layout of a GPU to every multiset of profiles[/]")
         simulate(*MODELS)
-        with _nvml.session() as nvml:
+        with session.session() as nvml:
             gpus = nvml.gpus()
             os.environ["NVMLSIM_LOG"] = str(folder / "calls.log")
             ratio = executed(nvml, Oracle.of_profiles(gpus[0].profiles), folder / "calls.log")

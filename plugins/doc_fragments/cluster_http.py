@@ -6,7 +6,7 @@ from __future__ import annotations
 
 
 class ModuleDocFragment:
-    """How the service is reached (plugins/module_utils/_cluster_http.py, CONNECTION_OPTIONS)."""
+    """How the service is reached (plugins/module_utils/_cluster/io/http.py, CONNECTION_OPTIONS)."""
 
     DOCUMENTATION = r"""
 options:

@@ -41,15 +41,14 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ansible.errors import AnsibleFilterError
-
-from ansible_collections.gpufarm.cluster.plugins.module_utils import _cvmfs_client
+from ansible_collections.gpufarm.cluster.plugins.module_utils._cvmfs import client
 
 
 def cvmfs_client_plan(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return what settings come to as plain data."""
     try:
-        return _cvmfs_client.plan(settings)
-    except _cvmfs_client.SettingsError as error:
+        return client.plan(settings)
+    except client.SettingsError as error:
         raise AnsibleFilterError(str(error)) from error
 
 

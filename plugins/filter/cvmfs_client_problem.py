@@ -44,15 +44,15 @@ _value:
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ansible_collections.gpufarm.cluster.plugins.module_utils import _cvmfs_client, _cvmfs_servers
+from ansible_collections.gpufarm.cluster.plugins.module_utils._cvmfs import client, servers
 
 
 def cvmfs_client_problem(
     settings: Mapping[str, Any], machine: Mapping[str, Any] | None = None, host: str = ""
 ) -> str:
     """Return what is wrong with settings, an empty text when nothing is."""
-    found = _cvmfs_client.problem(settings)
-    return found or (_cvmfs_servers.problem(machine, host) if machine else "")
+    found = client.problem(settings)
+    return found or (servers.problem(machine, host) if machine else "")
 
 
 class FilterModule:

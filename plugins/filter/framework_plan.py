@@ -46,9 +46,10 @@ _value:
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ansible_collections.gpufarm.cluster.plugins.module_utils import _chronos_settings, _marathon_settings
+from ansible_collections.gpufarm.cluster.plugins.module_utils._chronos import settings as chronos_settings
+from ansible_collections.gpufarm.cluster.plugins.module_utils._marathon import settings as marathon_settings
 
-PLANS = {"marathon": _marathon_settings.plan, "chronos": _chronos_settings.plan}
+PLANS = {"marathon": marathon_settings.plan, "chronos": chronos_settings.plan}
 
 
 def framework_plan(settings: Mapping[str, Any], role: str) -> dict[str, Any]:

@@ -40,8 +40,11 @@ _value:
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ansible_collections.gpufarm.cluster.plugins.module_utils._health import HealthError, parse_settings
-from ansible_collections.gpufarm.cluster.plugins.module_utils._health_machine import CHECKS
+from ansible_collections.gpufarm.cluster.plugins.module_utils._health.finding import (
+    HealthError,
+    parse_settings,
+)
+from ansible_collections.gpufarm.cluster.plugins.module_utils._health.machine import CHECKS
 
 
 def health_settings_problem(settings: Mapping[str, Any]) -> str:

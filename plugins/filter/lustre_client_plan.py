@@ -44,18 +44,17 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ansible.errors import AnsibleFilterError
-
-from ansible_collections.gpufarm.cluster.plugins.module_utils import _lustre_client
+from ansible_collections.gpufarm.cluster.plugins.module_utils._lustre import client
 
 
 def lustre_client_plan(
     settings: Mapping[str, Any], names: Mapping[str, Sequence[str]] | None = None
 ) -> dict[str, Any]:
     """Return what settings come to as plain data."""
-    problem = _lustre_client.problem(settings)
+    problem = client.problem(settings)
     if problem:
         raise AnsibleFilterError(problem)
-    return _lustre_client.plan(settings, names)
+    return client.plan(settings, names)
 
 
 class FilterModule:

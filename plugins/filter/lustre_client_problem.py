@@ -42,7 +42,7 @@ _value:
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ansible_collections.gpufarm.cluster.plugins.module_utils import _lustre_client
+from ansible_collections.gpufarm.cluster.plugins.module_utils._lustre import client
 
 
 def lustre_client_problem(
@@ -50,8 +50,8 @@ def lustre_client_problem(
 ) -> str:
     """Return what is wrong with settings, or with a machine for them; an empty text when nothing is."""
     if machine is not None:
-        return _lustre_client.machine_problem(settings, machine, host)
-    return _lustre_client.problem(settings)
+        return client.machine_problem(settings, machine, host)
+    return client.problem(settings)
 
 
 class FilterModule:

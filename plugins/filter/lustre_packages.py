@@ -48,7 +48,7 @@ _value:
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ansible_collections.gpufarm.cluster.plugins.module_utils import _lustre_packages
+from ansible_collections.gpufarm.cluster.plugins.module_utils._lustre import packages
 
 
 def lustre_packages(
@@ -58,8 +58,8 @@ def lustre_packages(
     kind: str,
 ) -> dict[str, Any]:
     """Return the packages, or why there are none."""
-    problem = _lustre_packages.problem(kind, settings, available, kernels)
-    chosen = [] if problem else _lustre_packages.choose(kind, settings, available, kernels)
+    problem = packages.problem(kind, settings, available, kernels)
+    chosen = [] if problem else packages.choose(kind, settings, available, kernels)
     return {"problem": problem, "packages": chosen, "version": chosen[0].partition("=")[2] if chosen else ""}
 
 

@@ -52,8 +52,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ansible.errors import AnsibleFilterError
-
-from ansible_collections.gpufarm.cluster.plugins.module_utils import _lustre_layout
+from ansible_collections.gpufarm.cluster.plugins.module_utils._lustre import layout
 
 
 def lustre_server_plan(
@@ -63,10 +62,10 @@ def lustre_server_plan(
     elsewhere: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Return what settings come to as plain data."""
-    problem = _lustre_layout.problem(settings, host)
+    problem = layout.problem(settings, host)
     if problem:
         raise AnsibleFilterError(problem)
-    return _lustre_layout.plan(settings, host, names, elsewhere)
+    return layout.plan(settings, host, names, elsewhere)
 
 
 class FilterModule:

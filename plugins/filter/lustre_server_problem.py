@@ -43,7 +43,7 @@ _value:
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ansible_collections.gpufarm.cluster.plugins.module_utils import _lustre_layout
+from ansible_collections.gpufarm.cluster.plugins.module_utils._lustre import layout
 
 
 def lustre_server_problem(
@@ -51,8 +51,8 @@ def lustre_server_problem(
 ) -> str:
     """Return what is wrong with settings, or with a machine for them; an empty text when nothing is."""
     if machine is not None:
-        return _lustre_layout.machine_problem(settings, machine, host)
-    return _lustre_layout.problem(settings, host)
+        return layout.machine_problem(settings, machine, host)
+    return layout.problem(settings, host)
 
 
 class FilterModule:

@@ -44,15 +44,15 @@ _value:
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ansible_collections.gpufarm.cluster.plugins.module_utils import _lustre_machine
+from ansible_collections.gpufarm.cluster.plugins.module_utils._lustre import machine
 
 
 def lustre_unfit(kernels: Sequence[Mapping[str, Any]], version: str, host: str) -> dict[str, Any]:
     """Return the kernels without modules that fit, and what is to be said of them."""
-    found = _lustre_machine.unfit(kernels, version)
+    found = machine.unfit(kernels, version)
     return {
         "kernels": [one["release"] for one in found],
-        "problem": _lustre_machine.modules_problem(found, version, host) if found else "",
+        "problem": machine.modules_problem(found, version, host) if found else "",
     }
 
 

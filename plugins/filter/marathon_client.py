@@ -45,7 +45,7 @@ _value:
 from collections.abc import Callable
 from typing import Any
 
-from ansible_collections.gpufarm.cluster.plugins.module_utils._marathon_client import client
+from ansible_collections.gpufarm.cluster.plugins.module_utils._marathon.client import client
 
 
 class FilterModule:

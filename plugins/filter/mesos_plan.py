@@ -48,11 +48,11 @@ _value:
 from collections.abc import Callable, Mapping
 from typing import Any, Optional
 
-from ansible_collections.gpufarm.cluster.plugins.module_utils import _mesos_agent, _mesos_master
+from ansible_collections.gpufarm.cluster.plugins.module_utils._mesos import agent, master
 
 LOGIC = {
-    "master": (_mesos_master.all_problems, _mesos_master.plan),
-    "agent": (_mesos_agent.all_problems, _mesos_agent.plan),
+    "master": (master.all_problems, master.plan),
+    "agent": (agent.all_problems, agent.plan),
 }
 
 
@@ -61,7 +61,7 @@ def mesos_plan(
 ) -> dict[str, Any]:
     """Return what settings come to."""
     find, plan = LOGIC[program]
-    problems = find(settings) + (_mesos_agent.machine_problems(settings, machine) if machine else [])
+    problems = find(settings) + (agent.machine_problems(settings, machine) if machine else [])
     return {"problems": problems} if problems else {"problems": [], **plan(settings)}
 
 

@@ -36,7 +36,7 @@ _value:
 from collections.abc import Callable
 from typing import Any
 
-from ansible_collections.gpufarm.cluster.plugins.module_utils._mig_flavor import (
+from ansible_collections.gpufarm.cluster.plugins.module_utils._mig.flavor import (
     FlavorError,
     parse_flavor,
     parse_layout,

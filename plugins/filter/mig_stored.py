@@ -66,7 +66,7 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ansible_collections.gpufarm.cluster.plugins.module_utils._mig_stored import divided, merged
+from ansible_collections.gpufarm.cluster.plugins.module_utils._mig.stored import divided, merged
 
 
 def mig_stored(

@@ -51,12 +51,12 @@ from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
-from ansible_collections.gpufarm.cluster.plugins.module_utils import _debian_sources
+from ansible_collections.gpufarm.cluster.plugins.module_utils._apt import sources
 
 
 def missing_components(lines: list[str], components: list[str], own_file: str) -> list[dict[str, Any]]:
     """Return the missing components as plain data."""
-    return [asdict(source) for source in _debian_sources.missing_components(lines, components, own_file)]
+    return [asdict(source) for source in sources.missing_components(lines, components, own_file)]
 
 
 class FilterModule:

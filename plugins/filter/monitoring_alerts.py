@@ -41,7 +41,7 @@ _value:
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from ansible_collections.gpufarm.cluster.plugins.module_utils._alerts import rules
+from ansible_collections.gpufarm.cluster.plugins.module_utils._monitoring.alerts import rules
 
 
 class FilterModule:

@@ -49,7 +49,7 @@ _value:
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ansible_collections.gpufarm.cluster.plugins.module_utils._monitoring import problem
+from ansible_collections.gpufarm.cluster.plugins.module_utils._monitoring.settings import problem
 
 
 class FilterModule:

@@ -42,14 +42,14 @@ _value:
 import base64
 from collections.abc import Callable
 
-from ansible_collections.gpufarm.cluster.plugins.module_utils import _openpgp
+from ansible_collections.gpufarm.cluster.plugins.module_utils._apt import openpgp
 
 
 def openpgp_fingerprints(content: str) -> list[str]:
     """Return the fingerprints of the keys in a file that is given in base64."""
     try:
-        return _openpgp.fingerprints(base64.b64decode(content))
-    except _openpgp.KeyFileError:
+        return openpgp.fingerprints(base64.b64decode(content))
+    except openpgp.KeyFileError:
         return []
 
 

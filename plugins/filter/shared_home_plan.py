@@ -43,16 +43,18 @@ _value:
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ansible_collections.gpufarm.cluster.plugins.module_utils import _shared_home
+from ansible_collections.gpufarm.cluster.plugins.module_utils._shared_home import (
+    settings as shared_home_settings,
+)
 
 
 def shared_home_plan(settings: Mapping[str, Any], file_system: str) -> dict[str, Any]:
     """Return what settings come to."""
     return {
-        "units": _shared_home.unit(settings, file_system),
-        "mounts": _shared_home.mounts(settings, file_system),
-        "command": _shared_home.command_settings(settings),
-        "packages": _shared_home.packages(settings),
+        "units": shared_home_settings.unit(settings, file_system),
+        "mounts": shared_home_settings.mounts(settings, file_system),
+        "command": shared_home_settings.command_settings(settings),
+        "packages": shared_home_settings.packages(settings),
     }
 
 

@@ -37,12 +37,14 @@ _value:
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ansible_collections.gpufarm.cluster.plugins.module_utils import _shared_home
+from ansible_collections.gpufarm.cluster.plugins.module_utils._shared_home import (
+    settings as shared_home_settings,
+)
 
 
 def shared_home_problems(settings: Mapping[str, Any]) -> list[str]:
     """Return what is wrong with settings."""
-    return _shared_home.problems(settings)
+    return shared_home_settings.problems(settings)
 
 
 class FilterModule:

@@ -45,7 +45,7 @@ _value:
 from collections.abc import Callable
 from typing import Any
 
-from ansible_collections.gpufarm.cluster.plugins.module_utils._user_accounts import users_problem
+from ansible_collections.gpufarm.cluster.plugins.module_utils._accounts.request import users_problem
 
 
 def user_accounts_problem(users: Any, allow_key_options: bool = False, name_suffix: str = "") -> str:

@@ -42,7 +42,6 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-
 from ansible.errors import AnsibleError, AnsibleLookupError
 from ansible.module_utils.common.parameters import DEFAULT_TYPE_VALIDATORS
 from ansible.plugins.lookup import LookupBase

@@ -11,7 +11,7 @@ import hashlib
 import re
 from typing import Any, Dict, Iterator, List, Mapping, Sequence
 
-from ._ssh_keys import KeyProblem, parse_keys
+from ._ssh.keys import KeyProblem, parse_keys
 
 KINDS = ("ssh", "notebook")
 # Marathon, "Application Groups"; the owner is a name of an account and of a role of Mesos as well.

@@ -67,8 +67,7 @@ from pathlib import Path
 from typing import Dict, List
 
 from ansible.module_utils.basic import AnsibleModule
-
-from ansible_collections.gpufarm.cluster.plugins.module_utils import _timed
+from ansible_collections.gpufarm.cluster.plugins.module_utils._host.io import timed
 
 
 def options(folder: Path) -> List[str]:
@@ -122,7 +121,7 @@ def main() -> None:
             text += "Components: %(components)s\n" % params
         (folder / "source.sources").write_text("%sSigned-By: %s\n" % (text, folder / "key.asc"))
         try:
-            update = _timed.run(
+            update = timed.run(
                 ["apt-get", *options(folder), "-o", "APT::Update::Error-Mode=any", "-qq", "update"],
                 params["timeout"],
             )
@@ -130,10 +129,10 @@ def main() -> None:
                 why = "no answer within %g seconds" % params["timeout"]
                 why = why if update.status is None else " ".join(update.errors.split())
                 module.fail_json(msg="The package source %s cannot be read: %s" % (params["url"], why))
-            names = _timed.run(["apt-cache", *options(folder), "pkgnames"], params["timeout"])
+            names = timed.run(["apt-cache", *options(folder), "pkgnames"], params["timeout"])
             chosen = sorted(name for name in names.output.split() if re.search(params["names"], name))
             words = ["apt-cache", *options(folder), "madison", *chosen]
-            listed = _timed.run(words, params["timeout"]) if chosen else names._replace(output="")
+            listed = timed.run(words, params["timeout"]) if chosen else names._replace(output="")
         except OSError as error:
             module.fail_json(msg="apt cannot be run: %s." % error)
     for done in (names, listed):

@@ -58,8 +58,7 @@ from pathlib import Path
 from typing import Any, Dict, List, Optional, Tuple
 
 from ansible.module_utils.basic import AnsibleModule
-
-from ansible_collections.gpufarm.cluster.plugins.module_utils import _cdi_engines
+from ansible_collections.gpufarm.cluster.plugins.module_utils._cdi import engines as cdi_engines
 
 DOCKER = Path("/etc/docker/daemon.json")
 DOCKER_SOCKET = "/run/docker.sock"
@@ -118,7 +117,7 @@ class Engines:
         for engine in sorted(self.module.params["engines"]):
             program = shutil.which(PROGRAMS[engine], path="/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin")
             if program:
-                found[engine] = _cdi_engines.version(engine, self.run(program, "--version"))
+                found[engine] = cdi_engines.version(engine, self.run(program, "--version"))
         return found
 
     def docker(self) -> Tuple[str, str, bool]:
@@ -128,8 +127,8 @@ class Engines:
         if info is not None and info.get("CDISpecDirs"):
             return before, before, False
         try:
-            after = _cdi_engines.docker_with_cdi(before)
-        except _cdi_engines.EngineProblem as problem:
+            after = cdi_engines.docker_with_cdi(before)
+        except cdi_engines.EngineProblem as problem:
             raise Problem("%s cannot be changed. %s" % (DOCKER, problem)) from problem
         if info is not None:
             count = info.get("ContainersRunning", 0)
@@ -148,13 +147,13 @@ class Engines:
         effective = (
             self.containerd_dump(str(CONTAINERD)) if before else self.run("containerd", "config", "default")
         )
-        plugin = _cdi_engines.containerd_plugin(effective)
+        plugin = cdi_engines.containerd_plugin(effective)
         if not plugin:
             return before, before, False
-        after = _cdi_engines.containerd_with_cdi(before, plugin)
+        after = cdi_engines.containerd_with_cdi(before, plugin)
         trial = Path(self.module.tmpdir, "config.toml")
         trial.write_text(after, encoding="utf-8")
-        if not _cdi_engines.only_the_switch_differs(effective, self.containerd_dump(str(trial))):
+        if not cdi_engines.only_the_switch_differs(effective, self.containerd_dump(str(trial))):
             raise Problem(
                 "%s is written in a way that cannot be edited safely: set enable_cdi = true in [%s] yourself."
                 % (CONTAINERD, plugin)
@@ -231,7 +230,7 @@ def main() -> None:
             diffs.append({**shown, "before": before, "after": after})
             if not module.check_mode:
                 engines.put(name + ".service", path, before, after)
-    except (Problem, _cdi_engines.EngineProblem, OSError) as problem:
+    except (Problem, cdi_engines.EngineProblem, OSError) as problem:
         module.fail_json(msg=str(problem))
     module.exit_json(changed=changed, engines=versions, diff=diffs)
 

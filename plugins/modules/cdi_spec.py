@@ -52,44 +52,45 @@ path:
 """
 
 from ansible.module_utils.basic import AnsibleModule
-
-from ansible_collections.gpufarm.cluster.plugins.module_utils import _cdi, _cdi_host, _gpu, _nvml
+from ansible_collections.gpufarm.cluster.plugins.module_utils._cdi import spec
+from ansible_collections.gpufarm.cluster.plugins.module_utils._cdi.io import host
+from ansible_collections.gpufarm.cluster.plugins.module_utils._nvml import gpu
+from ansible_collections.gpufarm.cluster.plugins.module_utils._nvml.io import session
 
 
 def main() -> None:
     """Run the module."""
     module = AnsibleModule(argument_spec={}, supports_check_mode=True)
     try:
-        others = _cdi_host.other_specifications()
+        others = host.other_specifications()
         if others:
             module.fail_json(
                 msg="%s describe %s too, and container engines would mix them with %s: remove them, and what"
-                " writes them, and run again."
-                % (", ".join(map(str, others)), _cdi.KIND, _cdi_host.SPECIFICATION)
+                " writes them, and run again." % (", ".join(map(str, others)), spec.KIND, host.SPECIFICATION)
             )
-        with _nvml.session() as nvml:
+        with session.session() as nvml:
             if not module.check_mode:
-                _cdi_host.make_nodes(nvml)
-            specified = _cdi_host.specify(nvml)
-        before = _cdi_host.read()
-        after = _cdi.text(specified) if specified else ""
+                host.make_nodes(nvml)
+            specified = host.specify(nvml)
+        before = host.read()
+        after = spec.text(specified) if specified else ""
         if after != before and not module.check_mode:
-            _cdi_host.write(after)
-    except _gpu.GpuError as error:
+            host.write(after)
+    except gpu.GpuError as error:
         module.fail_json(msg=str(error))
     except OSError as error:
-        module.fail_json(msg="%s cannot be written: %s." % (_cdi_host.SPECIFICATION, error.strerror))
+        module.fail_json(msg="%s cannot be written: %s." % (host.SPECIFICATION, error.strerror))
     result = {
         "changed": after != before,
-        "devices": _cdi.device_names(specified),
-        "path": str(_cdi_host.SPECIFICATION),
+        "devices": spec.device_names(specified),
+        "path": str(host.SPECIFICATION),
     }
     if after != before:
         result["diff"] = {
             "before": before,
             "after": after,
-            "before_header": str(_cdi_host.SPECIFICATION),
-            "after_header": str(_cdi_host.SPECIFICATION),
+            "before_header": str(host.SPECIFICATION),
+            "after_header": str(host.SPECIFICATION),
         }
     module.exit_json(**result)
 

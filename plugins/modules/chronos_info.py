@@ -52,9 +52,8 @@ jobs:
 from typing import Any, Dict
 
 from ansible.module_utils.basic import AnsibleModule
-
-from ansible_collections.gpufarm.cluster.plugins.module_utils._chronos_api import Chronos
-from ansible_collections.gpufarm.cluster.plugins.module_utils._cluster_module import run
+from ansible_collections.gpufarm.cluster.plugins.module_utils._chronos.io.api import Chronos
+from ansible_collections.gpufarm.cluster.plugins.module_utils._cluster.io.module import run
 
 
 def gather(module: AnsibleModule, chronos: Chronos) -> Dict[str, Any]:

@@ -77,16 +77,15 @@ from datetime import datetime, timezone
 from typing import Any, Dict
 
 from ansible.module_utils.basic import AnsibleModule
-
-from ansible_collections.gpufarm.cluster.plugins.module_utils._chronos_api import Chronos
-from ansible_collections.gpufarm.cluster.plugins.module_utils._chronos_job import (
+from ansible_collections.gpufarm.cluster.plugins.module_utils._chronos.io.api import Chronos
+from ansible_collections.gpufarm.cluster.plugins.module_utils._chronos.job import (
     JobProblem,
     difference,
     masked,
     read_job,
     read_name,
 )
-from ansible_collections.gpufarm.cluster.plugins.module_utils._cluster_module import run
+from ansible_collections.gpufarm.cluster.plugins.module_utils._cluster.io.module import run
 
 
 def shown(job: Dict[str, Any]) -> Dict[str, Any]:

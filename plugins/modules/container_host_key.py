@@ -59,13 +59,12 @@ from pathlib import Path
 from typing import Any, Dict
 
 from ansible.module_utils.basic import AnsibleModule
-
-from ansible_collections.gpufarm.cluster.plugins.module_utils._cluster_http import ClusterError
-from ansible_collections.gpufarm.cluster.plugins.module_utils._cluster_module import run
+from ansible_collections.gpufarm.cluster.plugins.module_utils._cluster.io.http import ClusterError
+from ansible_collections.gpufarm.cluster.plugins.module_utils._cluster.io.module import run
 from ansible_collections.gpufarm.cluster.plugins.module_utils._container_request import HOST_KEY
-from ansible_collections.gpufarm.cluster.plugins.module_utils._marathon_api import Marathon
-from ansible_collections.gpufarm.cluster.plugins.module_utils._marathon_app import AppProblem, read_path
-from ansible_collections.gpufarm.cluster.plugins.module_utils._ssh_host_key import (
+from ansible_collections.gpufarm.cluster.plugins.module_utils._marathon.app import AppProblem, read_path
+from ansible_collections.gpufarm.cluster.plugins.module_utils._marathon.io.api import Marathon
+from ansible_collections.gpufarm.cluster.plugins.module_utils._ssh.host_key import (
     HostKeyProblem,
     fingerprint,
     public_key,

@@ -163,9 +163,10 @@ from pathlib import Path
 from typing import Any, Dict, List, Optional, Tuple
 
 from ansible.module_utils.basic import AnsibleModule
-
-from ansible_collections.gpufarm.cluster.plugins.module_utils import _cvmfs_read, _mounts, _timed
-from ansible_collections.gpufarm.cluster.plugins.module_utils._cvmfs_client import FUSE, ROOT, SOURCE
+from ansible_collections.gpufarm.cluster.plugins.module_utils._cvmfs import read
+from ansible_collections.gpufarm.cluster.plugins.module_utils._cvmfs.client import FUSE, ROOT, SOURCE
+from ansible_collections.gpufarm.cluster.plugins.module_utils._host.io import timed
+from ansible_collections.gpufarm.cluster.plugins.module_utils._mounts import table as mount_table
 
 # Run by a process of its own: what a folder holds, and how large its file system is, or that it would be on.
 _LOOK = """\
@@ -207,31 +208,31 @@ class Client:
         """Ask the client of a mounted repository. One that does not answer in time is not asked again."""
         answers = []
         for question in ("revision", "proxy info", "cache size", "parameters"):
-            done = _timed.run([self.talk, "-i", name, *question.split()], self.seconds)
+            done = timed.run([self.talk, "-i", name, *question.split()], self.seconds)
             if done.status != 0:
                 return {"responds": False}
             answers.append(done.output)
-        files = _timed.run([self.config, "showconfig", "-s", name], self.seconds)
+        files = timed.run([self.config, "showconfig", "-s", name], self.seconds)
         if files.status != 0:
             return {"responds": False}
-        running, configured = (_cvmfs_read.parse_parameters(text) for text in (answers[3], files.output))
-        stale, remount = _cvmfs_read.stale(running, configured)
+        running, configured = (read.parse_parameters(text) for text in (answers[3], files.output))
+        stale, remount = read.stale(running, configured)
         return {
             "responds": True,
-            "revision": _cvmfs_read.parse_revision(answers[0]),
-            "proxy": _cvmfs_read.parse_proxy(answers[1]),
-            "cache_bytes": _cvmfs_read.parse_cache_size(answers[2]),
+            "revision": read.parse_revision(answers[0]),
+            "proxy": read.parse_proxy(answers[1]),
+            "cache_bytes": read.parse_cache_size(answers[2]),
             "stale": stale,
             "remount": remount,
         }
 
     def probe(self, name: str) -> str:
         """Ask for a repository's contents."""
-        done = _timed.run([self.config, "probe", name], self.seconds)
+        done = timed.run([self.config, "probe", name], self.seconds)
         return "late" if done.status is None else "failed" if done.status else "ok"
 
 
-def mounted_repositories(mounts: Dict[str, _mounts.Mount]) -> List[str]:
+def mounted_repositories(mounts: Dict[str, mount_table.Mount]) -> List[str]:
     """Return the names of the repositories that are mounted below /cvmfs."""
     return [
         path[len(ROOT) + 1 :]
@@ -242,7 +243,7 @@ def mounted_repositories(mounts: Dict[str, _mounts.Mount]) -> List[str]:
 
 def fetch(url: str, proxy: str, seconds: float) -> Tuple[Optional[int], str]:
     """Ask for a manifest; return the status of the answer, and why it cannot be had."""
-    done = _timed.run([sys.executable, "-c", _FETCH, url, proxy], seconds)
+    done = timed.run([sys.executable, "-c", _FETCH, url, proxy], seconds)
     if done.status is None:
         return None, "no answer within %g seconds" % seconds
     if done.status != 0:
@@ -266,12 +267,12 @@ def try_ways(ways: List[Dict[str, str]], seconds: float) -> List[Dict[str, Any]]
 
 def has_address(host: str, seconds: float) -> bool:
     """Tell whether a host has an address. One whose name server does not answer in time has none."""
-    return _timed.run([sys.executable, "-c", _RESOLVE, host], seconds).status == 0
+    return timed.run([sys.executable, "-c", _RESOLVE, host], seconds).status == 0
 
 
 def read_cache(path: str, alien: bool, seconds: float) -> Dict[str, Any]:
     """Look into the folder of a cache."""
-    done = _timed.run([sys.executable, "-c", _LOOK, path], seconds)
+    done = timed.run([sys.executable, "-c", _LOOK, path], seconds)
     if done.status != 0:
         return {"path": path, "answers": False}
     exists, names, total, free = json.loads(done.output)
@@ -279,15 +280,15 @@ def read_cache(path: str, alien: bool, seconds: float) -> Dict[str, Any]:
         "path": path,
         "answers": True,
         "exists": exists,
-        "foreign": _cvmfs_read.foreign(names, alien),
+        "foreign": read.foreign(names, alien),
         "total_mb": total // 1000000,
         "free_mb": free // 1000000,
     }
 
 
-def mounts_now() -> Dict[str, _mounts.Mount]:
+def mounts_now() -> Dict[str, mount_table.Mount]:
     """Return the mounts of the machine."""
-    return _mounts.parse(Path("/proc/self/mountinfo").read_text(errors="replace"))
+    return mount_table.parse(Path("/proc/self/mountinfo").read_text(errors="replace"))
 
 
 def main() -> None:
@@ -340,7 +341,7 @@ def main() -> None:
             {
                 "name": name,
                 "path": "%s/%s" % (ROOT, name),
-                "unit": _mounts.unit_name("%s/%s" % (ROOT, name), "mount"),
+                "unit": mount_table.unit_name("%s/%s" % (ROOT, name), "mount"),
                 "mounted": name in there,
                 **unknown,
                 "stale": [],

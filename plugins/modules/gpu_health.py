@@ -138,14 +138,16 @@ findings:
 """
 
 from ansible.module_utils.basic import AnsibleModule
-
-from ansible_collections.gpufarm.cluster.plugins.module_utils import (
-    _health,
-    _health_machine,
-    _health_read,
-    _health_report,
-    _health_store,
+from ansible_collections.gpufarm.cluster.plugins.module_utils._health import (
+    finding,
 )
+from ansible_collections.gpufarm.cluster.plugins.module_utils._health import (
+    machine as health_machine,
+)
+from ansible_collections.gpufarm.cluster.plugins.module_utils._health import (
+    report as health_report,
+)
+from ansible_collections.gpufarm.cluster.plugins.module_utils._health.io import read, store
 
 SETTINGS = {
     "thresholds": {"type": "dict", "default": {}},
@@ -174,17 +176,17 @@ def main() -> None:
     )
     given = {name: module.params[name] for name in SETTINGS}
     try:
-        settings = _health.parse_settings(given, _health_machine.CHECKS)
-        baseline = _health_store.read()
-    except _health.HealthError as error:
+        settings = finding.parse_settings(given, health_machine.CHECKS)
+        baseline = store.read()
+    except finding.HealthError as error:
         module.fail_json(msg=str(error))
-    machine = _health_read.read_machine(settings, baseline, module.params["dcgm_diag_level"])
-    findings = _health_machine.evaluate(machine, settings, baseline, module.params["idle"])
-    report = _health_report.as_data(findings)
+    machine = read.read_machine(settings, baseline, module.params["dcgm_diag_level"])
+    findings = health_machine.evaluate(machine, settings, baseline, module.params["idle"])
+    report = health_report.as_data(findings)
     limit = module.params["fail_from"]
-    order = _health.ORDER
-    if limit != "never" and order.index(_health.worst(findings)) >= order.index(limit):
-        module.fail_json(msg=f"The GPUs are not well: {_health_report.text(findings).strip()}", **report)
+    order = finding.ORDER
+    if limit != "never" and order.index(finding.worst(findings)) >= order.index(limit):
+        module.fail_json(msg=f"The GPUs are not well: {health_report.text(findings).strip()}", **report)
     module.exit_json(changed=False, **report)
 
 

@@ -175,12 +175,15 @@ slices:
 from dataclasses import asdict
 
 from ansible.module_utils.basic import AnsibleModule
-
-from ansible_collections.gpufarm.cluster.plugins.module_utils import (
-    _gpu,
-    _nvml,
-    _nvml_kernel_module,
-    _nvml_readings,
+from ansible_collections.gpufarm.cluster.plugins.module_utils._nvml import gpu as nvml_gpu
+from ansible_collections.gpufarm.cluster.plugins.module_utils._nvml.io import (
+    kernel_module as nvml_kernel_module,
+)
+from ansible_collections.gpufarm.cluster.plugins.module_utils._nvml.io import (
+    readings as nvml_readings,
+)
+from ansible_collections.gpufarm.cluster.plugins.module_utils._nvml.io import (
+    session,
 )
 
 
@@ -195,17 +198,17 @@ def main() -> None:
     )
     selectors = module.params["gpus"]
     try:
-        with _nvml.session() as nvml:
+        with session.session() as nvml:
             driver = nvml.driver()
             gpus = nvml.gpus()
             if selectors:
-                gpus = _gpu.select(gpus, selectors)
-            readings = _nvml_readings.Reader().gpus(gpu.uuid for gpu in gpus)
-    except _nvml_readings.Failed as error:
+                gpus = nvml_gpu.select(gpus, selectors)
+            readings = nvml_readings.Reader().gpus(gpu.uuid for gpu in gpus)
+    except nvml_readings.Failed as error:
         module.fail_json(msg=f"NVML does not open a GPU that it has listed: {error}.", driver_running=True)
-    except _gpu.GpuError as error:
-        module.fail_json(msg=str(error), driver_running=not isinstance(error, _gpu.DriverNotRunning))
-    kernel_module = _nvml_kernel_module.loaded()
+    except nvml_gpu.GpuError as error:
+        module.fail_json(msg=str(error), driver_running=not isinstance(error, nvml_gpu.DriverNotRunning))
+    kernel_module = nvml_kernel_module.loaded()
     answer = {
         "driver": {
             **asdict(driver),
@@ -216,7 +219,7 @@ def main() -> None:
             {**asdict(gpu), "readings": readings[gpu.uuid][0], "reading_failures": readings[gpu.uuid][1]}
             for gpu in gpus
         ],
-        "slices": _gpu.slices(gpus),
+        "slices": nvml_gpu.slices(gpus),
     }
     facts = {"ansible_facts": {"gpufarm_gpus": answer}} if module.params["facts"] else {}
     module.exit_json(changed=False, **answer, **facts)

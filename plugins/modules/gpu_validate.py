@@ -138,15 +138,16 @@ checks:
 from dataclasses import asdict
 
 from ansible.module_utils.basic import AnsibleModule
-
-from ansible_collections.gpufarm.cluster.plugins.module_utils import (
-    _gpu,
-    _nvml,
-    _nvml_kernel_module,
-    _nvml_readings,
-    _validate,
+from ansible_collections.gpufarm.cluster.plugins.module_utils import _gpu_validate
+from ansible_collections.gpufarm.cluster.plugins.module_utils._mig.flavor import FlavorError
+from ansible_collections.gpufarm.cluster.plugins.module_utils._nvml import gpu as nvml_gpu
+from ansible_collections.gpufarm.cluster.plugins.module_utils._nvml.io import (
+    kernel_module,
+    session,
 )
-from ansible_collections.gpufarm.cluster.plugins.module_utils._mig_flavor import FlavorError
+from ansible_collections.gpufarm.cluster.plugins.module_utils._nvml.io import (
+    readings as nvml_readings,
+)
 
 # Readings that a check rests on; NVML's failure to tell one is an error, not a violation.
 _NEEDED = {
@@ -182,28 +183,28 @@ OPTIONS = {
 }
 
 
-def read(selectors: list[str], expected: _validate.Expected) -> _validate.Found:
+def read(selectors: list[str], expected: _gpu_validate.Expected) -> _gpu_validate.Found:
     """Read what is compared.
 
     :raises GpuError: when NVML does not tell something that is declared
     """
-    with _nvml.session() as nvml:
+    with session.session() as nvml:
         driver = nvml.driver()
         gpus = nvml.gpus()
         if selectors:
-            gpus = _gpu.select(gpus, selectors)
+            gpus = nvml_gpu.select(gpus, selectors)
         try:
-            answers = _nvml_readings.Reader().gpus(gpu.uuid for gpu in gpus)
-        except _nvml_readings.Failed as error:
-            raise _gpu.GpuError(f"NVML does not open a GPU that it has listed: {error}.") from error
+            answers = nvml_readings.Reader().gpus(gpu.uuid for gpu in gpus)
+        except nvml_readings.Failed as error:
+            raise nvml_gpu.GpuError(f"NVML does not open a GPU that it has listed: {error}.") from error
     for gpu in gpus:
         for name, reading in _NEEDED.items():
             failure = answers[gpu.uuid][1].get(reading)
             if getattr(expected, name) is not None and failure is not None:
-                raise _gpu.GpuError(f"NVML does not tell '{name}' of {gpu}: {failure}.")
+                raise nvml_gpu.GpuError(f"NVML does not tell '{name}' of {gpu}: {failure}.")
     readings = {uuid: values for uuid, (values, _failures) in answers.items()}
-    kind = _nvml_kernel_module.loaded().kind
-    return _validate.Found(driver.version, driver.cuda_version, kind, gpus, readings)
+    kind = kernel_module.loaded().kind
+    return _gpu_validate.Found(driver.version, driver.cuda_version, kind, gpus, readings)
 
 
 def main() -> None:
@@ -211,21 +212,21 @@ def main() -> None:
     lists = {name: {"type": "list", "elements": "str", "default": []} for name in ("gpus", "lenient")}
     module = AnsibleModule(argument_spec={**OPTIONS, **lists}, supports_check_mode=True)
     lenient = module.params["lenient"]
-    unknown = sorted(set(lenient) - set(_validate.CHECKS))
+    unknown = sorted(set(lenient) - set(_gpu_validate.CHECKS))
     if unknown:
         module.fail_json(
             msg=f"'lenient' names '{unknown[0]}', which is no check: choose among"
-            f" {', '.join(_validate.CHECKS)}."
+            f" {', '.join(_gpu_validate.CHECKS)}."
         )
-    expected = _validate.Expected(**{name: module.params[name] for name in OPTIONS})
+    expected = _gpu_validate.Expected(**{name: module.params[name] for name in OPTIONS})
     try:
-        checks = _validate.compare(expected, read(module.params["gpus"], expected), lenient)
-    except (_gpu.GpuError, FlavorError) as error:
+        checks = _gpu_validate.compare(expected, read(module.params["gpus"], expected), lenient)
+    except (nvml_gpu.GpuError, FlavorError) as error:
         module.fail_json(msg=str(error))
-    for words in _validate.violations(checks, "warning"):
+    for words in _gpu_validate.violations(checks, "warning"):
         module.warn(words)
     result = [asdict(check) for check in checks]
-    errors = _validate.violations(checks, "error")
+    errors = _gpu_validate.violations(checks, "error")
     if errors:
         module.fail_json(
             msg=f"The GPUs are not as declared: {'; '.join(errors)}. Correct the machine or the declaration.",

@@ -53,8 +53,7 @@ path:
 import os
 
 from ansible.module_utils.basic import AnsibleModule
-
-from ansible_collections.gpufarm.cluster.plugins.module_utils._host_programs import (
+from ansible_collections.gpufarm.cluster.plugins.module_utils._host.io.programs import (
     PROGRAMS,
     ROOT,
     Change,

@@ -60,7 +60,6 @@ from pathlib import Path
 from typing import Any, Dict, List, Set
 
 from ansible.module_utils.basic import AnsibleModule
-
 from ansible_collections.gpufarm.cluster.plugins.module_utils import _ports as tables
 
 

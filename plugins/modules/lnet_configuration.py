@@ -114,13 +114,9 @@ from pathlib import Path
 from typing import Any, Dict, List, Tuple
 
 from ansible.module_utils.basic import AnsibleModule, missing_required_lib
-
-from ansible_collections.gpufarm.cluster.plugins.module_utils import (
-    _lustre_lnet,
-    _lustre_nid,
-    _mounts,
-    _timed,
-)
+from ansible_collections.gpufarm.cluster.plugins.module_utils._host.io import timed
+from ansible_collections.gpufarm.cluster.plugins.module_utils._lustre import lnet, nid
+from ansible_collections.gpufarm.cluster.plugins.module_utils._mounts import table as mount_table
 
 try:
     import yaml
@@ -137,9 +133,9 @@ class Lnetctl:
         self.module = module
         self.program = shutil.which("lnetctl") or shutil.which("lnetctl", path="/usr/sbin:/sbin")
 
-    def run(self, words: List[str]) -> _timed.Answer:
+    def run(self, words: List[str]) -> timed.Answer:
         """Run it; end the module when it does not answer in time."""
-        done = _timed.run([str(self.program), *words], self.module.params["timeout"])
+        done = timed.run([str(self.program), *words], self.module.params["timeout"])
         if done.status is None:
             self.module.fail_json(
                 msg="'lnetctl %s' did not answer within %g seconds; look at 'dmesg' on the machine."
@@ -147,9 +143,9 @@ class Lnetctl:
             )
         return done
 
-    def current(self) -> Tuple[bool, _lustre_lnet.Lnet]:
+    def current(self) -> Tuple[bool, lnet.Lnet]:
         """Return whether LNet runs, and what it is."""
-        nothing = _lustre_lnet.Lnet({}, {}, {}, {})
+        nothing = lnet.Lnet({}, {}, {}, {})
         if self.program is None:
             return False, nothing
         shown = self.run(["net", "show"])
@@ -161,9 +157,9 @@ class Lnetctl:
         export = self.run(["export"])
         if export.status != 0:
             self.fail("export", export)
-        return True, _lustre_lnet.reported(yaml.safe_load(export.output) or {})
+        return True, lnet.reported(yaml.safe_load(export.output) or {})
 
-    def fail(self, command: str, done: _timed.Answer) -> None:
+    def fail(self, command: str, done: timed.Answer) -> None:
         """End the module with what a command said."""
         said = " ".join((done.errors or done.output).split())
         self.module.fail_json(
@@ -173,11 +169,11 @@ class Lnetctl:
 
 def mounted() -> List[str]:
     """Return where file systems of Lustre are mounted."""
-    mounts = _mounts.parse(Path("/proc/self/mountinfo").read_text(errors="replace"))
-    return sorted(one.path for one in mounts.values() if _lustre_nid.is_device(one.source))
+    mounts = mount_table.parse(Path("/proc/self/mountinfo").read_text(errors="replace"))
+    return sorted(one.path for one in mounts.values() if nid.is_device(one.source))
 
 
-def apply(lnetctl: Lnetctl, plan: _lustre_lnet.Plan) -> None:
+def apply(lnetctl: Lnetctl, plan: lnet.Plan) -> None:
     """Take away, then add."""
     for words in plan.removals:
         done = lnetctl.run(words)
@@ -185,7 +181,7 @@ def apply(lnetctl: Lnetctl, plan: _lustre_lnet.Plan) -> None:
             lnetctl.fail(" ".join(words), done)
     if any(plan.additions):
         with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
-            file.write(_lustre_lnet.to_yaml(plan.additions))
+            file.write(lnet.to_yaml(plan.additions))
             file.flush()
             done = lnetctl.run(["import", file.name])
         if done.status != 0:
@@ -221,16 +217,16 @@ def main() -> None:
     params: Dict[str, Any] = module.params
     routes = [{key: value for key, value in one.items() if value is not None} for one in params["routes"]]
     declaration = (params["networks"], routes, params["peers"], params["settings"])
-    wrong = list(_lustre_lnet.problems("", *declaration))
+    wrong = list(lnet.problems("", *declaration))
     if wrong:
         module.fail_json(msg=" ".join(wrong))
-    wanted = _lustre_lnet.declared(*declaration)
+    wanted = lnet.declared(*declaration)
     runs, current = lnetctl.current()
     if not runs and not module.check_mode:
         module.fail_json(
             msg="LNet is not running; start the unit lnet, and see 'systemctl status lnet' when that fails."
         )
-    plan = _lustre_lnet.plan(current, wanted)
+    plan = lnet.plan(current, wanted)
     try:
         in_use = mounted() if plan.cut else []
     except OSError as error:
@@ -240,17 +236,17 @@ def main() -> None:
             msg="LNet would have to take away the interface %s, and %s is mounted; unmount it first, or leave"
             " the interface and its tunables as they are." % (" and ".join(plan.cut), " and ".join(in_use))
         )
-    before, after = _lustre_lnet.shown(current, wanted), _lustre_lnet.shown(wanted, wanted)
+    before, after = lnet.shown(current, wanted), lnet.shown(wanted, wanted)
     if not plan.empty and not module.check_mode:
         apply(lnetctl, plan)
-        left = _lustre_lnet.plan(lnetctl.current()[1], wanted)
+        left = lnet.plan(lnetctl.current()[1], wanted)
         if not left.empty:
             module.fail_json(
                 msg="LNet has taken the changes and still differs from what is declared: %s"
-                % " ".join((_lustre_lnet.to_yaml(left.additions) or str(left.removals)).split())
+                % " ".join((lnet.to_yaml(left.additions) or str(left.removals)).split())
             )
     done = [" ".join(words) for words in plan.removals]
-    added = " ".join(_lustre_lnet.to_yaml(plan.additions).split())
+    added = " ".join(lnet.to_yaml(plan.additions).split())
     module.exit_json(
         changed=not plan.empty,
         done=done + (["import %s" % added] if added else []),

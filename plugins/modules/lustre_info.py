@@ -184,15 +184,16 @@ from pathlib import Path
 from typing import Any, Dict, List, Optional
 
 from ansible.module_utils.basic import AnsibleModule, missing_required_lib
-
-from ansible_collections.gpufarm.cluster.plugins.module_utils import (
-    _driver_machine,
-    _lustre_machine,
-    _lustre_nid,
-    _lustre_read,
-    _mounts,
-    _timed,
+from ansible_collections.gpufarm.cluster.plugins.module_utils._driver.io import machine
+from ansible_collections.gpufarm.cluster.plugins.module_utils._host.io import timed
+from ansible_collections.gpufarm.cluster.plugins.module_utils._lustre import (
+    machine as lustre_machine,
 )
+from ansible_collections.gpufarm.cluster.plugins.module_utils._lustre import (
+    nid,
+    read,
+)
+from ansible_collections.gpufarm.cluster.plugins.module_utils._mounts import table as mount_table
 
 try:
     import yaml
@@ -213,14 +214,14 @@ def program(name: str) -> str:
 def read_kernels(releases: List[str], seconds: float) -> List[Dict[str, Any]]:
     """Return what there is for kernels."""
     running = os.uname().release
-    found = releases or list(dict.fromkeys([*_driver_machine.installed_kernels(Path("/")), running]))
+    found = releases or list(dict.fromkeys([*machine.installed_kernels(Path("/")), running]))
     modinfo = program("modinfo")
     result = []
     for release in found:
         values = {}
         for field in ("version", "vermagic"):
             words = [modinfo, "-k", release, "-F", field, "lustre"]
-            done = _timed.run(words, seconds) if modinfo else _timed.Answer(1, "", "")
+            done = timed.run(words, seconds) if modinfo else timed.Answer(1, "", "")
             values[field] = (done.output.split() or [""])[0] if done.status == 0 else ""
         result.append(
             {
@@ -246,7 +247,7 @@ def read_interfaces(seconds: float) -> Dict[str, Dict[str, Any]]:
             "infiniband": kind.exists() and kind.read_text().strip() == "32",
             "up": carrier.exists() and carrier.read_text().strip() in ("up", "unknown"),
         }
-    done = _timed.run([program("ip") or "ip", "-json", "-4", "address", "show"], seconds)
+    done = timed.run([program("ip") or "ip", "-json", "-4", "address", "show"], seconds)
     for link in json.loads(done.output or "[]") if done.status == 0 else []:
         if link.get("ifname") in found:
             found[link["ifname"]]["addresses"] = [one["local"] for one in link.get("addr_info", [])]
@@ -255,17 +256,17 @@ def read_interfaces(seconds: float) -> Dict[str, Dict[str, Any]]:
 
 def look_up(name: str, seconds: float) -> List[str]:
     """Return the IPv4 addresses of a host, sorted."""
-    done = _timed.run([program("getent") or "getent", "ahostsv4", name], seconds)
+    done = timed.run([program("getent") or "getent", "ahostsv4", name], seconds)
     # getent(1): 2 when the name is not known
     if done.status not in (0, 2):
         raise OSError(errno.EIO, "%s cannot be looked up" % name)
-    return sorted(_lustre_read.parse_hosts(done.output))
+    return sorted(read.parse_hosts(done.output))
 
 
 def written_by() -> str:
     """Return who has written what LNet starts with."""
-    path = Path(_lustre_machine.LNET_FILE)
-    return _lustre_machine.writer(path.read_text(errors="replace") if path.exists() else "")
+    path = Path(lustre_machine.LNET_FILE)
+    return lustre_machine.writer(path.read_text(errors="replace") if path.exists() else "")
 
 
 def read_lnet(seconds: float) -> Dict[str, Any]:
@@ -273,7 +274,7 @@ def read_lnet(seconds: float) -> Dict[str, Any]:
     lnetctl = program("lnetctl")
     if not lnetctl:
         return {"running": False, "answers": True, "networks": []}
-    done = _timed.run([lnetctl, "net", "show"], seconds)
+    done = timed.run([lnetctl, "net", "show"], seconds)
     if done.status is None:
         return {"running": False, "answers": False, "networks": []}
     if done.status != 0:
@@ -301,12 +302,12 @@ def try_server(address: str, seconds: float) -> str:
         return error.strerror or str(error) or "no answer"
 
 
-def read_mount(mount: _mounts.Mount, asked: bool, seconds: float) -> Dict[str, Any]:
+def read_mount(mount: mount_table.Mount, asked: bool, seconds: float) -> Dict[str, Any]:
     """Return how a mounted file system is."""
-    device = _lustre_nid.parse_device(mount.source)
+    device = nid.parse_device(mount.source)
     told: Dict[str, Any] = {
         "path": mount.path,
-        "unit": _mounts.unit_name(mount.path, "mount"),
+        "unit": mount_table.unit_name(mount.path, "mount"),
         "source": mount.source,
         "file_system": device.file_system,
         "answers": None,
@@ -316,12 +317,12 @@ def read_mount(mount: _mounts.Mount, asked: bool, seconds: float) -> Dict[str, A
     lfs = program("lfs")
     if not asked or not lfs:
         return told
-    df = _timed.run([lfs, "df", mount.path], seconds)
+    df = timed.run([lfs, "df", mount.path], seconds)
     if df.status is None:
         return {**told, "answers": False, "healthy": False}
-    targets = _lustre_read.parse_df(df.output, device.file_system)
-    check = _timed.run([lfs, "check", "all", mount.path], seconds)
-    states = _lustre_read.parse_check(check.output + check.errors)
+    targets = read.parse_df(df.output, device.file_system)
+    check = timed.run([lfs, "check", "all", mount.path], seconds)
+    states = read.parse_check(check.output + check.errors)
     targets = [
         one._replace(state=states.get(one.name, one.state)) if one.state == "active" else one
         for one in targets
@@ -341,10 +342,10 @@ def read_services(seconds: float) -> Dict[str, Dict[str, str]]:
     lctl = program("lctl")
     if not lctl:
         return {"services": {}, "quotas": {}}
-    devices = _timed.run([lctl, "dl"], seconds)
-    services = _lustre_read.parse_devices(devices.output) if devices.status == 0 else {}
-    quotas = _timed.run([lctl, "get_param", "osd-*.*.quota_slave.info"], seconds) if services else devices
-    return {"services": services, "quotas": _lustre_read.parse_quotas(quotas.output) if services else {}}
+    devices = timed.run([lctl, "dl"], seconds)
+    services = read.parse_devices(devices.output) if devices.status == 0 else {}
+    quotas = timed.run([lctl, "get_param", "osd-*.*.quota_slave.info"], seconds) if services else devices
+    return {"services": services, "quotas": read.parse_quotas(quotas.output) if services else {}}
 
 
 def loaded_version() -> str:
@@ -372,8 +373,8 @@ def main() -> None:
     if YAML_PROBLEM and installed:
         module.fail_json(msg=missing_required_lib("PyYAML"), exception=YAML_PROBLEM)
     try:
-        table = _mounts.parse(Path("/proc/self/mountinfo").read_text(errors="replace"))
-        mounts = [one for one in table.values() if _lustre_nid.is_device(one.source)]
+        table = mount_table.parse(Path("/proc/self/mountinfo").read_text(errors="replace"))
+        mounts = [one for one in table.values() if nid.is_device(one.source)]
         with ThreadPoolExecutor(max_workers=8) as pool:
             lnet = pool.submit(read_lnet, seconds)
             telling = [pool.submit(read_mount, one, module.params["targets"], seconds) for one in mounts]

@@ -49,8 +49,8 @@ import shutil
 from typing import Dict, List
 
 from ansible.module_utils.basic import AnsibleModule
-
-from ansible_collections.gpufarm.cluster.plugins.module_utils import _lustre_options, _lustre_read, _timed
+from ansible_collections.gpufarm.cluster.plugins.module_utils._host.io import timed
+from ansible_collections.gpufarm.cluster.plugins.module_utils._lustre import options, read
 
 
 def ask(module: AnsibleModule, words: List[str]) -> str:
@@ -58,7 +58,7 @@ def ask(module: AnsibleModule, words: List[str]) -> str:
     lctl = shutil.which("lctl", path="/usr/sbin:/sbin:/usr/bin:/bin")
     if lctl is None:
         module.fail_json(msg="lctl is not installed; install Lustre's client first.")
-    done = _timed.run([str(lctl), *words], module.params["timeout"])
+    done = timed.run([str(lctl), *words], module.params["timeout"])
     if done.status is None:
         module.fail_json(
             msg="'lctl %s' did not answer within %g seconds; look at 'dmesg' on the machine."
@@ -81,14 +81,14 @@ def main() -> None:
     wanted: Dict[str, str] = {}
     for name, value in module.params["parameters"].items():
         try:
-            wanted[name] = _lustre_options.check_tunable(name, value)
-        except _lustre_options.OptionError as error:
+            wanted[name] = options.check_tunable(name, value)
+        except options.OptionError as error:
             module.fail_json(msg="Lustre cannot be given %s." % error)
     before: Dict[str, str] = {}
     differ: Dict[str, str] = {}
     after: Dict[str, str] = {}
     for pattern, value in wanted.items():
-        found = _lustre_read.parse_parameters(ask(module, ["get_param", pattern]))
+        found = read.parse_parameters(ask(module, ["get_param", pattern]))
         before.update(found)
         after.update(dict.fromkeys(found, value))
         if any(one != value for one in found.values()):

@@ -63,8 +63,8 @@ import shutil
 from typing import Dict, List
 
 from ansible.module_utils.basic import AnsibleModule
-
-from ansible_collections.gpufarm.cluster.plugins.module_utils import _lustre_layout, _lustre_read, _timed
+from ansible_collections.gpufarm.cluster.plugins.module_utils._host.io import timed
+from ansible_collections.gpufarm.cluster.plugins.module_utils._lustre import layout, read
 
 
 class Lctl:
@@ -78,7 +78,7 @@ class Lctl:
 
     def run(self, words: List[str]) -> str:
         """Run it; end the module when it fails."""
-        done = _timed.run([str(self.program), *words], self.module.params["timeout"])
+        done = timed.run([str(self.program), *words], self.module.params["timeout"])
         if done.status != 0:
             why = "no answer within %g seconds" % self.module.params["timeout"]
             why = why if done.status is None else " ".join((done.errors or done.output).split())
@@ -87,10 +87,8 @@ class Lctl:
 
     def pools(self, file_systems: List[str]) -> Dict[str, List[str]]:
         """Return the members of the pools of file systems."""
-        names = [
-            name for one in file_systems for name in _lustre_read.parse_pool(self.run(["pool_list", one]))
-        ]
-        return {name: _lustre_read.parse_pool(self.run(["pool_list", name])) for name in names}
+        names = [name for one in file_systems for name in read.parse_pool(self.run(["pool_list", one]))]
+        return {name: read.parse_pool(self.run(["pool_list", name])) for name in names}
 
 
 def main() -> None:
@@ -107,8 +105,8 @@ def main() -> None:
     lctl = Lctl(module)
     wanted = module.params["pools"]
     there = lctl.pools(sorted({name.partition(".")[0] for name in wanted}))
-    words = _lustre_layout.pool_changes(wanted, there)
-    words += _lustre_layout.quota_changes(module.params["quotas"], module.params["enforced"])
+    words = layout.pool_changes(wanted, there)
+    words += layout.quota_changes(module.params["quotas"], module.params["enforced"])
     for command in words if not module.check_mode else []:
         lctl.run(command)
     module.exit_json(changed=bool(words), done=[" ".join(command) for command in words])

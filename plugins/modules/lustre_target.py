@@ -122,13 +122,9 @@ from pathlib import Path
 from typing import Any, Dict, List, Optional, Tuple
 
 from ansible.module_utils.basic import AnsibleModule
-
-from ansible_collections.gpufarm.cluster.plugins.module_utils import (
-    _lustre_layout,
-    _lustre_read,
-    _mounts,
-    _timed,
-)
+from ansible_collections.gpufarm.cluster.plugins.module_utils._host.io import timed
+from ansible_collections.gpufarm.cluster.plugins.module_utils._lustre import layout, read
+from ansible_collections.gpufarm.cluster.plugins.module_utils._mounts import table as mount_table
 
 FOLDERS = "/usr/sbin:/sbin:/usr/bin:/bin"
 LOOK = 60.0  # seconds
@@ -145,21 +141,21 @@ def read_target(device: str) -> Optional[Dict[str, Any]]:
     tunefs = program("tunefs.lustre")
     if tunefs is None or not Path(device).exists():
         return None
-    done = _timed.run([tunefs, "--dryrun", device], LOOK)
+    done = timed.run([tunefs, "--dryrun", device], LOOK)
     if done.status is None:
         raise OSError(errno.ETIMEDOUT, "tunefs.lustre did not answer within %g seconds" % LOOK, device)
-    return _lustre_read.parse_target(done.output) if done.status == 0 else None
+    return read.parse_target(done.output) if done.status == 0 else None
 
 
 def signature(device: str) -> Dict[str, str]:
     """Return what blkid finds on a device."""
-    done = _timed.run([str(program("blkid") or "blkid"), "--probe", "--output", "export", device], LOOK)
+    done = timed.run([str(program("blkid") or "blkid"), "--probe", "--output", "export", device], LOOK)
     # blkid(8), "EXIT STATUS": 2 when nothing was found
     if done.status not in (0, 2):
         raise OSError(
             errno.EIO, "blkid cannot tell what is on it: %s" % (done.errors.strip() or "no answer"), device
         )
-    return _lustre_layout.parse_blkid(done.output)
+    return layout.parse_blkid(done.output)
 
 
 def beginning_is_empty(device: str) -> bool:
@@ -174,19 +170,19 @@ def holder(device: str) -> str:
     The question takes some seconds where the device was not unmounted: it is whether its mark still changes.
     """
     asked = str(program("e2mmpstatus") or "e2mmpstatus")
-    done = _timed.run([asked, device], LOOK)
+    done = timed.run([asked, device], LOOK)
     # e2mmpstatus(8), "EXIT CODE"
     if done.status == 0:
         return ""
     if done.status != 1:
         said = " ".join((done.errors or done.output).split()) or "no answer"
         raise OSError(errno.EIO, "e2mmpstatus cannot tell whether another server has it: %s" % said, device)
-    return _lustre_read.parse_mmp(_timed.run([asked, "-i", device], LOOK).output) or "another machine"
+    return read.parse_mmp(timed.run([asked, "-i", device], LOOK).output) or "another machine"
 
 
 def mounted_elsewhere(targets: List[Dict[str, Any]]) -> Dict[str, str]:
     """Return the machines that have targets mounted, other than this one, by target."""
-    table = _mounts.parse(Path("/proc/self/mountinfo").read_text(errors="replace"))
+    table = mount_table.parse(Path("/proc/self/mountinfo").read_text(errors="replace"))
     here = {os.path.realpath(one.source) for one in table.values() if one.source.startswith("/")}
     asked = [one for one in targets if one["service_nodes"] and os.path.realpath(one["device"]) not in here]
     with ThreadPoolExecutor(max_workers=16) as pool:
@@ -236,7 +232,7 @@ def judge(target: Dict[str, Any], confirmed: List[str], host: str) -> Tuple[bool
             return False, "%s on %s is no block device; name the one for %s." % (device, host, name)
         found = read_target(device)
         if found is not None:
-            wrong = _lustre_layout.differences(target, found)
+            wrong = layout.differences(target, found)
             if wrong:
                 return False, (
                     "%s on %s holds a target of Lustre, and not %s as declared: %s; correct the declaration,"
@@ -247,7 +243,7 @@ def judge(target: Dict[str, Any], confirmed: List[str], host: str) -> Tuple[bool
         # Lustre's own label, where the programs that read more are not there yet.
         if program("tunefs.lustre") is None and known.get("LABEL", "").replace(":", "-") == name:
             return False, ""
-        problem = _lustre_layout.signature_problem(device, known, host)
+        problem = layout.signature_problem(device, known, host)
         if problem:
             return False, problem
         if stat.S_ISBLK(mode) and in_use(device):
@@ -270,7 +266,7 @@ def format_target(module: AnsibleModule, target: Dict[str, Any]) -> None:
     mkfs = program("mkfs.lustre")
     if mkfs is None:
         module.fail_json(msg="mkfs.lustre is not installed; install Lustre's server first.")
-    done = _timed.run([str(mkfs), *_lustre_layout.mkfs_words(target)], module.params["timeout"])
+    done = timed.run([str(mkfs), *layout.mkfs_words(target)], module.params["timeout"])
     if done.status != 0:
         why = "no answer within %g seconds" % module.params["timeout"]
         said = [line for line in done.errors.splitlines() if line.strip()]
@@ -279,7 +275,7 @@ def format_target(module: AnsibleModule, target: Dict[str, Any]) -> None:
             % (target["device"], target["name"], why if done.status is None else " ".join(said))
         )
     found = read_target(target["device"])
-    wrong = ["it cannot be read"] if found is None else _lustre_layout.differences(target, found)
+    wrong = ["it cannot be read"] if found is None else layout.differences(target, found)
     if wrong:
         module.fail_json(msg="%s was formatted, and %s." % (target["device"], " and ".join(wrong)))
 

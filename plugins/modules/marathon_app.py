@@ -102,11 +102,9 @@ deployment:
 from typing import Any, Dict
 
 from ansible.module_utils.basic import AnsibleModule
-
-from ansible_collections.gpufarm.cluster.plugins.module_utils._cluster_http import ClusterError
-from ansible_collections.gpufarm.cluster.plugins.module_utils._cluster_module import run
-from ansible_collections.gpufarm.cluster.plugins.module_utils._marathon_api import Marathon
-from ansible_collections.gpufarm.cluster.plugins.module_utils._marathon_app import (
+from ansible_collections.gpufarm.cluster.plugins.module_utils._cluster.io.http import ClusterError
+from ansible_collections.gpufarm.cluster.plugins.module_utils._cluster.io.module import run
+from ansible_collections.gpufarm.cluster.plugins.module_utils._marathon.app import (
     AppProblem,
     difference,
     masked,
@@ -114,6 +112,7 @@ from ansible_collections.gpufarm.cluster.plugins.module_utils._marathon_app impo
     read_path,
     warnings,
 )
+from ansible_collections.gpufarm.cluster.plugins.module_utils._marathon.io.api import Marathon
 
 
 def shown(app: Dict[str, Any]) -> Dict[str, Any]:

@@ -85,11 +85,10 @@ group:
 from typing import Any, Dict, List
 
 from ansible.module_utils.basic import AnsibleModule
-
-from ansible_collections.gpufarm.cluster.plugins.module_utils._cluster_module import run
-from ansible_collections.gpufarm.cluster.plugins.module_utils._marathon_api import Marathon
-from ansible_collections.gpufarm.cluster.plugins.module_utils._marathon_app import AppProblem, read_path
-from ansible_collections.gpufarm.cluster.plugins.module_utils._marathon_group import content, plan, shown
+from ansible_collections.gpufarm.cluster.plugins.module_utils._cluster.io.module import run
+from ansible_collections.gpufarm.cluster.plugins.module_utils._marathon.app import AppProblem, read_path
+from ansible_collections.gpufarm.cluster.plugins.module_utils._marathon.group import content, plan, shown
+from ansible_collections.gpufarm.cluster.plugins.module_utils._marathon.io.api import Marathon
 
 
 def apply(module: AnsibleModule, marathon: Marathon, path: str, requests: List[Dict[str, Any]]) -> None:

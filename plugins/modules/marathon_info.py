@@ -75,11 +75,10 @@ deployments:
 from typing import Any, Dict, Mapping
 
 from ansible.module_utils.basic import AnsibleModule
-
-from ansible_collections.gpufarm.cluster.plugins.module_utils._cluster_module import run
-from ansible_collections.gpufarm.cluster.plugins.module_utils._marathon_api import Marathon
-from ansible_collections.gpufarm.cluster.plugins.module_utils._marathon_app import AppProblem, read_path
-from ansible_collections.gpufarm.cluster.plugins.module_utils._marathon_wait import waiting
+from ansible_collections.gpufarm.cluster.plugins.module_utils._cluster.io.module import run
+from ansible_collections.gpufarm.cluster.plugins.module_utils._marathon.app import AppProblem, read_path
+from ansible_collections.gpufarm.cluster.plugins.module_utils._marathon.io.api import Marathon
+from ansible_collections.gpufarm.cluster.plugins.module_utils._marathon.wait import waiting
 
 SHOWN = ("id", "instances", "role", "cpus", "mem", "disk", "gpus", "version")
 

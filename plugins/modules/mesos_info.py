@@ -89,11 +89,10 @@ weights:
 from typing import Any, Dict
 
 from ansible.module_utils.basic import AnsibleModule
-
-from ansible_collections.gpufarm.cluster.plugins.module_utils._cluster_module import run
-from ansible_collections.gpufarm.cluster.plugins.module_utils._mesos_agents import ACTIVE, read_agents
-from ansible_collections.gpufarm.cluster.plugins.module_utils._mesos_client import MesosClient
-from ansible_collections.gpufarm.cluster.plugins.module_utils._mesos_quota import (
+from ansible_collections.gpufarm.cluster.plugins.module_utils._cluster.io.module import run
+from ansible_collections.gpufarm.cluster.plugins.module_utils._mesos.agents import ACTIVE, read_agents
+from ansible_collections.gpufarm.cluster.plugins.module_utils._mesos.io.client import MesosClient
+from ansible_collections.gpufarm.cluster.plugins.module_utils._mesos.quota import (
     left_of,
     names_of,
     read_quotas,

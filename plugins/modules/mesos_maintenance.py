@@ -107,10 +107,9 @@ import time
 from typing import Any, Dict, List, Tuple
 
 from ansible.module_utils.basic import AnsibleModule
-
-from ansible_collections.gpufarm.cluster.plugins.module_utils._cluster_http import ClusterError
-from ansible_collections.gpufarm.cluster.plugins.module_utils._cluster_module import run
-from ansible_collections.gpufarm.cluster.plugins.module_utils._mesos_agents import (
+from ansible_collections.gpufarm.cluster.plugins.module_utils._cluster.io.http import ClusterError
+from ansible_collections.gpufarm.cluster.plugins.module_utils._cluster.io.module import run
+from ansible_collections.gpufarm.cluster.plugins.module_utils._mesos.agents import (
     DRAINED,
     Agent,
     AgentError,
@@ -119,8 +118,8 @@ from ansible_collections.gpufarm.cluster.plugins.module_utils._mesos_agents impo
     reached,
     read_agents,
 )
-from ansible_collections.gpufarm.cluster.plugins.module_utils._mesos_client import MesosClient
-from ansible_collections.gpufarm.cluster.plugins.module_utils._mesos_machines import (
+from ansible_collections.gpufarm.cluster.plugins.module_utils._mesos.io.client import MesosClient
+from ansible_collections.gpufarm.cluster.plugins.module_utils._mesos.machines import (
     DOWN,
     SCHEDULED,
     UP,
@@ -136,7 +135,7 @@ from ansible_collections.gpufarm.cluster.plugins.module_utils._mesos_machines im
     told,
     window_of,
 )
-from ansible_collections.gpufarm.cluster.plugins.module_utils._mesos_machines import choose as choose_machines
+from ansible_collections.gpufarm.cluster.plugins.module_utils._mesos.machines import choose as choose_machines
 
 STATES = ["drained", "deactivated", "active", SCHEDULED, DOWN, UP]
 PAUSE = 1.0  # seconds between two looks

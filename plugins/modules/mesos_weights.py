@@ -45,11 +45,10 @@ weights:
 from typing import Any, Dict
 
 from ansible.module_utils.basic import AnsibleModule
-
-from ansible_collections.gpufarm.cluster.plugins.module_utils._cluster_http import ClusterError
-from ansible_collections.gpufarm.cluster.plugins.module_utils._cluster_module import run
-from ansible_collections.gpufarm.cluster.plugins.module_utils._mesos_client import MesosClient
-from ansible_collections.gpufarm.cluster.plugins.module_utils._mesos_quota import (
+from ansible_collections.gpufarm.cluster.plugins.module_utils._cluster.io.http import ClusterError
+from ansible_collections.gpufarm.cluster.plugins.module_utils._cluster.io.module import run
+from ansible_collections.gpufarm.cluster.plugins.module_utils._mesos.io.client import MesosClient
+from ansible_collections.gpufarm.cluster.plugins.module_utils._mesos.quota import (
     WishError,
     plan_weights,
     read_weights,

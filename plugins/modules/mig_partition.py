@@ -222,29 +222,24 @@ import contextlib
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
-
-from ansible_collections.gpufarm.cluster.plugins.module_utils import (
-    _gpu,
-    _mig_apply,
-    _mig_holders,
-    _mig_lock,
-    _nvml,
-)
-from ansible_collections.gpufarm.cluster.plugins.module_utils._mig_flavor import (
+from ansible_collections.gpufarm.cluster.plugins.module_utils._mig.flavor import (
     Flavor,
     FlavorError,
     parse_flavor,
     parse_layout,
 )
-from ansible_collections.gpufarm.cluster.plugins.module_utils._mig_nodes import missing_nodes
-from ansible_collections.gpufarm.cluster.plugins.module_utils._mig_plan import (
+from ansible_collections.gpufarm.cluster.plugins.module_utils._mig.io import apply, holders, lock
+from ansible_collections.gpufarm.cluster.plugins.module_utils._mig.io.nodes import missing_nodes
+from ansible_collections.gpufarm.cluster.plugins.module_utils._mig.io.services import Services
+from ansible_collections.gpufarm.cluster.plugins.module_utils._mig.plan import (
     Plan,
     layout_entries,
     plan_flavor,
 )
-from ansible_collections.gpufarm.cluster.plugins.module_utils._mig_services import Services
+from ansible_collections.gpufarm.cluster.plugins.module_utils._nvml import gpu as nvml_gpu
+from ansible_collections.gpufarm.cluster.plugins.module_utils._nvml.io import session
 
-FOLDER = _mig_lock.FOLDER
+FOLDER = lock.FOLDER
 ARGUMENTS: dict[str, Any] = {
     "flavor": {"type": "str"},
     "layout": {
@@ -289,11 +284,11 @@ def run(module: AnsibleModule, wish: Flavor, services: Services) -> dict[str, An
     :raises GpuError: when the wish cannot be had, or carrying it out failed
     """
     left_stopped = bool(services.stopped)
-    with _nvml.session() as nvml:
+    with session.session() as nvml:
         machine = nvml.gpus()
         if module.params["keep_held"]:
-            machine = _mig_holders.mark(machine, FOLDER / "holders.d")
-        gpus = _gpu.select(machine, module.params["gpus"])
+            machine = holders.mark(machine, FOLDER / "holders.d")
+        gpus = nvml_gpu.select(machine, module.params["gpus"])
         freed = services.processes(gpus)
         plans = [plan_flavor(gpu, wish, module.params["equivalents"], freed) for gpu in gpus]
         nodes = missing_nodes(gpus)
@@ -302,7 +297,7 @@ def run(module: AnsibleModule, wish: Flavor, services: Services) -> dict[str, An
             plan.gpu.uuid for plan in plans if plan.mode is not None and plan.mode == plan.gpu.mig_pending
         }
         if (changed or nodes) and not module.check_mode:
-            outcome = _mig_apply.apply(nvml, plans, services)
+            outcome = apply.apply(nvml, plans, services)
             changed = outcome.changed
             pending = {one.gpu.uuid for one in outcome.pending}
             for one in outcome.pending:
@@ -310,7 +305,7 @@ def run(module: AnsibleModule, wish: Flavor, services: Services) -> dict[str, An
             gpus = tuple(gpu for gpu in outcome.gpus if gpu.uuid in {one.uuid for one in gpus})
     result = {
         "changed": changed or bool(nodes) or left_stopped,
-        "slices": _gpu.slices(gpus),
+        "slices": nvml_gpu.slices(gpus),
         "machine": [gpu.uuid for gpu in machine],
         "layout": [
             {"gpu": plan.gpu.uuid, "mig_enabled": plan.mig_enabled, "partitions": layout_entries(plan)}
@@ -345,15 +340,15 @@ def main() -> None:
             wish = parse_flavor(parameters["flavor"])
         else:
             wish = parse_layout(parameters["layout"])
-        with contextlib.nullcontext() if module.check_mode else _mig_lock.locked(FOLDER):
+        with contextlib.nullcontext() if module.check_mode else lock.locked(FOLDER):
             try:
                 result = run(module, wish, services)
-            except _gpu.GpuError as error:
+            except nvml_gpu.GpuError as error:
                 problems.append(str(error))
             finally:
                 if not module.check_mode:
                     problems.extend(services.bring_back())
-    except (FlavorError, _gpu.GpuError) as error:
+    except (FlavorError, nvml_gpu.GpuError) as error:
         problems.append(str(error))
     if problems:
         module.fail_json(msg=" ".join(problems))

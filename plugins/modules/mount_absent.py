@@ -61,15 +61,16 @@ from pathlib import Path
 from typing import Dict, List
 
 from ansible.module_utils.basic import AnsibleModule
-
-from ansible_collections.gpufarm.cluster.plugins.module_utils import _mount_users, _mounts, _timed
+from ansible_collections.gpufarm.cluster.plugins.module_utils._host.io import timed
+from ansible_collections.gpufarm.cluster.plugins.module_utils._mounts import table as mount_table
+from ansible_collections.gpufarm.cluster.plugins.module_utils._mounts.io import users as mounts_users
 
 MOST_NAMED = 5
 
 
 def mounted() -> List[str]:
     """Return the mount points of the machine."""
-    return list(_mounts.parse(Path("/proc/self/mountinfo").read_text(errors="replace")))
+    return list(mount_table.parse(Path("/proc/self/mountinfo").read_text(errors="replace")))
 
 
 def named(users: List[str]) -> str:
@@ -92,7 +93,7 @@ def main() -> None:
         there = mounted()
         # What is mounted inside another goes first.
         paths = sorted({one.rstrip("/") for one in module.params["paths"]} & set(there), reverse=True)
-        users: Dict[str, List[str]] = {path: _mount_users.users_of(path) for path in paths}
+        users: Dict[str, List[str]] = {path: mounts_users.users_of(path) for path in paths}
     except OSError as error:
         module.fail_json(msg="The mounts cannot be read: %s." % error.strerror)
     inside = {
@@ -109,10 +110,10 @@ def main() -> None:
         )
     done: List[str] = []
     for path in paths if not module.check_mode else []:
-        answer = _timed.run(["umount", path], seconds)
+        answer = timed.run(["umount", path], seconds)
         if answer.status != 0:
             why = "no answer within %g seconds" % seconds if answer.status is None else answer.errors.strip()
-            found = _mount_users.users_of(path)
+            found = mounts_users.users_of(path)
             who = "; it is used by %s" % named(found) if found else ""
             module.fail_json(
                 msg="%s cannot be unmounted: %s%s. Unmounted before it: %s."

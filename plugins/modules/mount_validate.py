@@ -104,8 +104,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from ansible.module_utils.basic import AnsibleModule
-
-from ansible_collections.gpufarm.cluster.plugins.module_utils import _mounts, _timed
+from ansible_collections.gpufarm.cluster.plugins.module_utils._host.io import timed
+from ansible_collections.gpufarm.cluster.plugins.module_utils._mounts import table as mount_table
 
 # Run by a process of its own: tells how many entries a folder has.
 _LOOK = """\
@@ -119,15 +119,15 @@ except OSError as error:
 """
 
 
-def look(path: str, seconds: float) -> _mounts.Look:
+def look(path: str, seconds: float) -> mount_table.Look:
     """Look into a folder for a limited time."""
-    done = _timed.run([sys.executable, "-c", _LOOK, path], seconds)
+    done = timed.run([sys.executable, "-c", _LOOK, path], seconds)
     if done.status is None:
-        return _mounts.Look("late")
+        return mount_table.Look("late")
     if done.status != 0:
-        return _mounts.Look("it could not be looked into")
+        return mount_table.Look("it could not be looked into")
     words = done.output.strip()
-    return _mounts.Look("ok", int(words[3:])) if words.startswith("ok ") else _mounts.Look(words)
+    return mount_table.Look("ok", int(words[3:])) if words.startswith("ok ") else mount_table.Look(words)
 
 
 def main() -> None:
@@ -138,7 +138,7 @@ def main() -> None:
         "types": {"type": "list", "elements": "str", "default": []},
         "source": {"type": "str"},
         "writable": {"type": "bool"},
-        "propagation": {"type": "str", "choices": list(_mounts.PROPAGATIONS)},
+        "propagation": {"type": "str", "choices": list(mount_table.PROPAGATIONS)},
     }
     module = AnsibleModule(
         argument_spec={
@@ -150,19 +150,19 @@ def main() -> None:
     seconds = module.params["timeout"]
     table = Path("/proc/self/mountinfo")
     try:
-        declared = [_mounts.Declared(**entry) for entry in module.params["mounts"]]
-        paths = _mounts.to_look_at(declared, _mounts.parse(table.read_text(errors="replace")))
+        declared = [mount_table.Declared(**entry) for entry in module.params["mounts"]]
+        paths = mount_table.to_look_at(declared, mount_table.parse(table.read_text(errors="replace")))
         with ThreadPoolExecutor(max_workers=8) as pool:
             looking = {path: pool.submit(look, path, seconds) for path in paths}
             looks = {path: seen.result() for path, seen in looking.items()}
         # After the look, which may have made an automounter mount it.
-        mounts = _mounts.parse(table.read_text(errors="replace"))
+        mounts = mount_table.parse(table.read_text(errors="replace"))
     except OSError as error:
         module.fail_json(msg="The mounts cannot be read: %s." % error.strerror, checks=[])
     checks = [
         check
         for one in declared
-        for check in _mounts.compare(one, mounts.get(one.path), looks.get(one.path), seconds)
+        for check in mount_table.compare(one, mounts.get(one.path), looks.get(one.path), seconds)
     ]
     wrong = ["%s: %s" % (check.path, check.detail) for check in checks if not check.ok]
     result = [check._asdict() for check in checks]

@@ -89,8 +89,13 @@ from pathlib import Path
 from typing import Any, Dict, List
 
 from ansible.module_utils.basic import AnsibleModule
-
-from ansible_collections.gpufarm.cluster.plugins.module_utils import _dkms, _driver_machine, _driver_version
+from ansible_collections.gpufarm.cluster.plugins.module_utils._driver import (
+    dkms as driver_dkms,
+)
+from ansible_collections.gpufarm.cluster.plugins.module_utils._driver import (
+    version as driver_version,
+)
+from ansible_collections.gpufarm.cluster.plugins.module_utils._driver.io import machine
 
 TREE = Path("/var/lib/dkms")
 SCRATCH = Path("/var/tmp")  # noqa: S108 - a build takes gigabytes, and /tmp may lie in memory
@@ -104,12 +109,12 @@ class Dkms:
         self.tree = tree
         self.options = [] if tree == TREE else ["--dkmstree", str(tree), "--sourcetree", str(sources)]
 
-    def status(self) -> List[_dkms.Build]:
+    def status(self) -> List[driver_dkms.Build]:
         """Return what DKMS has built."""
         code, printed, complaint = self.module.run_command(["dkms", *self.options, "status"])
         if code:
             self.module.fail_json(msg=f"'dkms status' failed with exit status {code}: {complaint.strip()}")
-        return _dkms.parse_status(printed)
+        return driver_dkms.parse_status(printed)
 
     def run(self, action: str, name: str, version: str, kernel: str) -> None:
         """Build, or build and install; end the module with the reason when that fails."""
@@ -118,7 +123,11 @@ class Dkms:
         if code:
             log = self.tree / name / version / "build" / "make.log"
             text = log.read_text(errors="replace").replace(f"{log.parent}/", "") if log.exists() else ""
-            reason = _dkms.first_error(text) or _dkms.first_error(complaint) or (complaint or printed).strip()
+            reason = (
+                driver_dkms.first_error(text)
+                or driver_dkms.first_error(complaint)
+                or (complaint or printed).strip()
+            )
             self.module.fail_json(
                 msg=f"The kernel modules of the NVIDIA driver {version} cannot be built for the kernel"
                 f" {kernel}: {reason}; choose a version that supports this kernel, or another kernel in"
@@ -169,7 +178,7 @@ def install(module: AnsibleModule, name: str, version: str, kernels: List[str]) 
     """Have the module built and installed for the kernels that it is missing for."""
     dkms = Dkms(module, TREE, Path("/usr/src"))
     builds = dkms.status()
-    version = _driver_version.upstream(version) or _driver_version.newest(
+    version = driver_version.upstream(version) or driver_version.newest(
         one.version for one in builds if one.name == name
     )
     if not any((one.name, one.version) == (name, version) for one in builds):
@@ -177,11 +186,11 @@ def install(module: AnsibleModule, name: str, version: str, kernels: List[str]) 
             msg=f"DKMS knows no module {name} {version} on this machine: install the package that carries"
             " its source."
         )
-    missing = _dkms.missing(builds, name, version, kernels)
+    missing = driver_dkms.missing(builds, name, version, kernels)
     if not module.check_mode:
         for kernel in missing:
             dkms.run("install", name, version, kernel)
-        left = _dkms.missing(dkms.status(), name, version, kernels)
+        left = driver_dkms.missing(dkms.status(), name, version, kernels)
         if left:
             module.fail_json(
                 msg=f"DKMS says that {name} {version} is not installed for the kernel {', '.join(left)}:"
@@ -193,8 +202,8 @@ def install(module: AnsibleModule, name: str, version: str, kernels: List[str]) 
         "built": missing,
         "version": version,
         "modules": [module_of(module, kernel) for kernel in kernels],
-        "loaded_version": _driver_machine.loaded_version(Path("/")),
-        "nouveau_loaded": _driver_machine.nouveau_loaded(Path("/")),
+        "loaded_version": machine.loaded_version(Path("/")),
+        "nouveau_loaded": machine.nouveau_loaded(Path("/")),
     }
 
 

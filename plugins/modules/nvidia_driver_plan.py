@@ -193,15 +193,20 @@ from typing import Dict, FrozenSet, List, Tuple
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.facts.system.distribution import DistributionFactCollector
-
-from ansible_collections.gpufarm.cluster.plugins.module_utils import (
-    _dkms,
-    _driver_gpu,
-    _driver_machine,
-    _driver_packages,
-    _driver_plan,
-    _driver_version,
+from ansible_collections.gpufarm.cluster.plugins.module_utils._driver import (
+    dkms,
+    gpu,
 )
+from ansible_collections.gpufarm.cluster.plugins.module_utils._driver import (
+    packages as driver_packages,
+)
+from ansible_collections.gpufarm.cluster.plugins.module_utils._driver import (
+    plan as driver_plan,
+)
+from ansible_collections.gpufarm.cluster.plugins.module_utils._driver import (
+    version as driver_version,
+)
+from ansible_collections.gpufarm.cluster.plugins.module_utils._driver.io import machine as driver_machine
 
 ROOT = Path("/")
 RUNFILE_UNINSTALLER = ROOT / "usr/bin/nvidia-uninstall"
@@ -262,27 +267,27 @@ class Reader:
         """Return the version of the driver that a runfile installed, empty when none did."""
         if not RUNFILE_UNINSTALLER.exists():
             return ""
-        builds = _dkms.parse_status(self.run("dkms", "status", "nvidia"))
-        return _driver_version.newest(one.version for one in builds) or "unknown"
+        builds = dkms.parse_status(self.run("dkms", "status", "nvidia"))
+        return driver_version.newest(one.version for one in builds) or "unknown"
 
 
-def read_machine(module: AnsibleModule, wish: _driver_plan.Wish) -> _driver_plan.Machine:
+def read_machine(module: AnsibleModule, wish: driver_plan.Wish) -> driver_plan.Machine:
     """Return what this machine is."""
     facts = DistributionFactCollector().collect(module=module, collected_facts={"ansible_system": "Linux"})
-    where = _driver_packages.distribution(facts["distribution"], facts["distribution_version"])
+    where = driver_packages.distribution(facts["distribution"], facts["distribution_version"])
     reader = Reader(module, where.manager)
     packages = reader.packages()
-    installed = {name: version for name, version in packages.items() if _driver_packages.NAME.fullmatch(name)}
+    installed = {name: version for name, version in packages.items() if driver_packages.NAME.fullmatch(name)}
     running = platform.release()
-    kernels = _driver_machine.installed_kernels(ROOT)
+    kernels = driver_machine.installed_kernels(ROOT)
     asked = list(wish.kernels) or kernels or [running]
-    certificate = wish.key_certificate or _driver_packages.signing_certificate(where)
+    certificate = wish.key_certificate or driver_packages.signing_certificate(where)
     offered = {}
     if wish.source != "runfile":
-        branch = _driver_version.branch(wish.version)
-        leading = _driver_packages.packages(where, wish.source, "proprietary", branch).driver[0]
+        branch = driver_version.branch(wish.version)
+        leading = driver_packages.packages(where, wish.source, "proprietary", branch).driver[0]
         offered = {leading: reader.offered(leading)}
-    return _driver_plan.Machine(
+    return driver_plan.Machine(
         distribution=facts["distribution"],
         version=facts["distribution_version"],
         architecture=platform.machine(),
@@ -290,12 +295,12 @@ def read_machine(module: AnsibleModule, wish: _driver_plan.Wish) -> _driver_plan
         kernels=tuple(kernels),
         with_headers=reader.with_headers(asked),
         images=tuple(name for name in packages if name.startswith("linux-image-")),
-        devices=tuple(_driver_machine.pci_devices(ROOT)),
+        devices=tuple(driver_machine.pci_devices(ROOT)),
         installed=installed,
         offered=offered,
         runfile_version=reader.runfile_version(),
-        secure_boot=_driver_machine.secure_boot(ROOT),
-        key_enrolled=_driver_machine.key_enrolled(ROOT, certificate),
+        secure_boot=driver_machine.secure_boot(ROOT),
+        key_enrolled=driver_machine.key_enrolled(ROOT, certificate),
     )
 
 
@@ -310,7 +315,7 @@ def main() -> None:
             "kernel_modules": {"type": "str", "choices": ["auto", "open", "proprietary"], "default": "auto"},
             "persistence": {"type": "bool", "default": True},
             "fabric_manager": {"type": "str", "choices": ["auto", "present", "absent"], "default": "auto"},
-            "repository_url": {"type": "str", "default": _driver_packages.NVIDIA_REPOSITORIES},
+            "repository_url": {"type": "str", "default": driver_packages.NVIDIA_REPOSITORIES},
             "key_fingerprint": {"type": "str", "default": "", "no_log": False},
             "key_certificate": {"type": "str", "default": "", "no_log": False},
             "settled": {"type": "bool", "default": False},
@@ -319,11 +324,11 @@ def main() -> None:
     )
     wishes = dict(module.params, kernels=tuple(module.params["kernels"]))
     settled = wishes.pop("settled")
-    wish = _driver_plan.Wish(**wishes)
+    wish = driver_plan.Wish(**wishes)
     try:
         machine = read_machine(module, wish)
-        plan = _driver_plan.driver_plan(machine, wish)
-    except (_driver_version.DriverError, OSError) as error:
+        plan = driver_plan.driver_plan(machine, wish)
+    except (driver_version.DriverError, OSError) as error:
         module.fail_json(msg=str(error))
     if settled and not plan.version:
         module.fail_json(
@@ -336,9 +341,9 @@ def main() -> None:
         plan=asdict(plan),
         machine={
             "secure_boot": machine.secure_boot,
-            "loaded_version": _driver_machine.loaded_version(ROOT),
-            "nouveau_loaded": _driver_machine.nouveau_loaded(ROOT),
-            "gpus": [str(one) for one in _driver_gpu.gpus(machine.devices)],
+            "loaded_version": driver_machine.loaded_version(ROOT),
+            "nouveau_loaded": driver_machine.nouveau_loaded(ROOT),
+            "gpus": [str(one) for one in gpu.gpus(machine.devices)],
         },
     )
 

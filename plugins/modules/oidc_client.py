@@ -127,7 +127,6 @@ from urllib.error import HTTPError, URLError
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.urls import open_url
-
 from ansible_collections.gpufarm.cluster.plugins.module_utils import _oidc as oidc
 
 TIMEOUT = 30  # seconds

@@ -99,7 +99,6 @@ from pathlib import Path
 from typing import NoReturn
 
 from ansible.module_utils.basic import AnsibleModule
-
 from ansible_collections.gpufarm.cluster.plugins.module_utils import _python_environment as environment
 
 RECORD = ".python_environment.json"

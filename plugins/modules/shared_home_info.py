@@ -83,11 +83,12 @@ from pathlib import Path
 from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 from ansible.module_utils.basic import AnsibleModule
-
-from ansible_collections.gpufarm.cluster.plugins.module_utils import _mounts, _shared_home_place, _timed
-from ansible_collections.gpufarm.cluster.plugins.module_utils._shared_home import MARK
-from ansible_collections.gpufarm.cluster.plugins.module_utils._shared_home_command import SETTINGS
-from ansible_collections.gpufarm.cluster.plugins.module_utils._shared_home_place import Device, Seen, Top
+from ansible_collections.gpufarm.cluster.plugins.module_utils._host.io import timed
+from ansible_collections.gpufarm.cluster.plugins.module_utils._mounts import table as mount_table
+from ansible_collections.gpufarm.cluster.plugins.module_utils._shared_home import place as shared_home_place
+from ansible_collections.gpufarm.cluster.plugins.module_utils._shared_home.io.command import SETTINGS
+from ansible_collections.gpufarm.cluster.plugins.module_utils._shared_home.place import Device, Seen, Top
+from ansible_collections.gpufarm.cluster.plugins.module_utils._shared_home.settings import MARK
 
 UNITS = Path("/etc/systemd/system")
 # Run by a process of its own: the parts of a path, and what the folder holds.
@@ -124,9 +125,9 @@ except OSError as error:
 _READ_ONLY = {"ext4": ["ro", "noload"], "xfs": ["ro", "norecovery"], "nfs": ["ro"]}
 
 
-def mounts_now() -> Dict[str, _mounts.Mount]:
+def mounts_now() -> Dict[str, mount_table.Mount]:
     """Return the mounts of the machine."""
-    return _mounts.parse(Path("/proc/self/mountinfo").read_text(errors="replace"))
+    return mount_table.parse(Path("/proc/self/mountinfo").read_text(errors="replace"))
 
 
 def read_units() -> Dict[str, str]:
@@ -155,11 +156,11 @@ def read_device(source: str, seconds: float) -> Device:
     path = os.path.realpath(link)
     if not Path(path).is_block_device():
         return Device("")
-    probed = _timed.run(["blkid", "--probe", "--match-tag", "TYPE", "--output", "value", path], seconds)
+    probed = timed.run(["blkid", "--probe", "--match-tag", "TYPE", "--output", "value", path], seconds)
     kind = probed.output.strip()
     features: Tuple[str, ...] = ()
     if kind == "ext4":
-        features = _shared_home_place.features_of(_timed.run(["dumpe2fs", "-h", path], seconds).output)
+        features = shared_home_place.features_of(timed.run(["dumpe2fs", "-h", path], seconds).output)
     return Device(path, kind, features)
 
 
@@ -180,7 +181,7 @@ def look_inside(settings: Mapping[str, Any], kind: str, folder: str, seconds: fl
     )
     options = _READ_ONLY[kind] + given + (["retry=0"] if kind == "nfs" else [])
     words = ["unshare", "--mount", "--propagation", "private", "sh", "-c", _INSIDE, "sh"]
-    done = _timed.run([*words, kind, ",".join(options), settings["source"], folder], seconds)
+    done = timed.run([*words, kind, ",".join(options), settings["source"], folder], seconds)
     if done.status is None:
         return Top(error="no answer within %g seconds" % seconds)
     if done.status != 0:
@@ -191,11 +192,11 @@ def look_inside(settings: Mapping[str, Any], kind: str, folder: str, seconds: fl
 
 def try_server(settings: Mapping[str, Any], seconds: float) -> Optional[Top]:
     """Return why a server of NFS cannot be reached, where nothing is installed yet that mounts it."""
-    server = _shared_home_place.server_of(settings)
+    server = shared_home_place.server_of(settings)
     if server is None or shutil.which("mount.nfs"):
         return None
     host, port = server
-    done = _timed.run([sys.executable, "-c", _CONNECT, host, str(port)], seconds)
+    done = timed.run([sys.executable, "-c", _CONNECT, host, str(port)], seconds)
     if done.status == 0:
         return None
     reason = "no answer within %g seconds" % seconds if done.status is None else done.errors.strip()
@@ -205,7 +206,7 @@ def try_server(settings: Mapping[str, Any], seconds: float) -> Optional[Top]:
 def read(module: AnsibleModule, settings: Mapping[str, Any], units: Mapping[str, str]) -> Seen:
     """Return what there is on the machine."""
     path, seconds = settings["path"], module.params["timeout"]
-    done = _timed.run([sys.executable, "-c", _LOOK, path], seconds)
+    done = timed.run([sys.executable, "-c", _LOOK, path], seconds)
     mounts = mounts_now()
     if done.status != 0:
         return Seen(False, [], [], mounts)
@@ -216,10 +217,10 @@ def read(module: AnsibleModule, settings: Mapping[str, Any], units: Mapping[str,
     if settings["source"] and module.params["look_inside"] and path not in mounts:
         folder = Path(module.tmpdir, "inside")
         folder.mkdir(exist_ok=True)
-        kind = _shared_home_place.file_system_of(settings, device)
+        kind = shared_home_place.file_system_of(settings, device)
         top = try_server(settings, seconds) or look_inside(settings, kind, str(folder), seconds)
     homes: List[str] = sorted(units.values())
-    return Seen(True, _shared_home_place.folders_from(folders), entries, mounts, homes, device, top)
+    return Seen(True, shared_home_place.folders_from(folders), entries, mounts, homes, device, top)
 
 
 def main() -> None:
@@ -240,8 +241,8 @@ def main() -> None:
         module.fail_json(msg="The machine cannot be looked at: %s." % error)
     module.exit_json(
         changed=False,
-        problems=_shared_home_place.problems(settings, seen),
-        file_system=_shared_home_place.file_system_of(settings, seen.device),
+        problems=shared_home_place.problems(settings, seen),
+        file_system=shared_home_place.file_system_of(settings, seen.device),
         mounted=settings["path"] in seen.mounts,
         exists=any(one.path == settings["path"] and one.kind != "missing" for one in seen.folders),
         answers=seen.answers,

@@ -100,18 +100,17 @@ from pathlib import Path
 from typing import Any, Dict, FrozenSet, List, NoReturn
 
 from ansible.module_utils.basic import AnsibleModule
-
-from ansible_collections.gpufarm.cluster.plugins.module_utils._user_accounts import (
-    User,
-    UserProblem,
-    read_users,
-)
-from ansible_collections.gpufarm.cluster.plugins.module_utils._user_accounts_plan import (
+from ansible_collections.gpufarm.cluster.plugins.module_utils._accounts.plan import (
     Machine,
     Plan,
     plan,
     read_accounts,
     shown,
+)
+from ansible_collections.gpufarm.cluster.plugins.module_utils._accounts.request import (
+    User,
+    UserProblem,
+    read_users,
 )
 
 # There where the role shared_home makes homes at the first login.

@@ -93,7 +93,6 @@ import socket
 from typing import Any, Dict
 
 from ansible.module_utils.basic import AnsibleModule
-
 from ansible_collections.gpufarm.cluster.plugins.module_utils import _zookeeper
 
 LONGEST_ANSWER = 1 << 16  # bytes

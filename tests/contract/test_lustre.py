@@ -12,12 +12,8 @@ from ansible.inventory.manager import InventoryManager
 from ansible.parsing.dataloader import DataLoader
 from ansible.template import Templar
 from ansible.vars.manager import VariableManager
-from ansible_collections.gpufarm.cluster.plugins.module_utils import (
-    _lustre_client,
-    _lustre_layout,
-    _lustre_lnet,
-    _lustre_options,
-)
+from ansible_collections.gpufarm.cluster.plugins.module_utils._lustre import client, layout, options
+from ansible_collections.gpufarm.cluster.plugins.module_utils._lustre import lnet as lustre_lnet
 
 from lab.lustre.standin import ask, disk, lnet, mounts, network, state
 
@@ -39,11 +35,11 @@ def defaults(role: str) -> dict[str, Any]:
 def test_every_mount_option_that_the_role_takes_is_one_of_lustre() -> None:
     names = mounts.CLIENT | mounts.FLAGS | set(mounts.WITH_VALUE)
     taken = 0
-    for name in sorted(names | set(_lustre_options._mount_names())):
+    for name in sorted(names | set(options._mount_names())):
         option = f"{name}={VALUES[name]}" if name in VALUES else name
         try:
-            _lustre_options.check_mount_options([option])
-        except _lustre_options.OptionError:
+            options.check_mount_options([option])
+        except options.OptionError:
             continue
         taken += 1
         assert mounts.read_options([option], client=True) is not None, option
@@ -51,9 +47,9 @@ def test_every_mount_option_that_the_role_takes_is_one_of_lustre() -> None:
 
 
 def test_lnet_has_the_same_keys() -> None:
-    assert set(_lustre_lnet.SETTINGS) == set(state.GLOBAL)
-    assert set(_lustre_lnet.TUNABLES) == set(lnet.TUNABLES)
-    assert {kind: set(names) for kind, names in _lustre_lnet.LND_TUNABLES.items()} == {
+    assert set(lustre_lnet.SETTINGS) == set(state.GLOBAL)
+    assert set(lustre_lnet.TUNABLES) == set(lnet.TUNABLES)
+    assert {kind: set(names) for kind, names in lustre_lnet.LND_TUNABLES.items()} == {
         kind: set(names) for kind, names in lnet.LND_TUNABLES.items()
     }
 
@@ -65,9 +61,9 @@ def test_tunables_are_within_what_lustre_takes() -> None:
             continue  # depends on another
         for number in (least, value):
             with_least = max(number, 2) if pattern.startswith("mdc") else number
-            assert _lustre_options.check_tunable(pattern, with_least) == str(with_least)
-        with pytest.raises(_lustre_options.OptionError):
-            _lustre_options.check_tunable(pattern, 10**9 if most < 10**9 else -1)
+            assert options.check_tunable(pattern, with_least) == str(with_least)
+        with pytest.raises(options.OptionError):
+            options.check_tunable(pattern, 10**9 if most < 10**9 else -1)
 
 
 def ibisco(host: str, role: str) -> dict[str, Any]:
@@ -86,8 +82,8 @@ def ibisco(host: str, role: str) -> dict[str, Any]:
 def test_each_server_of_the_example_has_its_part(number: int) -> None:
     host = f"storage{number}"
     settings = ibisco(host, "lustre_server")
-    assert _lustre_layout.problem(settings, host) == ""
-    plan = _lustre_layout.plan(settings, host)
+    assert layout.problem(settings, host) == ""
+    plan = layout.plan(settings, host)
     names = [one["name"] for one in plan["targets"]]
     first = 2 * (number - 2)
     assert names == (
@@ -96,7 +92,7 @@ def test_each_server_of_the_example_has_its_part(number: int) -> None:
         else [f"{name}-OST{index:04x}" for name in ("home", "scratch") for index in (first, first + 1)]
     )
     for target in plan["targets"]:
-        asked = disk.arguments("mkfs.lustre", _lustre_layout.mkfs_words(target))
+        asked = disk.arguments("mkfs.lustre", layout.mkfs_words(target))
         assert asked.device == target["device"]
         for node in asked.mgsnode + asked.servicenode:
             disk.flatten([node])
@@ -104,8 +100,8 @@ def test_each_server_of_the_example_has_its_part(number: int) -> None:
 
 def test_the_clients_of_the_example_mount_both() -> None:
     settings = ibisco("gpu07", "lustre_client")
-    assert _lustre_client.problem(settings) == ""
-    plan = _lustre_client.plan(settings)
+    assert client.problem(settings) == ""
+    plan = client.plan(settings)
     assert plan["mount_units"] == ["home.mount", "scratch.mount"]
     for name in plan["mount_units"]:
         unit = dict(line.split("=", 1) for line in plan["units"][name].splitlines() if "=" in line)
@@ -114,14 +110,14 @@ def test_the_clients_of_the_example_mount_both() -> None:
         assert mounts.read_options(unit["Options"].split(","), client=True) is not None
 
 
-@pytest.mark.parametrize("kinds", _lustre_layout.QUOTAS)
+@pytest.mark.parametrize("kinds", layout.QUOTAS)
 def test_quotas_are_set_as_lctl_takes_them(
     kinds: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(state, "VAR", tmp_path)
     monkeypatch.setattr(network, "manages", lambda: True)
     enforced = dict.fromkeys(("home-MDT0000", "home-OST0000"), "unknown")
-    for words in _lustre_layout.quota_changes({"home": kinds}, enforced):
+    for words in layout.quota_changes({"home": kinds}, enforced):
         ask.lctl(words)
     for target in enforced:
         assert network.kept(f"osd-ldiskfs.{target}.quota_slave.enabled") == kinds

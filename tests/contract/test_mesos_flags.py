@@ -14,21 +14,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible_collections.gpufarm.cluster.plugins.module_utils import (
-    _mesos_agent,
-    _mesos_flags,
-    _mesos_master,
-    _mesos_options,
-)
+from ansible_collections.gpufarm.cluster.plugins.module_utils._mesos import agent, master, options
+from ansible_collections.gpufarm.cluster.plugins.module_utils._mesos import flags as mesos_flags
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "unit" / "plugins"))
 
 import mesos_settings as given  # noqa: E402
 
-TABLES = {"master": _mesos_flags.MASTER, "agent": _mesos_flags.AGENT}
-OLD = {"master": _mesos_flags.MASTER_OLD_NAMES, "agent": _mesos_flags.AGENT_OLD_NAMES}
-ADDED = {"master": _mesos_flags.MASTER_CLUSTERD, "agent": _mesos_flags.AGENT_CLUSTERD}
+TABLES = {"master": mesos_flags.MASTER, "agent": mesos_flags.AGENT}
+OLD = {"master": mesos_flags.MASTER_OLD_NAMES, "agent": mesos_flags.AGENT_OLD_NAMES}
+ADDED = {"master": mesos_flags.MASTER_CLUSTERD, "agent": mesos_flags.AGENT_CLUSTERD}
 PROGRAMS = pytest.mark.parametrize("program", ["master", "agent"])
 
 
@@ -48,7 +44,7 @@ def test_the_tables_are_the_lists(program: str) -> None:
 
 @PROGRAMS
 def test_what_has_a_variable_is_an_option(program: str) -> None:
-    own = {"master": _mesos_master.OWN, "agent": _mesos_agent.OWN}[program]
+    own = {"master": master.OWN, "agent": agent.OWN}[program]
     assert set(own) <= set(listed(program))
 
 
@@ -63,10 +59,10 @@ def plans() -> list[Any]:
     )
     return [
         *(
-            ("master", _mesos_master.plan(given.master(**one)))
+            ("master", master.plan(given.master(**one)))
             for one in ({}, {**tls, "acls": rules, "cluster": "a"})
         ),
-        *(("agent", _mesos_agent.plan(given.agent(**one))) for one in agents),
+        *(("agent", agent.plan(given.agent(**one))) for one in agents),
     ]
 
 
@@ -82,7 +78,7 @@ def test_what_is_rendered_is_an_option_of_the_right_type(program: str, plan: dic
         flag = flags[name.removeprefix("MESOS_").lower()]
         assert not flag.get("build_condition"), name
         kind = TABLES[program][name.removeprefix("MESOS_").lower()]
-        form = _mesos_options.FORMS.get(kind)
+        form = options.FORMS.get(kind)
         assert form is None or re.fullmatch(form[1], value), (name, value)
 
 
@@ -91,4 +87,4 @@ def test_defaults_of_the_lists_pass_the_checks_of_values(program: str) -> None:
     """The checks refuse nothing that Mesos itself has as a value."""
     for name, flag in listed(program).items():
         if name != "help" and flag.get("default") not in (None, ""):
-            assert _mesos_options.value_problem(TABLES[program][name], flag["default"]) == "", name
+            assert options.value_problem(TABLES[program][name], flag["default"]) == "", name

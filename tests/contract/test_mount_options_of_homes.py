@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from ansible_collections.gpufarm.cluster.plugins.filter.shared_home_plan import shared_home_plan
 from ansible_collections.gpufarm.cluster.plugins.filter.shared_home_problems import shared_home_problems
-from ansible_collections.gpufarm.cluster.plugins.module_utils import _shared_home_place
+from ansible_collections.gpufarm.cluster.plugins.module_utils._shared_home import place
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -70,9 +70,9 @@ def test_what_is_written_is_documented(file_system: str, data: st.DataObject) ->
         "quota_files": 0,
         "user_quotas": {},
     }
-    device = None if file_system == "nfs" else _shared_home_place.Device("/dev/sdb1", file_system, ("quota",))
-    machine = _shared_home_place.Seen(True, [], [], {}, device=device)
-    if shared_home_problems(settings) or _shared_home_place.problems(settings, machine):
+    device = None if file_system == "nfs" else place.Device("/dev/sdb1", file_system, ("quota",))
+    machine = place.Seen(True, [], [], {}, device=device)
+    if shared_home_problems(settings) or place.problems(settings, machine):
         return
     unit = shared_home_plan(settings, file_system)["units"]["srv-home.mount"]
     written = next(line for line in unit.splitlines() if line.startswith("Options="))

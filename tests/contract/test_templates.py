@@ -13,9 +13,9 @@ import jsonschema
 import pytest
 import yaml
 from ansible_collections.gpufarm.cluster.plugins.filter.mig_flavor_problem import mig_flavor_problem
-from ansible_collections.gpufarm.cluster.plugins.module_utils._gpu import GpuError
-from ansible_collections.gpufarm.cluster.plugins.module_utils._mig_flavor import FLAVOR_PATTERN, parse_flavor
-from ansible_collections.gpufarm.cluster.plugins.module_utils._mig_plan import plan_flavor
+from ansible_collections.gpufarm.cluster.plugins.module_utils._mig.flavor import FLAVOR_PATTERN, parse_flavor
+from ansible_collections.gpufarm.cluster.plugins.module_utils._mig.plan import plan_flavor
+from ansible_collections.gpufarm.cluster.plugins.module_utils._nvml.gpu import GpuError
 from click.testing import CliRunner
 from gpufarm import inputs, plan, template
 from gpufarm.catalogue import Catalogue

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.gpufarm.cluster.plugins.module_utils._ssh_host_key import fingerprint, public_key
+from ansible_collections.gpufarm.cluster.plugins.module_utils._ssh.host_key import fingerprint, public_key
 from conftest import KEY, PASSWORD, Site
 
 ASKED = (

@@ -11,8 +11,8 @@ from datetime import datetime
 from typing import Any
 
 import pytest
-from ansible_collections.gpufarm.cluster.plugins.module_utils._cluster_http import Connection
-from ansible_collections.gpufarm.cluster.plugins.module_utils._mesos_client import MesosClient
+from ansible_collections.gpufarm.cluster.plugins.module_utils._cluster.io.http import Connection
+from ansible_collections.gpufarm.cluster.plugins.module_utils._mesos.io.client import MesosClient
 from ansible_collections.gpufarm.cluster.plugins.modules import mesos_info, mesos_maintenance
 
 from lab.mesos.real import Mesos

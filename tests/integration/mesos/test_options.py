@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible_collections.gpufarm.cluster.plugins.module_utils import _mesos_agent, _mesos_master
+from ansible_collections.gpufarm.cluster.plugins.module_utils._mesos import agent as mesos_agent
+from ansible_collections.gpufarm.cluster.plugins.module_utils._mesos import master as mesos_master
 from ansible_collections.gpufarm.cluster.plugins.modules import mesos_info, mesos_maintenance, mesos_quota
 
 from lab.mesos.real import Mesos
@@ -56,7 +57,7 @@ def agent_options(cpus: int = 4) -> dict[str, str]:
         attributes={"gpu_model": "A100"},
         flags={"launcher": "posix"},
     )
-    options: dict[str, str] = _mesos_agent.plan(settings)["options"]
+    options: dict[str, str] = mesos_agent.plan(settings)["options"]
     return options
 
 
@@ -65,7 +66,7 @@ def rendered() -> dict[str, str]:
     """The options of a master and an agent, as the roles render them."""
     agent = agent_options()
     flags = {"allocation_interval": "100ms", "max_completed_frameworks": 7}
-    master = _mesos_master.plan(given.master(build="apache", cluster="bench", acls=RULES, flags=flags))[
+    master = mesos_master.plan(given.master(build="apache", cluster="bench", acls=RULES, flags=flags))[
         "options"
     ]
     return {**agent, **master}

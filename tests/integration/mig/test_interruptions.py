@@ -9,10 +9,11 @@ import signal
 from pathlib import Path
 
 import pytest
-from ansible_collections.gpufarm.cluster.plugins.module_utils import _mig_apply, _nvml
-from ansible_collections.gpufarm.cluster.plugins.module_utils._gpu import slices
-from ansible_collections.gpufarm.cluster.plugins.module_utils._mig_flavor import parse_flavor
-from ansible_collections.gpufarm.cluster.plugins.module_utils._mig_plan import plan_flavor
+from ansible_collections.gpufarm.cluster.plugins.module_utils._mig.flavor import parse_flavor
+from ansible_collections.gpufarm.cluster.plugins.module_utils._mig.io import apply
+from ansible_collections.gpufarm.cluster.plugins.module_utils._mig.plan import plan_flavor
+from ansible_collections.gpufarm.cluster.plugins.module_utils._nvml.gpu import slices
+from ansible_collections.gpufarm.cluster.plugins.module_utils._nvml.io import session
 from mig_transitions import Interruption, Transitions
 from simulated_machine import prepare
 
@@ -36,8 +37,8 @@ def test_every_interruption_is_survived(tmp_path: Path, monkeypatch: pytest.Monk
 
 def change(flavor: str) -> list[str]:
     """Partition the GPU; returns the profiles that it has then."""
-    with _nvml.session() as nvml:
-        gpus = _mig_apply.apply(nvml, [plan_flavor(nvml.gpus()[0], parse_flavor(flavor))]).gpus
+    with session.session() as nvml:
+        gpus = apply.apply(nvml, [plan_flavor(nvml.gpus()[0], parse_flavor(flavor))]).gpus
     return sorted(one["profile"] for one in slices(gpus))
 
 

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from ansible_collections.gpufarm.cluster.plugins.module_utils._mig_holders import Holder, read
+from ansible_collections.gpufarm.cluster.plugins.module_utils._mig.io.holders import Holder, read
 from gpufarm_hub.sharing import holders
 from gpufarm_hub.sharing.leases import Lease, Leases
 from gpufarm_hub.sharing.limits import Limit

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from ansible_collections.gpufarm.cluster.plugins.module_utils._health import Finding, Settings
-from ansible_collections.gpufarm.cluster.plugins.module_utils._health_baseline import Baseline
-from ansible_collections.gpufarm.cluster.plugins.module_utils._health_machine import Machine, evaluate
-from ansible_collections.gpufarm.cluster.plugins.module_utils._health_rules import Reading
+from ansible_collections.gpufarm.cluster.plugins.module_utils._health.baseline import Baseline
+from ansible_collections.gpufarm.cluster.plugins.module_utils._health.finding import Finding, Settings
+from ansible_collections.gpufarm.cluster.plugins.module_utils._health.machine import Machine, evaluate
+from ansible_collections.gpufarm.cluster.plugins.module_utils._health.rules import Reading
 
 UUID = "GPU-1"
 BOOT = "boot-1"

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from ansible_collections.gpufarm.cluster.plugins.module_utils._gpu import (
+from ansible_collections.gpufarm.cluster.plugins.module_utils._nvml.gpu import (
     ComputeInstance,
     Gpu,
     GpuInstance,

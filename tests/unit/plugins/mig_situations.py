@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ansible_collections.gpufarm.cluster.plugins.module_utils._gpu import Gpu, GpuError, Process
-from ansible_collections.gpufarm.cluster.plugins.module_utils._mig_flavor import Flavor, Item
-from ansible_collections.gpufarm.cluster.plugins.module_utils._mig_plan import plan_flavor
+from ansible_collections.gpufarm.cluster.plugins.module_utils._mig.flavor import Flavor, Item
+from ansible_collections.gpufarm.cluster.plugins.module_utils._mig.plan import plan_flavor
+from ansible_collections.gpufarm.cluster.plugins.module_utils._nvml.gpu import Gpu, GpuError, Process
 from mig_geometry import instance
 
 from lab.mig_oracle import Layout, Oracle, Wish

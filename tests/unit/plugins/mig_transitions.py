@@ -11,14 +11,15 @@ from typing import Any
 
 import pynvml
 import pytest
-from ansible_collections.gpufarm.cluster.plugins.module_utils import _mig_apply, _nvml
-from ansible_collections.gpufarm.cluster.plugins.module_utils._gpu import Gpu, GpuError
-from ansible_collections.gpufarm.cluster.plugins.module_utils._mig_flavor import (
+from ansible_collections.gpufarm.cluster.plugins.module_utils._mig.flavor import (
     Flavor,
     parse_flavor,
     parse_layout,
 )
-from ansible_collections.gpufarm.cluster.plugins.module_utils._mig_plan import Plan, plan_flavor
+from ansible_collections.gpufarm.cluster.plugins.module_utils._mig.io import apply
+from ansible_collections.gpufarm.cluster.plugins.module_utils._mig.plan import Plan, plan_flavor
+from ansible_collections.gpufarm.cluster.plugins.module_utils._nvml.gpu import Gpu, GpuError
+from ansible_collections.gpufarm.cluster.plugins.module_utils._nvml.io import session
 from simulated_machine import Machine
 
 from lab.mig_oracle import Layout, Oracle
@@ -95,13 +96,13 @@ class Transitions:
         self._machine, self._interruption = machine, interruption
         self._chance = random.Random(seed)
         self._fresh = machine.state
-        with _nvml.session() as nvml:
+        with session.session() as nvml:
             oracle = Oracle.of_profiles(nvml.gpus()[0].profiles)
         self._layouts = sorted(oracle.layouts, key=sorted)
 
     def check(self) -> int:
         """Try the next change with every interruption; returns the number of runs, 0 if it is refused."""
-        with _nvml.session() as nvml:
+        with session.session() as nvml:
             self._prepare(nvml)
             before, start = nvml.gpus()[0], self._machine.state
             wish = self._wish(before)
@@ -120,7 +121,7 @@ class Transitions:
                 self._is_killed(nvml, wish, nth, before, goal)
         return 1 + 2 * calls
 
-    def _fails(self, nvml: _nvml.Nvml, wish: Flavor, nth: int, before: Gpu) -> None:
+    def _fails(self, nvml: session.Nvml, wish: Flavor, nth: int, before: Gpu) -> None:
         with self._interruption.at(nth, kill=False), pytest.raises(GpuError) as caught:
             self._run(nvml, wish)
         assert str(caught.value).endswith(
@@ -128,34 +129,32 @@ class Transitions:
         )
         assert state(nvml.gpus()[0]) == state(before)
 
-    def _is_killed(self, nvml: _nvml.Nvml, wish: Flavor, nth: int, before: Gpu, goal: Plan) -> None:
+    def _is_killed(self, nvml: session.Nvml, wish: Flavor, nth: int, before: Gpu, goal: Plan) -> None:
         with self._interruption.at(nth, kill=True), pytest.raises(Killed):
             self._run(nvml, wish)
         assert used(before) <= used(nvml.gpus()[0])
         self._run(nvml, wish)
         self._reached(nvml, goal, before)
 
-    def _reached(self, nvml: _nvml.Nvml, goal: Plan, before: Gpu) -> None:
+    def _reached(self, nvml: session.Nvml, goal: Plan, before: Gpu) -> None:
         gpu = nvml.gpus()[0]
         assert gpu.mig_enabled == goal.mig_enabled
         assert used(before) <= used(gpu)
         found = sorted((one.profile.name, one.widths) for one in gpu.instances)
         assert found == sorted((slot.profile.name, slot.compute) for slot in goal.layout)
 
-    def _run(self, nvml: _nvml.Nvml, wish: Flavor) -> None:
+    def _run(self, nvml: session.Nvml, wish: Flavor) -> None:
         plan = plan_flavor(nvml.gpus()[0], wish)
         if plan.changed:
-            _mig_apply.apply(nvml, [plan])
+            apply.apply(nvml, [plan])
 
-    def _prepare(self, nvml: _nvml.Nvml) -> None:
+    def _prepare(self, nvml: session.Nvml) -> None:
         """Give the GPU random partitions, of which programs use some; sometimes MIG mode is off."""
         self._machine.state = self._fresh
         if self._chance.random() < 0.1:
             return
         layout = self._chance.choice(self._layouts)
-        _mig_apply.apply(
-            nvml, [plan_flavor(nvml.gpus()[0], self._divided(nvml.gpus()[0], layout, places=True))]
-        )
+        apply.apply(nvml, [plan_flavor(nvml.gpus()[0], self._divided(nvml.gpus()[0], layout, places=True))])
         for instance in nvml.gpus()[0].instances:
             for compute in instance.compute_instances:
                 if self._chance.random() < 0.15:

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 import yaml
 from ansible_collections.gpufarm.cluster.plugins.filter import monitoring_alerts, monitoring_problem
-from ansible_collections.gpufarm.cluster.plugins.module_utils._alerts import SERVICE, alerts, rules
-from ansible_collections.gpufarm.cluster.plugins.module_utils._health import Settings
-from ansible_collections.gpufarm.cluster.plugins.module_utils._health_baseline import Baseline
-from ansible_collections.gpufarm.cluster.plugins.module_utils._health_catalogue import WRONG, step
-from ansible_collections.gpufarm.cluster.plugins.module_utils._health_machine import CHECKS, Machine, evaluate
-from ansible_collections.gpufarm.cluster.plugins.module_utils._health_rules import Reading
+from ansible_collections.gpufarm.cluster.plugins.module_utils._health.baseline import Baseline
+from ansible_collections.gpufarm.cluster.plugins.module_utils._health.catalogue import WRONG, step
+from ansible_collections.gpufarm.cluster.plugins.module_utils._health.finding import Settings
+from ansible_collections.gpufarm.cluster.plugins.module_utils._health.machine import CHECKS, Machine, evaluate
+from ansible_collections.gpufarm.cluster.plugins.module_utils._health.rules import Reading
+from ansible_collections.gpufarm.cluster.plugins.module_utils._monitoring.alerts import SERVICE, alerts, rules
 
 ROOT = Path(__file__).resolve().parents[3]
 PEM = "-----BEGIN CERTIFICATE-----\nx\n-----END CERTIFICATE-----\n"

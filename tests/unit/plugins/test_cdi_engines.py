@@ -9,7 +9,7 @@ import tomllib
 from typing import Any
 
 import pytest
-from ansible_collections.gpufarm.cluster.plugins.module_utils import _cdi_engines as engines
+from ansible_collections.gpufarm.cluster.plugins.module_utils._cdi import engines
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from ansible_collections.gpufarm.cluster.plugins.module_utils._chronos_job import (
+from ansible_collections.gpufarm.cluster.plugins.module_utils._chronos.job import (
     JobProblem,
     difference,
     lost,

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 from ansible_collections.gpufarm.cluster.plugins.doc_fragments.cluster_http import ModuleDocFragment
-from ansible_collections.gpufarm.cluster.plugins.module_utils._cluster_http import (
+from ansible_collections.gpufarm.cluster.plugins.module_utils._cluster.io.http import (
     CONNECTION_OPTIONS,
     ClusterClient,
     ClusterError,
@@ -26,7 +26,7 @@ from ansible_collections.gpufarm.cluster.plugins.module_utils._cluster_http impo
     Unreachable,
     connection_problem,
 )
-from ansible_collections.gpufarm.cluster.plugins.module_utils._mesos_client import MesosClient
+from ansible_collections.gpufarm.cluster.plugins.module_utils._mesos.io.client import MesosClient
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec

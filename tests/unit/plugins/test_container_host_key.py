@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from ansible_collections.gpufarm.cluster.plugins.module_utils._container_request import HOST_KEY
-from ansible_collections.gpufarm.cluster.plugins.module_utils._ssh_host_key import (
+from ansible_collections.gpufarm.cluster.plugins.module_utils._ssh.host_key import (
     HostKeyProblem,
     fingerprint,
     public_key,

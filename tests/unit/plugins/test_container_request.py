@@ -16,7 +16,7 @@ from ansible_collections.gpufarm.cluster.plugins.module_utils._container_request
     mebibytes,
     password_hash,
 )
-from ansible_collections.gpufarm.cluster.plugins.module_utils._marathon_app import read_app
+from ansible_collections.gpufarm.cluster.plugins.module_utils._marathon.app import read_app
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -14,10 +14,8 @@ import pytest
 import yaml
 from ansible_collections.gpufarm.cluster.plugins.filter.cvmfs_client_plan import cvmfs_client_plan
 from ansible_collections.gpufarm.cluster.plugins.filter.cvmfs_client_problem import cvmfs_client_problem
-from ansible_collections.gpufarm.cluster.plugins.module_utils import (
-    _cvmfs_parameters,
-    _mounts,
-)
+from ansible_collections.gpufarm.cluster.plugins.module_utils._cvmfs import parameters as cvmfs_parameters
+from ansible_collections.gpufarm.cluster.plugins.module_utils._mounts import table as mount_table
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -179,7 +177,7 @@ def test_a_key_on_the_machine_will_do() -> None:
 @settings(max_examples=200, deadline=None)
 def test_names_of_units_are_unescaped_by_systemd_to_the_path(name: str) -> None:
     path = f"/cvmfs/{name.replace('/', '').replace(chr(0), '')}".rstrip("/")
-    unit = _mounts.unit_name(path, "mount").removesuffix(".mount")
+    unit = mount_table.unit_name(path, "mount").removesuffix(".mount")
     assert re.fullmatch(r"[A-Za-z0-9:_.\\-]+", unit)
     plain = unit.replace("-", "/")
     plain = re.sub(r"\\x([0-9a-f]{2})", lambda found: chr(int(found[1], 16)), plain)
@@ -191,7 +189,7 @@ VALUES = st.one_of(
 )
 
 
-@given(st.dictionaries(st.sampled_from(sorted(_cvmfs_parameters.PARAMETERS)), VALUES, max_size=4))
+@given(st.dictionaries(st.sampled_from(sorted(cvmfs_parameters.PARAMETERS)), VALUES, max_size=4))
 @settings(max_examples=300, deadline=None)
 def test_whatever_is_rendered_is_known_and_of_its_kind(parameters: dict[str, Any]) -> None:
     wish = role_settings(parameters=parameters, domains={"cern.ch": parameters})
@@ -199,18 +197,18 @@ def test_whatever_is_rendered_is_known_and_of_its_kind(parameters: dict[str, Any
         return
     for text in cvmfs_client_plan(wish)["files"].values():
         for name, value in assignments(text).items():
-            assert _cvmfs_parameters.read_value(name, value) == value
+            assert cvmfs_parameters.read_value(name, value) == value
 
 
 def test_every_parameter_has_a_kind_and_a_default_of_it() -> None:
-    assert len(_cvmfs_parameters.PARAMETERS) == 118
-    for name, parameter in _cvmfs_parameters.PARAMETERS.items():
-        assert parameter.kind in _cvmfs_parameters.KINDS and parameter.meaning, name
-        if parameter.default and name not in _cvmfs_parameters.REFUSED:
-            assert _cvmfs_parameters.read_value(name, parameter.default) == parameter.default
-    assert _cvmfs_parameters.PARAMETERS.keys() >= _cvmfs_parameters.AT_MOUNT
-    assert _cvmfs_parameters.REFUSED.keys() <= _cvmfs_parameters.PARAMETERS.keys()
-    assert _cvmfs_parameters.read_value("CVMFS_CACHE_hpc_TYPE", "tiered") == "tiered"
+    assert len(cvmfs_parameters.PARAMETERS) == 118
+    for name, parameter in cvmfs_parameters.PARAMETERS.items():
+        assert parameter.kind in cvmfs_parameters.KINDS and parameter.meaning, name
+        if parameter.default and name not in cvmfs_parameters.REFUSED:
+            assert cvmfs_parameters.read_value(name, parameter.default) == parameter.default
+    assert cvmfs_parameters.PARAMETERS.keys() >= cvmfs_parameters.AT_MOUNT
+    assert cvmfs_parameters.REFUSED.keys() <= cvmfs_parameters.PARAMETERS.keys()
+    assert cvmfs_parameters.read_value("CVMFS_CACHE_hpc_TYPE", "tiered") == "tiered"
 
 
 # mount(8), "FILESYSTEM-INDEPENDENT MOUNT OPTIONS"

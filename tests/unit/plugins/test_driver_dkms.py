@@ -4,7 +4,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 from __future__ import annotations
 
-from ansible_collections.gpufarm.cluster.plugins.module_utils._dkms import (
+from ansible_collections.gpufarm.cluster.plugins.module_utils._driver.dkms import (
     Build,
     first_error,
     missing,

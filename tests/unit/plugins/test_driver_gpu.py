@@ -7,7 +7,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
-from ansible_collections.gpufarm.cluster.plugins.module_utils._driver_gpu import (
+from ansible_collections.gpufarm.cluster.plugins.module_utils._driver.gpu import (
     ARCHITECTURES,
     MINIMUM,
     UNKNOWN,
@@ -18,7 +18,7 @@ from ansible_collections.gpufarm.cluster.plugins.module_utils._driver_gpu import
     has_nvswitch,
     kernel_modules,
 )
-from ansible_collections.gpufarm.cluster.plugins.module_utils._driver_version import (
+from ansible_collections.gpufarm.cluster.plugins.module_utils._driver.version import (
     DriverError,
     below,
     branch,

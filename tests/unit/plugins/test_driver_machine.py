@@ -7,8 +7,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from ansible_collections.gpufarm.cluster.plugins.module_utils import _driver_machine as machine
-from ansible_collections.gpufarm.cluster.plugins.module_utils._driver_gpu import PciDevice
+from ansible_collections.gpufarm.cluster.plugins.module_utils._driver.gpu import PciDevice
+from ansible_collections.gpufarm.cluster.plugins.module_utils._driver.io import machine
 
 CERTIFICATE = b"\x30\x82DER"
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 import yaml
-from ansible_collections.gpufarm.cluster.plugins.module_utils._driver_gpu import PciDevice
-from ansible_collections.gpufarm.cluster.plugins.module_utils._driver_plan import (
+from ansible_collections.gpufarm.cluster.plugins.module_utils._driver.gpu import PciDevice
+from ansible_collections.gpufarm.cluster.plugins.module_utils._driver.plan import (
     Machine,
     Wish,
     driver_plan,
@@ -19,7 +19,7 @@ from ansible_collections.gpufarm.cluster.plugins.module_utils._driver_plan impor
     kernels_to_build,
     resolve,
 )
-from ansible_collections.gpufarm.cluster.plugins.module_utils._driver_version import DriverError
+from ansible_collections.gpufarm.cluster.plugins.module_utils._driver.version import DriverError
 
 GOLDEN = yaml.safe_load(Path(__file__).with_name("driver_plans.yaml").read_text())
 

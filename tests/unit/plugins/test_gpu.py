@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.gpufarm.cluster.plugins.module_utils._gpu import Gpu, GpuError, select
+from ansible_collections.gpufarm.cluster.plugins.module_utils._nvml.gpu import Gpu, GpuError, select
 from mig_geometry import gpu
 
 GPUS = (

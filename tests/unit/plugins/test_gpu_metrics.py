@@ -13,15 +13,15 @@ from typing import Any
 
 import pynvml
 import pytest
-from ansible_collections.gpufarm.cluster.plugins.module_utils import _gpu_metrics_command
-from ansible_collections.gpufarm.cluster.plugins.module_utils._gpu_metrics import (
+from ansible_collections.gpufarm.cluster.plugins.module_utils._metrics.gpu import (
     GpuUse,
     Holder,
     SliceUse,
     Use,
     render,
 )
-from ansible_collections.gpufarm.cluster.plugins.module_utils._gpu_metrics_read import (
+from ansible_collections.gpufarm.cluster.plugins.module_utils._metrics.io import command as metrics_command
+from ansible_collections.gpufarm.cluster.plugins.module_utils._metrics.io.read import (
     read_certificates,
     read_gpus,
     read_holders,
@@ -145,13 +145,13 @@ def test_a_process_that_hangs_is_not_joined_by_another(
         asked.append(call_timeout)
         return (), "It hangs.", "7 70"
 
-    monkeypatch.setattr(_gpu_metrics_command, "read_gpus", read)
-    monkeypatch.setattr(_gpu_metrics_command, "is_stuck", lambda identity: identity == "7 70")
+    monkeypatch.setattr(metrics_command, "read_gpus", read)
+    monkeypatch.setattr(metrics_command, "is_stuck", lambda identity: identity == "7 70")
     settings: dict[str, Any] = {"gpus": True, "call_timeout": 5, "certificates": {}}
     settings |= {name: str(tmp_path / name) for name in ("textfile", "leases", "stuck_file")}
     (tmp_path / "settings.json").write_text(json.dumps(settings))
     monkeypatch.setattr(sys, "argv", ["gpufarm-metrics", str(tmp_path / "settings.json")])
-    assert [_gpu_metrics_command.main() for _ in range(2)] == [1, 1]
+    assert [metrics_command.main() for _ in range(2)] == [1, 1]
     assert asked == [5]
     assert "process 7 of an earlier run; reboot the machine" in capsys.readouterr().err
     assert samples((tmp_path / "textfile").read_text())["gpufarm_gpu_metrics_up", ("nvml",)] == 0

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ansible_collections.gpufarm.cluster.plugins.module_utils import _health_report as report
-from ansible_collections.gpufarm.cluster.plugins.module_utils._health import (
+from ansible_collections.gpufarm.cluster.plugins.module_utils._health import report
+from ansible_collections.gpufarm.cluster.plugins.module_utils._health.baseline import Baseline
+from ansible_collections.gpufarm.cluster.plugins.module_utils._health.finding import (
     THRESHOLDS,
     Finding,
     HealthError,
@@ -14,14 +15,13 @@ from ansible_collections.gpufarm.cluster.plugins.module_utils._health import (
     parse_settings,
     worst,
 )
-from ansible_collections.gpufarm.cluster.plugins.module_utils._health_baseline import Baseline
-from ansible_collections.gpufarm.cluster.plugins.module_utils._health_kernel_log import parse_message
-from ansible_collections.gpufarm.cluster.plugins.module_utils._health_machine import (
+from ansible_collections.gpufarm.cluster.plugins.module_utils._health.kernel_log import parse_message
+from ansible_collections.gpufarm.cluster.plugins.module_utils._health.machine import (
     CHECKS,
     evaluate,
     next_baseline,
 )
-from ansible_collections.gpufarm.cluster.plugins.module_utils._health_rules import RULES, Reading
+from ansible_collections.gpufarm.cluster.plugins.module_utils._health.rules import RULES, Reading
 from health_readings import BOOT, UUID, gpu, judge, machine
 
 BEFORE = Baseline(

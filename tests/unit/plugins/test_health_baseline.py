@@ -8,9 +8,9 @@ import time
 from pathlib import Path
 
 import pytest
-from ansible_collections.gpufarm.cluster.plugins.module_utils import _health_store as store
-from ansible_collections.gpufarm.cluster.plugins.module_utils._health import HealthError
-from ansible_collections.gpufarm.cluster.plugins.module_utils._health_baseline import Baseline, dump, load
+from ansible_collections.gpufarm.cluster.plugins.module_utils._health.baseline import Baseline, dump, load
+from ansible_collections.gpufarm.cluster.plugins.module_utils._health.finding import HealthError
+from ansible_collections.gpufarm.cluster.plugins.module_utils._health.io import store
 from hypothesis import given
 from hypothesis import strategies as st
 

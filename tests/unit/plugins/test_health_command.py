@@ -8,12 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible_collections.gpufarm.cluster.plugins.module_utils import (
-    _health_command,
-    _health_store,
-)
-from ansible_collections.gpufarm.cluster.plugins.module_utils._health_kernel_log import parse_message
-from ansible_collections.gpufarm.cluster.plugins.module_utils._health_machine import Machine
+from ansible_collections.gpufarm.cluster.plugins.module_utils._health.io import command, store
+from ansible_collections.gpufarm.cluster.plugins.module_utils._health.kernel_log import parse_message
+from ansible_collections.gpufarm.cluster.plugins.module_utils._health.machine import Machine
 from health_readings import gpu, machine
 
 Run = Callable[..., int]
@@ -26,16 +23,16 @@ UNKNOWN = machine(gpu(), events=None, log_error="No journal.")
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     """Run the command on a machine that is in a given state."""
-    monkeypatch.setattr(_health_store.read, "__defaults__", (tmp_path,))
-    monkeypatch.setattr(_health_store.write, "__defaults__", (tmp_path,))
-    monkeypatch.setattr(_health_store.lock.__wrapped__, "__defaults__", (tmp_path,))  # type: ignore[attr-defined]
-    monkeypatch.setattr(_health_command, "SETTINGS", tmp_path / "none.json")
+    monkeypatch.setattr(store.read, "__defaults__", (tmp_path,))
+    monkeypatch.setattr(store.write, "__defaults__", (tmp_path,))
+    monkeypatch.setattr(store.lock.__wrapped__, "__defaults__", (tmp_path,))  # type: ignore[attr-defined]
+    monkeypatch.setattr(command, "SETTINGS", tmp_path / "none.json")
 
     def run_on(state: Machine, *arguments: str, **settings: Any) -> int:
-        monkeypatch.setattr(_health_command, "read_machine", lambda _settings, _before, _level=0: state)
+        monkeypatch.setattr(command, "read_machine", lambda _settings, _before, _level=0: state)
         file = tmp_path / "settings.json"
         file.write_text(json.dumps(settings))
-        return _health_command.main(["--settings", str(file), *arguments])
+        return command.main(["--settings", str(file), *arguments])
 
     return run_on
 
@@ -68,7 +65,7 @@ def test_reading_alone_leaves_no_trace(run: Run, tmp_path: Path) -> None:
 def test_recording_writes_metrics_and_the_baseline(run: Run, tmp_path: Path) -> None:
     assert run(WARM, "--record", textfile=str(tmp_path / "gpu.prom")) == 1
     assert "gpufarm_health_status 1" in (tmp_path / "gpu.prom").read_text()
-    assert _health_store.read(tmp_path).counters["GPU-1"]["pcie_replays"] == 0
+    assert store.read(tmp_path).counters["GPU-1"]["pcie_replays"] == 0
 
 
 def test_hooks_run_once_at_each_change(run: Run, tmp_path: Path) -> None:
@@ -117,12 +114,12 @@ def test_settings_that_cannot_be_read_are_unknown(
     assert run(WELL, thresholds={"heat": 1}) == 3
     assert "There is no threshold 'heat'" in capsys.readouterr().err
     (tmp_path / "broken.json").write_text("{")
-    assert _health_command.main(["--settings", str(tmp_path / "broken.json")]) == 3
-    assert _health_command.main(["--settings", str(tmp_path / "missing.json")]) == 3
+    assert command.main(["--settings", str(tmp_path / "broken.json")]) == 3
+    assert command.main(["--settings", str(tmp_path / "missing.json")]) == 3
 
 
 def test_help_teaches(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
-        _health_command.main(["--help"])
+        command.main(["--help"])
     text = capsys.readouterr().out
     assert "exit codes" in text and "Slurm" in text

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 
 import pytest
-from ansible_collections.gpufarm.cluster.plugins.module_utils import _health_xids
-from ansible_collections.gpufarm.cluster.plugins.module_utils._health_kernel_log import (
+from ansible_collections.gpufarm.cluster.plugins.module_utils._health import xids
+from ansible_collections.gpufarm.cluster.plugins.module_utils._health.kernel_log import (
     grade,
     parse_journal,
     parse_message,
@@ -99,9 +99,9 @@ def test_the_journal_is_read() -> None:
 
 
 def test_the_table_names_each_code_once_with_an_action_that_is_explained() -> None:
-    rows = [line.split() for line in _health_xids.TABLE.strip().splitlines()]
+    rows = [line.split() for line in xids.TABLE.strip().splitlines()]
     assert len({code for code, _action, _name in rows}) == len(rows) == 109
-    assert all(f"    {action} " in (_health_xids.__doc__ or "") for _code, action, _name in rows)
+    assert all(f"    {action} " in (xids.__doc__ or "") for _code, action, _name in rows)
 
 
 @given(st.text())

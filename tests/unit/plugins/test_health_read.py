@@ -12,15 +12,13 @@ from typing import Any
 
 import pynvml
 import pytest
-from ansible_collections.gpufarm.cluster.plugins.module_utils import (
-    _health_child,
-    _health_dcgm,
-    _health_read,
-    _nvml_kernel_module,
-)
-from ansible_collections.gpufarm.cluster.plugins.module_utils._health import Settings
-from ansible_collections.gpufarm.cluster.plugins.module_utils._health_baseline import Baseline
-from ansible_collections.gpufarm.cluster.plugins.module_utils._health_machine import next_baseline
+from ansible_collections.gpufarm.cluster.plugins.module_utils._health.baseline import Baseline
+from ansible_collections.gpufarm.cluster.plugins.module_utils._health.finding import Settings
+from ansible_collections.gpufarm.cluster.plugins.module_utils._health.io import child as health_child
+from ansible_collections.gpufarm.cluster.plugins.module_utils._health.io import dcgm
+from ansible_collections.gpufarm.cluster.plugins.module_utils._health.io import read as health_read
+from ansible_collections.gpufarm.cluster.plugins.module_utils._health.machine import next_baseline
+from ansible_collections.gpufarm.cluster.plugins.module_utils._nvml.io import kernel_module
 from health_readings import judge
 from simulated_machine import Machine
 
@@ -33,8 +31,8 @@ def hang(*_arguments: Any) -> None:
     time.sleep(3600)
 
 
-def read(timeout: float = PATIENCE) -> _health_child.Answer:
-    return _health_child.read_gpus(timeout)
+def read(timeout: float = PATIENCE) -> health_child.Answer:
+    return health_child.read_gpus(timeout)
 
 
 def test_gpus_are_read_with_what_they_tell(make_machine: Make) -> None:
@@ -88,13 +86,13 @@ def test_a_driver_that_does_not_let_go_of_a_process_is_not_asked_again(
     make_machine("a100-80gb")
     left: list[int] = []
     with monkeypatch.context() as broken:
-        broken.setattr(_health_child, "_reap", left.append)  # as if the kernel did not let it be killed
+        broken.setattr(health_child, "_reap", left.append)  # as if the kernel did not let it be killed
         broken.setattr(pynvml, "nvmlDeviceGetPersistenceMode", hang)
         settings = Settings(call_timeout=5)
-        before = next_baseline(_health_read.read_machine(settings, Baseline()), Baseline())
+        before = next_baseline(health_read.read_machine(settings, Baseline()), Baseline())
         assert before.stuck.split()[0] in map(str, left)
         count = len(left)
-        again = _health_read.read_machine(settings, before)
+        again = health_read.read_machine(settings, before)
         assert len(left) == count, "another process was sent into the driver"
     assert again.hung_in == "nvmlDeviceGetPersistenceMode within 5 s"
     assert next_baseline(again, before) == before
@@ -102,7 +100,7 @@ def test_a_driver_that_does_not_let_go_of_a_process_is_not_asked_again(
         with contextlib.suppress(ProcessLookupError):
             os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
-    after = _health_read.read_machine(Settings(), before)
+    after = health_read.read_machine(Settings(), before)
     assert after.hung_in == "" and next_baseline(after, before).stuck == ""
 
 
@@ -176,7 +174,7 @@ def test_a_card_that_retires_pages_is_judged_by_them(make_machine: Make) -> None
     ],
 )
 def test_the_kernel_module_is_told(line: str, module: tuple[str, str]) -> None:
-    found = _nvml_kernel_module.parse_version(f"{line}\nGCC version:  gcc version 12.2.0\n")
+    found = kernel_module.parse_version(f"{line}\nGCC version:  gcc version 12.2.0\n")
     assert (found.version, found.kind) == module
 
 
@@ -190,7 +188,7 @@ def test_gpus_on_the_bus_are_counted(tmp_path: Path) -> None:
         (tmp_path / name).mkdir()
         (tmp_path / name / "vendor").write_text(f"{vendor}\n")
         (tmp_path / name / "class").write_text(f"{kind}\n")
-    assert _health_read._pci_gpus(tmp_path) == 2
+    assert health_read._pci_gpus(tmp_path) == 2
 
 
 def program(folder: Path, name: str, text: str) -> None:
@@ -201,7 +199,7 @@ def program(folder: Path, name: str, text: str) -> None:
 def journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> tuple[Any, str]:
     program(tmp_path, "journalctl", text)
     monkeypatch.setenv("PATH", str(tmp_path))
-    return _health_read._events()
+    return health_read._events()
 
 
 def test_the_log_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -219,16 +217,16 @@ def test_a_log_that_fails_is_an_error_and_one_that_is_empty_is_none(
     )
     assert journal(tmp_path, monkeypatch, "exit 0") == (None, "")
     (tmp_path / "journalctl").unlink()
-    assert "journalctl cannot be run" in _health_read._events()[1]
+    assert "journalctl cannot be run" in health_read._events()[1]
 
 
 def test_only_messages_of_the_kernel_are_asked_for() -> None:
-    assert _health_read.JOURNAL[-1] == "_TRANSPORT=kernel"
+    assert health_read.JOURNAL[-1] == "_TRANSPORT=kernel"
 
 
 def test_a_machine_is_read_as_a_whole(make_machine: Make) -> None:
     make_machine("a100-80gb")
-    machine = _health_read.read_machine(Settings(), Baseline())
+    machine = health_read.read_machine(Settings(), Baseline())
     assert len(machine.gpus) == 1 and machine.boot_id and machine.now > 0
 
 
@@ -259,19 +257,19 @@ def diagnosis(status: str, warnings: str = "[]") -> str:
 def test_dcgm_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: str, status: str) -> None:
     program(tmp_path, "dcgmi", f"/bin/cat <<'END'\n{answer}\nEND")
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert [one.status for one in _health_dcgm.ask()] == [status]
+    assert [one.status for one in dcgm.ask()] == [status]
 
 
 def test_dcgm_that_is_not_there_is_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert [one.status for one in _health_dcgm.ask(2)] == ["skipped"]
+    assert [one.status for one in dcgm.ask(2)] == ["skipped"]
 
 
 def test_dcgm_that_hangs_is_critical(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program(tmp_path, "dcgmi", "exec /bin/sleep 3600")
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr(_health_dcgm, "HEALTH_TIMEOUT", 0.2)
-    assert [one.status for one in _health_dcgm.ask()] == ["critical"]
+    monkeypatch.setattr(dcgm, "HEALTH_TIMEOUT", 0.2)
+    assert [one.status for one in dcgm.ask()] == ["critical"]
 
 
 @pytest.mark.parametrize(
@@ -286,4 +284,4 @@ def test_dcgm_that_hangs_is_critical(tmp_path: Path, monkeypatch: pytest.MonkeyP
     ],
 )
 def test_a_diagnostic_is_read(answer: str, status: str) -> None:
-    assert _health_dcgm.parse_diag(answer).status == status
+    assert dcgm.parse_diag(answer).status == status

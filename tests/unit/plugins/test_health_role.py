@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 from ansible_collections.gpufarm.cluster.plugins.filter.health_settings_problem import FilterModule
-from ansible_collections.gpufarm.cluster.plugins.module_utils._health import THRESHOLDS
-from ansible_collections.gpufarm.cluster.plugins.module_utils._health_machine import CHECKS
+from ansible_collections.gpufarm.cluster.plugins.module_utils._health.finding import THRESHOLDS
+from ansible_collections.gpufarm.cluster.plugins.module_utils._health.machine import CHECKS
 
 ROOT = Path(__file__).resolve().parents[3]
 ROLE = ROOT / "roles" / "gpu_health"

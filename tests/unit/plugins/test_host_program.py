@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from ansible.module_utils.testing import patch_module_args
-from ansible_collections.gpufarm.cluster.plugins.module_utils._host_programs import PROGRAMS
+from ansible_collections.gpufarm.cluster.plugins.module_utils._host.io.programs import PROGRAMS
 from ansible_collections.gpufarm.cluster.plugins.modules import host_program
 
 Run = Callable[..., dict[str, Any]]
@@ -100,9 +100,9 @@ def test_what_differs_is_replaced_as_a_whole(run: Run, root: Path, damage: str) 
     before = files(root)
     package = root / "lib/gpufarm_host"
     if damage == "changed":
-        (package / "_timed.py").write_text("raise SystemExit\n")
+        (package / "_host/io/timed.py").write_text("raise SystemExit\n")
     elif damage == "missing":
-        (package / "_timed.py").unlink()
+        (package / "_host/io/timed.py").unlink()
     else:
         (root / "lib/gpufarm_host-0123456789abcdef").mkdir()
         (root / "lib/gpufarm_host-0123456789abcdef/_former.py").write_text("")

@@ -11,7 +11,7 @@ import pytest
 import yaml
 from ansible_collections.gpufarm.cluster.plugins.filter.lustre_server_plan import lustre_server_plan
 from ansible_collections.gpufarm.cluster.plugins.filter.lustre_server_problem import lustre_server_problem
-from ansible_collections.gpufarm.cluster.plugins.module_utils import _lustre_layout as layout
+from ansible_collections.gpufarm.cluster.plugins.module_utils._lustre import layout
 
 ROLE = Path(__file__).resolve().parents[3] / "roles" / "lustre_server"
 MDT = {"kind": "mdt", "index": 0, "device": "/dev/md/mdt", "servers": ["a", "b"]}

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import yaml
-from ansible_collections.gpufarm.cluster.plugins.module_utils import _lustre_lnet as lnet
+from ansible_collections.gpufarm.cluster.plugins.module_utils._lustre import lnet
 from hypothesis import given
 from hypothesis import strategies as st
 

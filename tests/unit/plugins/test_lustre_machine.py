@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 from ansible_collections.gpufarm.cluster.plugins.filter.lustre_unfit import lustre_unfit
-from ansible_collections.gpufarm.cluster.plugins.module_utils import _lustre_client, _lustre_layout
-from ansible_collections.gpufarm.cluster.plugins.module_utils import _lustre_machine as machine
+from ansible_collections.gpufarm.cluster.plugins.module_utils._lustre import client, layout, machine
 
 
 @pytest.mark.parametrize(
@@ -17,11 +16,11 @@ from ansible_collections.gpufarm.cluster.plugins.module_utils import _lustre_mac
     [
         ("", ""),
         ("# as the package has it\n\n  # net:\n", ""),
-        (f"{_lustre_client.MARK}\nnet:\n", "lustre_client"),
-        (f"{_lustre_layout.MARK}\nnet:\n", "lustre_server"),
+        (f"{client.MARK}\nnet:\n", "lustre_client"),
+        (f"{layout.MARK}\nnet:\n", "lustre_server"),
         ("net:\n", "other"),
         ("# mine\nnet:\n", "other"),
-        (f"net:\n{_lustre_client.MARK}\n", "other"),
+        (f"net:\n{client.MARK}\n", "other"),
     ],
 )
 def test_who_has_written_what_lnet_starts_with(text: str, owner: str) -> None:

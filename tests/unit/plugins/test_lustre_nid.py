@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.gpufarm.cluster.plugins.module_utils import _lustre_nid as nid
+from ansible_collections.gpufarm.cluster.plugins.module_utils._lustre import nid
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ansible_collections.gpufarm.cluster.plugins.module_utils import _lustre_options as options
+from ansible_collections.gpufarm.cluster.plugins.module_utils._lustre import options
 
 
 @pytest.mark.parametrize(

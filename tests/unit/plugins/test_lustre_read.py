@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from ansible_collections.gpufarm.cluster.plugins.module_utils import _lustre_read as read
+from ansible_collections.gpufarm.cluster.plugins.module_utils._lustre import read
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from ansible.module_utils.testing import patch_module_args
-from ansible_collections.gpufarm.cluster.plugins.module_utils import _timed
+from ansible_collections.gpufarm.cluster.plugins.module_utils._host.io import timed
 from ansible_collections.gpufarm.cluster.plugins.modules import lustre_settings
 
 Run = Callable[..., tuple[dict[str, Any], list[list[str]]]]
@@ -24,13 +24,13 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
     told: list[list[str]] = []
     said = {"home": "Pools from home:\nhome.fast\n", "home.fast": "Pool: home.fast\nhome-OST0000_UUID\n"}
 
-    def lctl(words: list[str], _seconds: float) -> _timed.Answer:
+    def lctl(words: list[str], _seconds: float) -> timed.Answer:
         if words[1] != "pool_list":
             told.append(words[1:])
         broken = words[-1] == "home-OST0009"
-        return _timed.Answer(int(broken), said.get(words[2], ""), "no such OST" if broken else "")
+        return timed.Answer(int(broken), said.get(words[2], ""), "no such OST" if broken else "")
 
-    monkeypatch.setattr(_timed, "run", lctl)
+    monkeypatch.setattr(timed, "run", lctl)
     monkeypatch.setattr(shutil, "which", lambda _name, path="": "/usr/sbin/lctl")
 
     def call(pools: dict[str, list[str]], check: bool = False) -> tuple[dict[str, Any], list[list[str]]]:

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 from ansible.module_utils.testing import patch_module_args
-from ansible_collections.gpufarm.cluster.plugins.module_utils import _timed
+from ansible_collections.gpufarm.cluster.plugins.module_utils._host.io import timed
 from ansible_collections.gpufarm.cluster.plugins.modules import lustre_target
 
 pytestmark = pytest.mark.skipif(shutil.which("mke2fs") is None, reason="e2fsprogs is not installed")
@@ -117,29 +117,29 @@ def test_one_device_under_two_names_is_one_device(device: Path, tmp_path: Path) 
     assert lustre_target.same_device(both[:1]) == []
 
 
-def answer(monkeypatch: pytest.MonkeyPatch, *answers: _timed.Answer) -> list[list[str]]:
+def answer(monkeypatch: pytest.MonkeyPatch, *answers: timed.Answer) -> list[list[str]]:
     """Have e2mmpstatus answer; return what is asked."""
     asked: list[list[str]] = []
     waiting = list(answers)
 
-    def run(words: list[str], _seconds: float) -> _timed.Answer:
+    def run(words: list[str], _seconds: float) -> timed.Answer:
         asked.append(words)
         return waiting.pop(0)
 
-    monkeypatch.setattr(_timed, "run", run)
+    monkeypatch.setattr(timed, "run", run)
     return asked
 
 
 def test_what_another_server_has_mounted_is_told(device: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    told = _timed.Answer(0, "MMP_block:\n    mmp_node_name: oss2\n", "")
-    asked = answer(monkeypatch, _timed.Answer(1, "", "device currently active"), told)
+    told = timed.Answer(0, "MMP_block:\n    mmp_node_name: oss2\n", "")
+    asked = answer(monkeypatch, timed.Answer(1, "", "device currently active"), told)
     alone = target(device, name="home-OST0001", service_nodes=[])
     assert lustre_target.mounted_elsewhere([target(device), alone]) == {"home-OST0000": "oss2"}
     assert [words[1:] for words in asked] == [[str(device)], ["-i", str(device)]]
 
 
 def test_what_nobody_has_mounted_is_not(device: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    answer(monkeypatch, _timed.Answer(0, "it is safe to mount", ""))
+    answer(monkeypatch, timed.Answer(0, "it is safe to mount", ""))
     assert lustre_target.mounted_elsewhere([target(device)]) == {}
 
 
@@ -147,6 +147,6 @@ def test_what_nobody_has_mounted_is_not(device: Path, monkeypatch: pytest.Monkey
 def test_a_question_without_an_answer_is_an_error(
     device: Path, monkeypatch: pytest.MonkeyPatch, status: int | None
 ) -> None:
-    answer(monkeypatch, _timed.Answer(status, "", "MMP feature not enabled."))
+    answer(monkeypatch, timed.Answer(status, "", "MMP feature not enabled."))
     with pytest.raises(OSError, match="MMP feature not enabled"):
         lustre_target.mounted_elsewhere([target(device)])

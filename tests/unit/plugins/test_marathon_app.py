@@ -7,8 +7,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ansible_collections.gpufarm.cluster.plugins.module_utils import _marathon_wait
-from ansible_collections.gpufarm.cluster.plugins.module_utils._marathon_app import (
+from ansible_collections.gpufarm.cluster.plugins.module_utils._marathon import wait
+from ansible_collections.gpufarm.cluster.plugins.module_utils._marathon.app import (
     DEFAULTS,
     FIELDS,
     AppProblem,
@@ -137,16 +137,16 @@ def test_nothing_offered_names_quota_and_feature() -> None:
         "app": {"id": "/a"},
         "processedOffersSummary": {"processedOffersCount": 0},
     }
-    assert "offers nothing to role ada" in _marathon_wait.waiting(item)
-    assert "quota" in _marathon_wait.waiting(item)
+    assert "offers nothing to role ada" in wait.waiting(item)
+    assert "quota" in wait.waiting(item)
 
 
 def test_a_failed_app_tells_when_it_is_tried_again() -> None:
     item = {"count": 1, "app": {"id": "/a"}, "delay": {"timeLeftSeconds": 7, "overdue": False}}
-    assert "is tried again in 7 seconds" in _marathon_wait.waiting(item)
+    assert "is tried again in 7 seconds" in wait.waiting(item)
 
 
 def test_a_reason_that_is_new_is_told_by_its_name() -> None:
     rows = [{"reason": "Other", "declined": 1, "processed": 1}]
     summary = {"processedOffersCount": 1, "rejectSummaryLastOffers": rows}
-    assert "1 declined for Other" in _marathon_wait.waiting({"app": {}, "processedOffersSummary": summary})
+    assert "1 declined for Other" in wait.waiting({"app": {}, "processedOffersSummary": summary})

@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 from ansible_collections.gpufarm.cluster.plugins.filter.marathon_client import FilterModule
-from ansible_collections.gpufarm.cluster.plugins.module_utils import _marathon_settings
+from ansible_collections.gpufarm.cluster.plugins.module_utils._marathon import settings
 
 ROLE = Path(__file__).resolve().parents[3] / "roles" / "marathon"
 client = FilterModule().filters()["marathon_client"]
@@ -25,7 +25,7 @@ def environment(**changes: Any) -> str:
         "archive_url": "https://mirror.example.org/marathon.tgz",
         "archive_checksum": f"sha256:{64 * 'a'}",
     }
-    plan = _marathon_settings.plan({**found, **given, **changes})
+    plan = settings.plan({**found, **given, **changes})
     assert plan["problems"] == []
     return str(plan["environment"])
 

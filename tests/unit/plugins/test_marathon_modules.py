@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from ansible_collections.gpufarm.cluster.plugins.module_utils import _marathon_api
+from ansible_collections.gpufarm.cluster.plugins.module_utils._marathon.io import api
 from ansible_collections.gpufarm.cluster.plugins.modules import marathon_app, marathon_group, marathon_info
 from marathon_doubles import LOGIN, Instances, lose_answer, marathon, run
 
@@ -34,7 +34,7 @@ GPU = {
 def fast(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(state, "LAUNCH_SECONDS", 0.02)
     monkeypatch.setattr(state, "KILL_SECONDS", 0.01)
-    monkeypatch.setattr(_marathon_api, "FIRST_PAUSE", 0.02)
+    monkeypatch.setattr(api, "FIRST_PAUSE", 0.02)
 
 
 @pytest.fixture

@@ -12,13 +12,11 @@ from typing import Any
 import pytest
 import yaml
 from ansible_collections.gpufarm.cluster.plugins.filter.framework_plan import framework_plan
-from ansible_collections.gpufarm.cluster.plugins.module_utils import (
-    _chronos_flags,
-    _chronos_settings,
-    _framework_flags,
-    _marathon_flags,
-    _marathon_settings,
-)
+from ansible_collections.gpufarm.cluster.plugins.module_utils._chronos import flags
+from ansible_collections.gpufarm.cluster.plugins.module_utils._chronos import settings as chronos_settings
+from ansible_collections.gpufarm.cluster.plugins.module_utils._framework import flags as framework_flags
+from ansible_collections.gpufarm.cluster.plugins.module_utils._marathon import flags as marathon_flags
+from ansible_collections.gpufarm.cluster.plugins.module_utils._marathon import settings as marathon_settings
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -30,8 +28,8 @@ GIVEN: dict[str, dict[str, Any]] = {
     "marathon": {"mesos_master": "zk://z:2181/mesos", "zookeeper": "zk://z:2181/marathon"},
     "chronos": {"mesos_master": "zk://z:2181/mesos", "zookeeper": "z1:2181,z2:2181"},
 }
-KNOWN = {"marathon": _marathon_flags.FLAGS, "chronos": _chronos_flags.FLAGS}
-OWN = {"marathon": _marathon_settings.OWN, "chronos": _chronos_settings.OWN}
+KNOWN = {"marathon": marathon_flags.FLAGS, "chronos": flags.FLAGS}
+OWN = {"marathon": marathon_settings.OWN, "chronos": chronos_settings.OWN}
 
 
 def listed(role: str, patch: bool = False) -> dict[str, Any]:
@@ -72,7 +70,7 @@ def test_the_list_of_options_is_that_of_the_source(role: str) -> None:
 
 @pytest.mark.parametrize("tls", [True, False])
 def test_an_address_to_listen_at_is_that_of_the_protocol(tls: bool) -> None:
-    found = _marathon_settings.flags(settings("marathon", tls=tls, listen_address="127.0.0.1"))
+    found = marathon_settings.flags(settings("marathon", tls=tls, listen_address="127.0.0.1"))
     assert {name for name in found if name.endswith("_address")} == {
         "https_address" if tls else "http_address"
     }
@@ -271,6 +269,6 @@ def test_all_is_told_at_once() -> None:
 
 @given(st.text(max_size=12))
 def test_a_text_that_is_taken_survives_both_kinds_of_files(text: str) -> None:
-    if _framework_flags.value_problem("text", text):
+    if framework_flags.value_problem("text", text):
         return
     assert text == text.strip() and not set(text) & set("\n\r\"'\\")

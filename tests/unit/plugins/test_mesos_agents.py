@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ansible_collections.gpufarm.cluster.plugins.module_utils import _mesos_agents as agents
+from ansible_collections.gpufarm.cluster.plugins.module_utils._mesos import agents
 
 
 def entry(hostname: str = "gpu1", port: int = 5051, **state: Any) -> dict[str, Any]:

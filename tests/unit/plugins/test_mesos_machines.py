@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ansible_collections.gpufarm.cluster.plugins.module_utils._mesos_machines import (
+from ansible_collections.gpufarm.cluster.plugins.module_utils._mesos.machines import (
     Machine,
     MachineError,
     Window,

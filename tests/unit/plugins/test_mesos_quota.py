@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ansible_collections.gpufarm.cluster.plugins.module_utils import _mesos_quota as quotas
+from ansible_collections.gpufarm.cluster.plugins.module_utils._mesos import quota as quotas
 
 
 def wished(**entry: Any) -> dict[str, quotas.Quota]:

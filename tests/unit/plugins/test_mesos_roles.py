@@ -10,7 +10,7 @@ from typing import Any
 import mesos_settings as given
 import pytest
 from ansible_collections.gpufarm.cluster.plugins.filter.mesos_plan import mesos_plan
-from ansible_collections.gpufarm.cluster.plugins.module_utils import _mesos_options as options
+from ansible_collections.gpufarm.cluster.plugins.module_utils._mesos import options
 
 
 def mesos_master_plan(settings: dict[str, Any]) -> dict[str, Any]:

@@ -8,9 +8,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from ansible_collections.gpufarm.cluster.plugins.module_utils import _mig_apply, _mig_nodes, _nvml
-from ansible_collections.gpufarm.cluster.plugins.module_utils._mig_flavor import parse_flavor
-from ansible_collections.gpufarm.cluster.plugins.module_utils._mig_plan import plan_flavor
+from ansible_collections.gpufarm.cluster.plugins.module_utils._mig.flavor import parse_flavor
+from ansible_collections.gpufarm.cluster.plugins.module_utils._mig.io import apply
+from ansible_collections.gpufarm.cluster.plugins.module_utils._mig.io import nodes as mig_nodes
+from ansible_collections.gpufarm.cluster.plugins.module_utils._mig.plan import plan_flavor
+from ansible_collections.gpufarm.cluster.plugins.module_utils._nvml.io import session
 from simulated_machine import Machine
 
 # Makes the node that a capability file names, as the driver's program does.
@@ -33,12 +35,12 @@ def test_new_partitions_have_device_nodes(
         file.write_text(f"DeviceFileMinor: {minor}\n")
     program.write_text(MODPROBE.format(nodes=nodes))
     program.chmod(0o755)
-    monkeypatch.setattr(_mig_nodes, "CAPABILITIES", capabilities)
-    monkeypatch.setattr(_mig_nodes, "CAPABILITY_NODES", nodes)
+    monkeypatch.setattr(mig_nodes, "CAPABILITIES", capabilities)
+    monkeypatch.setattr(mig_nodes, "CAPABILITY_NODES", nodes)
     monkeypatch.setenv("PATH", str(tmp_path))
-    with _nvml.session() as nvml:
+    with session.session() as nvml:
         plan = plan_flavor(nvml.gpus()[0], parse_flavor("4x 1g.6gb"))
-        done = _mig_apply.apply(nvml, [plan])
+        done = apply.apply(nvml, [plan])
     assert done.changed
     assert len(list(nodes.iterdir())) == 2 * 4
-    assert not _mig_nodes.missing_nodes(done.gpus)
+    assert not mig_nodes.missing_nodes(done.gpus)

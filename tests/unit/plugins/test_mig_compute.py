@@ -7,13 +7,13 @@ from __future__ import annotations
 from itertools import combinations
 
 import pytest
-from ansible_collections.gpufarm.cluster.plugins.module_utils._gpu import (
+from ansible_collections.gpufarm.cluster.plugins.module_utils._mig.compute import change, fits, place
+from ansible_collections.gpufarm.cluster.plugins.module_utils._nvml.gpu import (
     ComputeInstance,
     ComputeProfile,
     Placement,
     Profile,
 )
-from ansible_collections.gpufarm.cluster.plugins.module_utils._mig_compute import change, fits, place
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

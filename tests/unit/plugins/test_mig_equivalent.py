@@ -7,10 +7,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from ansible_collections.gpufarm.cluster.plugins.module_utils._gpu import Gpu, GpuError
-from ansible_collections.gpufarm.cluster.plugins.module_utils._mig_equivalent import equivalents
-from ansible_collections.gpufarm.cluster.plugins.module_utils._mig_flavor import parse_flavor
-from ansible_collections.gpufarm.cluster.plugins.module_utils._mig_plan import plan_flavor
+from ansible_collections.gpufarm.cluster.plugins.module_utils._mig.equivalent import equivalents
+from ansible_collections.gpufarm.cluster.plugins.module_utils._mig.flavor import parse_flavor
+from ansible_collections.gpufarm.cluster.plugins.module_utils._mig.plan import plan_flavor
+from ansible_collections.gpufarm.cluster.plugins.module_utils._nvml.gpu import Gpu, GpuError
 from mig_geometry import gpu, profiles
 
 A30, A100_40, A100_80, RTX = "A30-24GB", "A100-40GB", "A100-80GB", "RTX-PRO-6000-BW-96GB"

@@ -8,7 +8,7 @@ import random
 from collections.abc import Callable
 
 import pytest
-from ansible_collections.gpufarm.cluster.plugins.module_utils import _nvml
+from ansible_collections.gpufarm.cluster.plugins.module_utils._nvml.io import session
 from mig_situations import compare
 from simulated_machine import Machine
 
@@ -29,7 +29,7 @@ ALIKE = {
 @pytest.mark.parametrize("model", COUNTS)
 def test_no_plan_is_better(make_machine: Callable[..., Machine], model: str) -> None:
     make_machine(model)
-    with _nvml.session() as nvml:
+    with session.session() as nvml:
         machine = nvml.gpus()[0]
     oracle = Oracle.of_profiles(machine.profiles)
     assert (len(oracle.layouts), len(oracle.by_wish)) == COUNTS[model]
@@ -44,6 +44,6 @@ def test_no_plan_is_better(make_machine: Callable[..., Machine], model: str) -> 
 
 def test_other_models_have_one_of_these_geometries(make_machine: Callable[..., Machine]) -> None:
     make_machine(*ALIKE, *ALIKE.values())
-    with _nvml.session() as nvml:
+    with session.session() as nvml:
         geometries = [Oracle.of_profiles(gpu.profiles).kinds for gpu in nvml.gpus()]
     assert geometries[: len(ALIKE)] == geometries[len(ALIKE) :]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from ansible_collections.gpufarm.cluster.plugins.filter.mig_flavor_problem import mig_flavor_problem
-from ansible_collections.gpufarm.cluster.plugins.module_utils._mig_flavor import (
+from ansible_collections.gpufarm.cluster.plugins.module_utils._mig.flavor import (
     FLAVOR_PATTERN,
     Flavor,
     FlavorError,

@@ -12,9 +12,14 @@ from typing import Any
 
 import pytest
 from ansible.module_utils.testing import patch_module_args
-from ansible_collections.gpufarm.cluster.plugins.module_utils import _mig_holders
-from ansible_collections.gpufarm.cluster.plugins.module_utils._gpu import GpuError
-from ansible_collections.gpufarm.cluster.plugins.module_utils._mig_holders import Holder, holding, parse, read
+from ansible_collections.gpufarm.cluster.plugins.module_utils._mig.io import holders as mig_holders
+from ansible_collections.gpufarm.cluster.plugins.module_utils._mig.io.holders import (
+    Holder,
+    holding,
+    parse,
+    read,
+)
+from ansible_collections.gpufarm.cluster.plugins.module_utils._nvml.gpu import GpuError
 from ansible_collections.gpufarm.cluster.plugins.modules import mig_partition
 from hypothesis import given
 from hypothesis import strategies as some
@@ -77,7 +82,7 @@ def test_a_file_that_cannot_be_read_is_an_error_that_names_it(tmp_path: Path) ->
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
     """Run the module on a machine where one notebook runs; returns its result."""
     monkeypatch.setattr(mig_partition, "FOLDER", tmp_path / "run")
-    monkeypatch.setattr(_mig_holders, "state", lambda unit: "active" if unit == NOTEBOOK else "inactive")
+    monkeypatch.setattr(mig_holders, "state", lambda unit: "active" if unit == NOTEBOOK else "inactive")
 
     def run_module(**arguments: Any) -> dict[str, Any]:
         with patch_module_args(arguments), pytest.raises(SystemExit):

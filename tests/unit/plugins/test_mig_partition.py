@@ -16,8 +16,8 @@ from typing import Any
 import pynvml
 import pytest
 from ansible.module_utils.testing import patch_module_args
-from ansible_collections.gpufarm.cluster.plugins.module_utils import _mig_lock
-from ansible_collections.gpufarm.cluster.plugins.module_utils._gpu import GpuError
+from ansible_collections.gpufarm.cluster.plugins.module_utils._mig.io import lock
+from ansible_collections.gpufarm.cluster.plugins.module_utils._nvml.gpu import GpuError
 from ansible_collections.gpufarm.cluster.plugins.modules import mig_partition
 from simulated_machine import Machine
 
@@ -211,14 +211,14 @@ def test_a_second_run_waits_and_is_refused_in_the_end(
 ) -> None:
     machine = make_machine("a100-80gb")
     too_long = pytest.raises(GpuError, match=r"more than 0\.5 seconds")
-    with _mig_lock.locked(tmp_path / "run"):
+    with lock.locked(tmp_path / "run"):
         assert (tmp_path / "run" / "mig.lock").stat().st_mode & 0o777 == 0o600
-    with _mig_lock.locked(tmp_path / "run"), too_long, _mig_lock.locked(tmp_path / "run", patience=0.5):
+    with lock.locked(tmp_path / "run"), too_long, lock.locked(tmp_path / "run", patience=0.5):
         pass
     reader, writer = os.pipe()
     child = os.fork()
     if not child:
-        with _mig_lock.locked(tmp_path / "run"):
+        with lock.locked(tmp_path / "run"):
             os.write(writer, b".")
             signal.sigtimedwait([], 1)
         os._exit(0)

@@ -6,21 +6,21 @@ from collections import Counter
 from dataclasses import replace
 
 import pytest
-from ansible_collections.gpufarm.cluster.plugins.module_utils._gpu import (
-    Gpu,
-    GpuError,
-    Process,
-)
-from ansible_collections.gpufarm.cluster.plugins.module_utils._mig_flavor import (
+from ansible_collections.gpufarm.cluster.plugins.module_utils._mig.flavor import (
     Flavor,
     Item,
     parse_flavor,
     parse_layout,
 )
-from ansible_collections.gpufarm.cluster.plugins.module_utils._mig_plan import (
+from ansible_collections.gpufarm.cluster.plugins.module_utils._mig.plan import (
     Plan,
     layout_entries,
     plan_flavor,
+)
+from ansible_collections.gpufarm.cluster.plugins.module_utils._nvml.gpu import (
+    Gpu,
+    GpuError,
+    Process,
 )
 from mig_geometry import gpu, instance, partitioned, profiles
 

@@ -9,8 +9,9 @@ import time
 from collections.abc import Callable
 
 import pytest
-from ansible_collections.gpufarm.cluster.plugins.module_utils import _mig_restore, _nvml, _nvml_boot
-from ansible_collections.gpufarm.cluster.plugins.module_utils._gpu import DriverNotRunning, Gpu
+from ansible_collections.gpufarm.cluster.plugins.module_utils._mig.io import restore
+from ansible_collections.gpufarm.cluster.plugins.module_utils._nvml.gpu import DriverNotRunning, Gpu
+from ansible_collections.gpufarm.cluster.plugins.module_utils._nvml.io import boot, session
 from simulated_machine import Machine
 
 Make = Callable[..., Machine]
@@ -18,11 +19,11 @@ Make = Callable[..., Machine]
 
 @pytest.fixture(autouse=True)
 def no_lock(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_mig_restore, "locked", contextlib.nullcontext)
+    monkeypatch.setattr(restore, "locked", contextlib.nullcontext)
 
 
 def read() -> tuple[Gpu, ...]:
-    with _nvml.session() as nvml:
+    with session.session() as nvml:
         return nvml.gpus()
 
 
@@ -43,7 +44,7 @@ def test_mode_places_and_compute_instances(make_machine: Make) -> None:
         },
         {"gpu": second.uuid, "partitions": []},
     ]
-    assert _mig_restore.restore(stored) == []
+    assert restore.restore(stored) == []
     first, second = read()
     assert layout(first) == [("1g.10gb at 1", (1,)), ("3g.40gb at 4", (2, 1))]
     assert second.mig_enabled and not second.instances
@@ -52,9 +53,9 @@ def test_mode_places_and_compute_instances(make_machine: Make) -> None:
 def test_it_finds_its_own_work_done(make_machine: Make) -> None:
     machine = make_machine("a100-80gb")
     stored = [{"gpu": read()[0].uuid, "partitions": [{"profile": "7g.80gb", "start": 0}]}]
-    assert _mig_restore.restore(stored) == []
+    assert restore.restore(stored) == []
     writes = machine.writes()
-    assert _mig_restore.restore(stored) == []
+    assert restore.restore(stored) == []
     assert machine.writes() == writes
 
 
@@ -67,7 +68,7 @@ def test_one_gpu_that_fails_keeps_no_other_from_its_partitions(make_machine: Mak
         {"gpu": first.uuid, "partitions": [{"profile": "9g.99gb", "start": 0}]},
         {"gpu": second.uuid, "partitions": partitions},
     ]
-    gone, unknown = _mig_restore.restore(stored)
+    gone, unknown = restore.restore(stored)
     assert "GPU-00000000-dead-dead-dead-000000000000" in gone
     assert "9g.99gb" in unknown
     first, second = read()
@@ -78,8 +79,8 @@ def test_one_gpu_that_fails_keeps_no_other_from_its_partitions(make_machine: Mak
 def test_a_driver_that_is_late_is_waited_for(make_machine: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     machine = make_machine("a100-80gb")
     machine.simgpu("driver", "unload")
-    with pytest.raises(DriverNotRunning), _nvml_boot.session_at_boot(0):
+    with pytest.raises(DriverNotRunning), boot.session_at_boot(0):
         pass
     monkeypatch.setattr(time, "sleep", lambda _seconds: machine.simgpu("driver", "load"))
-    with _nvml_boot.session_at_boot(60) as nvml:
+    with boot.session_at_boot(60) as nvml:
         assert len(nvml.gpus()) == 1

@@ -7,11 +7,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from ansible_collections.gpufarm.cluster.plugins.module_utils import _mig_services
-from ansible_collections.gpufarm.cluster.plugins.module_utils._gpu import Gpu, GpuError, Process
-from ansible_collections.gpufarm.cluster.plugins.module_utils._mig_flavor import parse_flavor
-from ansible_collections.gpufarm.cluster.plugins.module_utils._mig_plan import plan_flavor
-from ansible_collections.gpufarm.cluster.plugins.module_utils._mig_services import Services
+from ansible_collections.gpufarm.cluster.plugins.module_utils._mig.flavor import parse_flavor
+from ansible_collections.gpufarm.cluster.plugins.module_utils._mig.io import services
+from ansible_collections.gpufarm.cluster.plugins.module_utils._mig.io.services import Services
+from ansible_collections.gpufarm.cluster.plugins.module_utils._mig.plan import plan_flavor
+from ansible_collections.gpufarm.cluster.plugins.module_utils._nvml.gpu import Gpu, GpuError, Process
 from mig_geometry import gpu
 
 
@@ -22,7 +22,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Gpu:
     for pid, group in groups.items():
         (tmp_path / str(pid)).mkdir()
         (tmp_path / str(pid) / "cgroup").write_text(f"{group}\n")
-    monkeypatch.setattr(_mig_services, "PROCESSES", tmp_path)
+    monkeypatch.setattr(services, "PROCESSES", tmp_path)
     processes = tuple(Process(pid, "python3", None, None) for pid in (10, 20, 30))
     return gpu(mig_enabled=False, mig_pending=False, processes=processes)
 

@@ -8,7 +8,7 @@ import json
 from typing import Any
 
 from ansible_collections.gpufarm.cluster.plugins.filter.mig_stored import mig_stored
-from ansible_collections.gpufarm.cluster.plugins.module_utils._mig_stored import divided, merged
+from ansible_collections.gpufarm.cluster.plugins.module_utils._mig.stored import divided, merged
 from hypothesis import given
 from hypothesis import strategies as st
 

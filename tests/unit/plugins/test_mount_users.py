@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from ansible_collections.gpufarm.cluster.plugins.module_utils import _mount_users
+from ansible_collections.gpufarm.cluster.plugins.module_utils._mounts.io import users as mounts_users
 
 WAIT = "import sys; sys.stdout.write('x'); sys.stdout.flush(); sys.stdin.read()"
 
@@ -32,7 +32,7 @@ def test_processes_that_are_in_a_folder_or_have_a_file_open(tmp_path: Path, how:
     ):
         assert process.stdout and process.stdout.read(1) == b"x"
         stream.close()
-        users = _mount_users.users_of(str(place))
+        users = mounts_users.users_of(str(place))
         process.communicate()
     found = [user for user in users if f"({process.pid}) of " in user]
     assert len(users) == len(found) == (0 if how == "none" else 1)

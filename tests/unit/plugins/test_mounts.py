@@ -7,7 +7,9 @@ from __future__ import annotations
 import sys
 
 import pytest
-from ansible_collections.gpufarm.cluster.plugins.module_utils import _cvmfs_read, _mounts, _timed
+from ansible_collections.gpufarm.cluster.plugins.module_utils._cvmfs import read
+from ansible_collections.gpufarm.cluster.plugins.module_utils._host.io import timed
+from ansible_collections.gpufarm.cluster.plugins.module_utils._mounts import table as mount_table
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -21,13 +23,13 @@ TABLE = """\
 840 798 0:62 / /mnt/top rw - tmpfs low rw
 841 840 0:63 / /mnt/top rw - tmpfs high rw
 """
-MOUNTS = _mounts.parse(TABLE)
+MOUNTS = mount_table.parse(TABLE)
 REPOSITORY = "/cvmfs/sft.cern.ch"
 
 
 def failures(look: str = "ok", entries: int = 0, **declared: object) -> list[str]:
-    one = _mounts.Declared(**{"path": REPOSITORY, "state": "mounted", **declared})  # type: ignore[arg-type]
-    checks = _mounts.compare(one, MOUNTS.get(one.path), _mounts.Look(look, entries), 3)
+    one = mount_table.Declared(**{"path": REPOSITORY, "state": "mounted", **declared})  # type: ignore[arg-type]
+    checks = mount_table.compare(one, MOUNTS.get(one.path), mount_table.Look(look, entries), 3)
     return [check.detail for check in checks if not check.ok]
 
 
@@ -39,7 +41,7 @@ def test_mounts_are_read_as_the_kernel_writes_them() -> None:
 
 @given(st.text())
 def test_no_table_stops_the_reader(text: str) -> None:
-    _mounts.parse(text)
+    mount_table.parse(text)
 
 
 def test_a_mount_as_declared_passes() -> None:
@@ -77,48 +79,48 @@ def test_an_empty_or_missing_folder_is_a_place_for_a_mount() -> None:
 
 
 def test_what_is_mounted_and_only_possible_is_left_alone() -> None:
-    declared = [_mounts.Declared(REPOSITORY, "possible"), _mounts.Declared("/home", "possible")]
-    assert _mounts.to_look_at(declared, MOUNTS) == ["/home"]
+    declared = [mount_table.Declared(REPOSITORY, "possible"), mount_table.Declared("/home", "possible")]
+    assert mount_table.to_look_at(declared, MOUNTS) == ["/home"]
 
 
 def test_a_program_that_hangs_is_given_up_with_its_children() -> None:
-    assert _timed.run(["sh", "-c", "echo begun; sleep 3600 & wait"], 0.3).status is None
-    assert _timed.run([sys.executable, "-c", "print(1); raise SystemExit(3)"], PATIENCE) == (3, "1\n", "")
+    assert timed.run(["sh", "-c", "echo begun; sleep 3600 & wait"], 0.3).status is None
+    assert timed.run([sys.executable, "-c", "print(1); raise SystemExit(3)"], PATIENCE) == (3, "1\n", "")
 
 
 def test_parameters_are_read_as_the_client_prints_them() -> None:
-    running = _cvmfs_read.parse_parameters(
+    running = read.parse_parameters(
         "# CernVM-FS parameters:\n"
         "CVMFS_HTTP_PROXY='http://a:1|http://b:1;DIRECT'    # from /etc/cvmfs/default.local\n"
         "CVMFS_NFILES=131072    # from /etc/cvmfs/default.conf\n"
         "CVMFS_EMPTY=\n"
     )
     assert running == {"CVMFS_HTTP_PROXY": "http://a:1|http://b:1;DIRECT", "CVMFS_NFILES": "131072"}
-    assert _cvmfs_read.stale(running, running) == ([], [])
+    assert read.stale(running, running) == ([], [])
     configured = {"CVMFS_REPOSITORY_NAME": "x", "CVMFS_HTTP_PROXY": "DIRECT", "CVMFS_NFILES": "1"}
-    assert _cvmfs_read.stale(running, configured) == (["CVMFS_HTTP_PROXY", "CVMFS_NFILES"], ["CVMFS_NFILES"])
+    assert read.stale(running, configured) == (["CVMFS_HTTP_PROXY", "CVMFS_NFILES"], ["CVMFS_NFILES"])
 
 
 def test_answers_of_the_client_are_read() -> None:
-    assert _cvmfs_read.parse_revision("42\n") == 42
-    assert _cvmfs_read.parse_revision("Seems like CernVM-FS is not running") is None
+    assert read.parse_revision("42\n") == 42
+    assert read.parse_revision("Seems like CernVM-FS is not running") is None
     groups = "Load-balance groups:\n[0] http://10.0.0.1:3128 (squid, +6h)\n[1] DIRECT\n"
-    assert _cvmfs_read.parse_proxy(groups + "Active proxy: [1] DIRECT\n") == "DIRECT"
-    assert _cvmfs_read.parse_proxy("No proxies defined\n") == ""
+    assert read.parse_proxy(groups + "Active proxy: [1] DIRECT\n") == "DIRECT"
+    assert read.parse_proxy("No proxies defined\n") == ""
     size = "Current cache size is 4MB (4538368 Bytes), pinned: 1MB (1138688 Bytes)\n"
-    assert _cvmfs_read.parse_cache_size(size) == 4538368
-    assert _cvmfs_read.parse_cache_size("Cache manager does not support it\n") is None
+    assert read.parse_cache_size(size) == 4538368
+    assert read.parse_cache_size("Cache manager does not support it\n") is None
 
 
 def test_files_of_others_in_a_cache_are_found() -> None:
-    assert _cvmfs_read.foreign(["shared", "sft.cern.ch", ".cvmfscache", "lost+found"]) == []
-    assert _cvmfs_read.foreign(["thesis", "shared"]) == ["thesis"]
-    assert _cvmfs_read.foreign(["00", "ff", "txn", "quarantaine"], alien=True) == []
-    assert _cvmfs_read.foreign(["results", "00"], alien=True) == ["results"]
+    assert read.foreign(["shared", "sft.cern.ch", ".cvmfscache", "lost+found"]) == []
+    assert read.foreign(["thesis", "shared"]) == ["thesis"]
+    assert read.foreign(["00", "ff", "txn", "quarantaine"], alien=True) == []
+    assert read.foreign(["results", "00"], alien=True) == ["results"]
 
 
 @given(st.text())
 def test_no_answer_stops_the_reader(text: str) -> None:
-    _cvmfs_read.parse_parameters(text)
-    _cvmfs_read.parse_proxy(text)
-    _cvmfs_read.parse_cache_size(text)
+    read.parse_parameters(text)
+    read.parse_proxy(text)
+    read.parse_cache_size(text)

@@ -6,34 +6,35 @@ from collections.abc import Callable
 
 import pynvml
 import pytest
-from ansible_collections.gpufarm.cluster.plugins.module_utils import _mig_apply, _nvml
-from ansible_collections.gpufarm.cluster.plugins.module_utils._gpu import (
+from ansible_collections.gpufarm.cluster.plugins.module_utils._mig.flavor import (
+    parse_flavor,
+    parse_layout,
+)
+from ansible_collections.gpufarm.cluster.plugins.module_utils._mig.io import apply
+from ansible_collections.gpufarm.cluster.plugins.module_utils._mig.plan import plan_flavor
+from ansible_collections.gpufarm.cluster.plugins.module_utils._nvml.gpu import (
     DriverNotRunning,
     Gpu,
     GpuError,
     Placement,
     slices,
 )
-from ansible_collections.gpufarm.cluster.plugins.module_utils._mig_flavor import (
-    parse_flavor,
-    parse_layout,
-)
-from ansible_collections.gpufarm.cluster.plugins.module_utils._mig_plan import plan_flavor
+from ansible_collections.gpufarm.cluster.plugins.module_utils._nvml.io import session
 from simulated_machine import Machine
 
 Make = Callable[..., Machine]
 
 
 def read() -> tuple[Gpu, ...]:
-    with _nvml.session() as nvml:
+    with session.session() as nvml:
         return nvml.gpus()
 
 
 def partition(flavor: str, *indexes: int) -> tuple[Gpu, ...]:
     """Partition the GPUs of the indexes, by default the first one."""
-    with _nvml.session() as nvml:
+    with session.session() as nvml:
         gpus = nvml.gpus()
-        return _mig_apply.apply(
+        return apply.apply(
             nvml, [plan_flavor(gpus[index], parse_flavor(flavor)) for index in indexes or (0,)]
         ).gpus
 
@@ -73,7 +74,7 @@ def test_reading_changes_nothing(make_machine: Make) -> None:
 
 def test_the_versions_of_the_driver_are_told(make_machine: Make) -> None:
     make_machine("a100-80gb")
-    with _nvml.session() as nvml:
+    with session.session() as nvml:
         driver = nvml.driver()
     assert driver.nvml_version.endswith(driver.version)
     assert driver.cuda_version.count(".") == 1
@@ -150,8 +151,8 @@ def test_a_stored_layout_comes_back_in_its_places_after_a_reboot(make_machine: M
     before = layout(read()[0])
     machine.simgpu("boot")
     assert not read()[0].mig_enabled
-    with _nvml.session() as nvml:
-        gpu = _mig_apply.apply(nvml, [plan_flavor(nvml.gpus()[0], parse_layout(places))]).gpus[0]
+    with session.session() as nvml:
+        gpu = apply.apply(nvml, [plan_flavor(nvml.gpus()[0], parse_layout(places))]).gpus[0]
     assert layout(gpu) == before
 
 
@@ -250,6 +251,6 @@ def test_a_machine_without_the_library_is_told(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_an_old_binding_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_nvml.metadata, "version", lambda _name: "11.510.69")
+    monkeypatch.setattr(session.metadata, "version", lambda _name: "11.510.69")
     with pytest.raises(GpuError, match=r"nvidia-ml-py 11\.510\.69 is too old"):
         read()

@@ -9,7 +9,10 @@ from typing import Any
 import pytest
 from ansible_collections.gpufarm.cluster.plugins.filter.shared_home_plan import shared_home_plan
 from ansible_collections.gpufarm.cluster.plugins.filter.shared_home_problems import shared_home_problems
-from ansible_collections.gpufarm.cluster.plugins.module_utils import _shared_home, _shared_home_options
+from ansible_collections.gpufarm.cluster.plugins.module_utils._shared_home import options
+from ansible_collections.gpufarm.cluster.plugins.module_utils._shared_home import (
+    settings as shared_home_settings,
+)
 from hypothesis import given
 from hypothesis import strategies as st
 from shared_home_settings import EXPORT, role_settings
@@ -27,7 +30,7 @@ def test_a_server_is_mounted_by_a_unit_that_the_boot_does_not_need() -> None:
     assert shared_home_problems(settings) == []
     plan = shared_home_plan(settings, "nfs")
     text = plan["units"]["srv-home.mount"]
-    assert text.startswith(_shared_home.MARK + "\n")
+    assert text.startswith(shared_home_settings.MARK + "\n")
     assert "What=nfs.example.org:/export/home\nWhere=/srv/home\nType=nfs\n" in text
     assert "Options=nosuid,nodev,noatime,nconnect=4\n" in text
     assert "WantedBy=remote-fs.target" in text and "RequiredBy" not in text
@@ -105,13 +108,13 @@ def test_all_that_is_wrong_is_said_at_once() -> None:
 
 @given(number=st.integers(min_value=1, max_value=10**14), unit=st.sampled_from("KMGTP"))
 def test_sizes_are_powers_of_1024(number: int, unit: str) -> None:
-    assert _shared_home.parse_size(f"{number}{unit}") == number * 1024 ** ("KMGTP".index(unit) + 1)
+    assert shared_home_settings.parse_size(f"{number}{unit}") == number * 1024 ** ("KMGTP".index(unit) + 1)
 
 
 @given(st.text(max_size=12))
 def test_a_text_is_a_size_or_is_refused(text: str) -> None:
     try:
-        size = _shared_home.parse_size(text)
+        size = shared_home_settings.parse_size(text)
     except ValueError:
         return
     assert size > 0 or text == ""
@@ -126,18 +129,18 @@ def test_a_text_is_a_size_or_is_refused(text: str) -> None:
     ],
 )
 def test_numbers_of_options_have_bounds(text: str, words: str) -> None:
-    problem = _shared_home_options.option_problem(text, ["ext4"])
+    problem = options.option_problem(text, ["ext4"])
     assert words in problem and bool(words) == bool(problem)
 
 
-@given(st.text(max_size=20), st.sampled_from(sorted(_shared_home_options.KNOWN)))
+@given(st.text(max_size=20), st.sampled_from(sorted(options.KNOWN)))
 def test_an_option_never_smuggles_in_another(text: str, file_system: str) -> None:
-    if _shared_home_options.option_problem(text, [file_system]) == "":
+    if options.option_problem(text, [file_system]) == "":
         assert "," not in text and not set(text) & set(" \n\\%\"'")
 
 
-@pytest.mark.parametrize("file_system", sorted(_shared_home_options.KNOWN))
+@pytest.mark.parametrize("file_system", sorted(options.KNOWN))
 def test_no_option_is_both_known_and_refused(file_system: str) -> None:
-    known = set(_shared_home_options.KNOWN[file_system])
-    assert not known & set(_shared_home_options.REFUSED)
-    assert not known & {*_shared_home_options.ALWAYS, *_shared_home_options.COUNTING.values()}
+    known = set(options.KNOWN[file_system])
+    assert not known & set(options.REFUSED)
+    assert not known & {*options.ALWAYS, *options.COUNTING.values()}

@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible_collections.gpufarm.cluster.plugins.module_utils import _mounts, _shared_home_make
-from ansible_collections.gpufarm.cluster.plugins.module_utils._shared_home_make import HomeError
+from ansible_collections.gpufarm.cluster.plugins.module_utils._mounts import table as mount_table
+from ansible_collections.gpufarm.cluster.plugins.module_utils._shared_home.io import make
+from ansible_collections.gpufarm.cluster.plugins.module_utils._shared_home.io.make import HomeError
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="homes are made by root")
 UID = 61001
@@ -55,13 +56,13 @@ def test_a_home_is_a_copy_of_the_skeleton_and_the_users_alone(parent: Path, tmp_
     (skeleton / "link").symlink_to("/etc/passwd")
     owner = Path("/etc/passwd").stat().st_uid
     ada = account(parent)
-    assert _shared_home_make.ensure(ada, settings(parent), str(skeleton)) is True
+    assert make.ensure(ada, settings(parent), str(skeleton)) is True
     assert {name: uid for name, (uid, _mode, _text) in tree(parent).items()} == dict.fromkeys(
         ("ada", "ada/.config", "ada/.config/a", "ada/link"), UID
     )
     assert stat.S_IMODE((parent / "ada").stat().st_mode) == 0o700
     assert Path("/etc/passwd").stat().st_uid == owner
-    assert _shared_home_make.ensure(ada, settings(parent), str(skeleton)) is False
+    assert make.ensure(ada, settings(parent), str(skeleton)) is False
 
 
 def test_a_home_that_is_there_is_left_as_it_is(parent: Path) -> None:
@@ -72,7 +73,7 @@ def test_a_home_that_is_there_is_left_as_it_is(parent: Path) -> None:
     os.chown(home, UID, UID)
     home.chmod(0o750)
     before = tree(parent)
-    assert _shared_home_make.ensure(account(parent), settings(parent)) is False
+    assert make.ensure(account(parent), settings(parent)) is False
     assert tree(parent) == before
 
 
@@ -102,7 +103,7 @@ def test_what_is_in_the_way_is_refused_and_kept(parent: Path, put: Any, words: s
     put(parent / "ada")
     before = tree(parent)
     with pytest.raises(HomeError, match=words):
-        _shared_home_make.ensure(account(parent), settings(parent))
+        make.ensure(account(parent), settings(parent))
     assert tree(parent) == before
 
 
@@ -111,7 +112,7 @@ def test_no_home_is_made_where_users_could_put_links(parent: Path, mode: int, ow
     parent.chmod(mode)
     os.chown(parent, owner, 0)
     with pytest.raises(HomeError, match="can be written by others than root"):
-        _shared_home_make.ensure(account(parent), settings(parent))
+        make.ensure(account(parent), settings(parent))
     assert list(parent.iterdir()) == []
 
 
@@ -119,7 +120,7 @@ def test_the_folder_of_homes_is_not_followed_elsewhere(parent: Path, tmp_path: P
     link = tmp_path / "link"
     link.symlink_to(parent)
     with pytest.raises(OSError, match=r"Not a directory|Too many levels"):
-        _shared_home_make.ensure(account(link), settings(link))
+        make.ensure(account(link), settings(link))
     assert list(parent.iterdir()) == []
 
 
@@ -127,13 +128,13 @@ def test_a_number_that_has_a_home_under_another_name_gets_no_second(parent: Path
     (parent / "bob").mkdir()
     os.chown(parent / "bob", UID, UID)
     with pytest.raises(HomeError, match=f"ada has the user id {UID}, to which .*/bob belongs"):
-        _shared_home_make.ensure(account(parent), settings(parent))
+        make.ensure(account(parent), settings(parent))
     assert not (parent / "ada").exists()
 
 
 def test_homes_that_the_server_makes_are_not_made_here(parent: Path) -> None:
     with pytest.raises(HomeError, match="is not there, and homes are not made here"):
-        _shared_home_make.ensure(account(parent), settings(parent, create=False))
+        make.ensure(account(parent), settings(parent, create=False))
     assert list(parent.iterdir()) == []
 
 
@@ -155,9 +156,9 @@ def test_a_home_that_cannot_be_made_leaves_nothing(
     with monkeypatch.context() as patch:
         patch.setattr(os, "chown", chown)
         with pytest.raises(HomeError, match=words):
-            _shared_home_make.ensure(account(parent), settings(parent))
+            make.ensure(account(parent), settings(parent))
         with pytest.raises(HomeError, match=words):
-            _shared_home_make.try_out(settings(parent))
+            make.try_out(settings(parent))
     assert list(parent.iterdir()) == []
 
 
@@ -172,13 +173,13 @@ def test_a_quicker_machine_wins(parent: Path, monkeypatch: pytest.MonkeyPatch) -
 
     with monkeypatch.context() as patch:
         patch.setattr(Path, "chmod", quicker)
-        assert _shared_home_make.ensure(account(parent), settings(parent)) is False
+        assert make.ensure(account(parent), settings(parent)) is False
     assert [path.name for path in parent.iterdir()] == ["ada"]
     assert (parent / "ada" / "first").read_text() == "of the other machine"
 
 
 def test_trying_out_leaves_nothing(parent: Path) -> None:
-    _shared_home_make.try_out(settings(parent))
+    make.try_out(settings(parent))
     assert list(parent.iterdir()) == []
 
 
@@ -198,14 +199,14 @@ def test_trying_out_leaves_nothing(parent: Path) -> None:
 )
 def test_whose_homes_are_ours(parent: Path, uid: int, home: str, ours: bool) -> None:
     one = account(parent, uid=uid, home=home.format(parent))
-    assert _shared_home_make.is_ours(one, str(parent)) is ours
+    assert make.is_ours(one, str(parent)) is ours
 
 
 def test_where_persons_begin(tmp_path: Path) -> None:
     definitions = tmp_path / "login.defs"
     definitions.write_text("# UID_MIN 1\nUID_MIN\t\t5000\nUID_MAX 60000\n")
-    assert _shared_home_make.first_person(definitions) == 5000
-    assert _shared_home_make.first_person(tmp_path / "none") == 1000
+    assert make.first_person(definitions) == 5000
+    assert make.first_person(tmp_path / "none") == 1000
 
 
 TABLE = """\
@@ -225,19 +226,19 @@ TABLE = """\
 def test_nothing_is_made_where_a_mount_is_missing(
     path: str, types: list[str], mounted: bool, words: str
 ) -> None:
-    mounts = _mounts.parse(TABLE.format("rw"))
+    mounts = mount_table.parse(TABLE.format("rw"))
     with pytest.raises(HomeError, match=words):
-        _shared_home_make.place_of({"path": path, "types": types, "mounted": mounted}, mounts)
+        make.place_of({"path": path, "types": types, "mounted": mounted}, mounts)
 
 
 def test_where_homes_are() -> None:
-    mounts = _mounts.parse(TABLE.format("rw"))
+    mounts = mount_table.parse(TABLE.format("rw"))
     found = [
-        _shared_home_make.place_of({"path": path, "types": [], "mounted": mounted}, mounts).path
+        make.place_of({"path": path, "types": [], "mounted": mounted}, mounts).path
         for path, mounted in (("/srv/home", True), ("/srv/home", False), ("/home", False))
     ]
     assert found == ["/srv/home", "/srv/home", "/"]
     with pytest.raises(HomeError, match="mounted read-only"):
-        _shared_home_make.place_of(
-            {"path": "/srv/home", "types": [], "mounted": True}, _mounts.parse(TABLE.format("ro"))
+        make.place_of(
+            {"path": "/srv/home", "types": [], "mounted": True}, mount_table.parse(TABLE.format("ro"))
         )

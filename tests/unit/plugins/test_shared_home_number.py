@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible_collections.gpufarm.cluster.plugins.module_utils import _shared_home_number as numbers
-from ansible_collections.gpufarm.cluster.plugins.module_utils._shared_home_make import HomeError
+from ansible_collections.gpufarm.cluster.plugins.module_utils._shared_home.io import number as numbers
+from ansible_collections.gpufarm.cluster.plugins.module_utils._shared_home.io.make import HomeError
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="homes are made by root")
 

@@ -7,8 +7,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ansible_collections.gpufarm.cluster.plugins.module_utils import _mounts, _shared_home_place
-from ansible_collections.gpufarm.cluster.plugins.module_utils._shared_home_place import (
+from ansible_collections.gpufarm.cluster.plugins.module_utils._mounts import table as mount_table
+from ansible_collections.gpufarm.cluster.plugins.module_utils._shared_home import place
+from ansible_collections.gpufarm.cluster.plugins.module_utils._shared_home.place import (
     Device,
     Folder,
     Seen,
@@ -16,7 +17,7 @@ from ansible_collections.gpufarm.cluster.plugins.module_utils._shared_home_place
 )
 from shared_home_settings import EXPORT, role_settings
 
-MOUNTS = _mounts.parse("""\
+MOUNTS = mount_table.parse("""\
 20 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw,errors=remount-ro
 21 20 0:30 / /lustre/home rw shared:2 - lustre mgs@tcp:/home rw,flock
 22 20 0:31 / /scratch rw shared:3 - tmpfs tmpfs rw
@@ -30,7 +31,7 @@ DISK = Device("/dev/sdc1", "ext4", ("quota",))
 def found(changes: dict[str, Any] | None = None, **seen: Any) -> list[str]:
     settings = role_settings(path="/srv/home", **(changes or {}))
     whole = {"answers": True, "folders": HERE, "entries": [], "mounts": MOUNTS, **seen}
-    return _shared_home_place.problems(settings, Seen(**whole))
+    return place.problems(settings, Seen(**whole))
 
 
 @pytest.mark.parametrize(
@@ -46,8 +47,8 @@ def found(changes: dict[str, Any] | None = None, **seen: Any) -> list[str]:
 )
 def test_where_a_server_must_answer(source: str, options: list[str], server: tuple[str, int] | None) -> None:
     settings = role_settings(kind="nfs", source=source, options=options)
-    assert _shared_home_place.server_of(settings) == server
-    assert _shared_home_place.server_of(role_settings(kind="local", source="/dev/sdc1")) is None
+    assert place.server_of(settings) == server
+    assert place.server_of(role_settings(kind="local", source="/dev/sdc1")) is None
 
 
 NFS = {"kind": "nfs", "source": EXPORT}
@@ -71,7 +72,7 @@ LOCAL = {"source": "/dev/sdc1"}
 def test_what_can_be(changes: dict[str, Any], seen: dict[str, Any]) -> None:
     settings = {"path": "/srv/home", **changes}
     whole: dict[str, Any] = {"answers": True, "folders": HERE, "entries": [], "mounts": MOUNTS, **seen}
-    assert _shared_home_place.problems(role_settings(**settings), Seen(**whole)) == []
+    assert place.problems(role_settings(**settings), Seen(**whole)) == []
 
 
 @pytest.mark.parametrize(
@@ -132,19 +133,19 @@ def test_what_cannot(changes: dict[str, Any], seen: dict[str, Any], words: str) 
 )
 def test_where_it_cannot(changes: dict[str, Any], words: str) -> None:
     settings = role_settings(**changes)
-    problems = _shared_home_place.problems(settings, Seen(True, HERE[:1], [], MOUNTS))
+    problems = place.problems(settings, Seen(True, HERE[:1], [], MOUNTS))
     assert len(problems) == 1 and words in problems[0]
 
 
 def test_features_are_read_as_dumpe2fs_writes_them() -> None:
     text = "Filesystem volume name:   <none>\nFilesystem features:      has_journal ext_attr quota\n"
-    assert _shared_home_place.features_of(text) == ("has_journal", "ext_attr", "quota")
-    assert _shared_home_place.features_of("") == ()
+    assert place.features_of(text) == ("has_journal", "ext_attr", "quota")
+    assert place.features_of("") == ()
 
 
 def test_what_is_mounted_of_a_kind() -> None:
     kinds = [
-        _shared_home_place.file_system_of(role_settings(**changes), device)
+        place.file_system_of(role_settings(**changes), device)
         for changes, device in (({}, None), (NFS, None), (LOCAL, DISK), (LOCAL, Device("")))
     ]
     assert kinds == ["", "nfs", "ext4", ""]

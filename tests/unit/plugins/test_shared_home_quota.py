@@ -5,8 +5,8 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.gpufarm.cluster.plugins.module_utils import _shared_home_quota
-from ansible_collections.gpufarm.cluster.plugins.module_utils._shared_home_quota import Limit
+from ansible_collections.gpufarm.cluster.plugins.module_utils._shared_home import quota
+from ansible_collections.gpufarm.cluster.plugins.module_utils._shared_home.quota import Limit
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,23 +14,23 @@ SETTINGS = {"quota": 10 << 30, "quota_files": 7, "user_quotas": {"ada": 1 << 40}
 
 
 def test_a_user_has_an_own_limit_or_that_of_all() -> None:
-    assert _shared_home_quota.limit_of("ada", SETTINGS) == Limit(1 << 40, 7)
-    assert _shared_home_quota.limit_of("bob", SETTINGS) == Limit(10 << 30, 7)
+    assert quota.limit_of("ada", SETTINGS) == Limit(1 << 40, 7)
+    assert quota.limit_of("bob", SETTINGS) == Limit(10 << 30, 7)
 
 
 def test_limits_are_set_in_kibibytes_by_the_users_number() -> None:
     limit = Limit(3 << 20, 9)
-    assert _shared_home_quota.command(1001, limit, "/srv/home", False) == [
+    assert quota.command(1001, limit, "/srv/home", False) == [
         *("setquota", "--user", "1001", "0", "3072", "0", "9", "/srv/home")
     ]
-    assert _shared_home_quota.command(1001, limit, "/lustre", True) == [
+    assert quota.command(1001, limit, "/lustre", True) == [
         *("lfs", "setquota", "-u", "1001", "-b", "0", "-B", "3072", "-i", "0", "-I", "9", "/lustre")
     ]
 
 
 @given(st.integers(min_value=1, max_value=2**60))
 def test_a_limit_is_never_rounded_to_less_or_to_none(size: int) -> None:
-    blocks = int(_shared_home_quota.command(1, Limit(size), "/", False)[4])
+    blocks = int(quota.command(1, Limit(size), "/", False)[4])
     assert size <= blocks * 1024 < size + 1024
 
 
@@ -45,9 +45,9 @@ def test_a_limit_is_never_rounded_to_less_or_to_none(size: int) -> None:
     ],
 )
 def test_whether_a_disk_counts(output: str, counts: bool) -> None:
-    assert _shared_home_quota.counts(0, output, False) is counts
+    assert quota.counts(0, output, False) is counts
 
 
 def test_whether_lustre_counts() -> None:
-    assert _shared_home_quota.counts(0, "", True) and not _shared_home_quota.counts(1, "", True)
-    assert _shared_home_quota.state_command("/lustre", True)[0] == "lfs"
+    assert quota.counts(0, "", True) and not quota.counts(1, "", True)
+    assert quota.state_command("/lustre", True)[0] == "lfs"

@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from ansible_collections.gpufarm.cluster.plugins.module_utils._ssh_keys import (
+from ansible_collections.gpufarm.cluster.plugins.module_utils._ssh.keys import (
     KeyProblem,
     parse_key,
     parse_keys,

@@ -5,14 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ansible_collections.gpufarm.cluster.plugins.module_utils._user_accounts import (
-    GROUP,
-    User,
-    UserProblem,
-    read_users,
-    users_problem,
-)
-from ansible_collections.gpufarm.cluster.plugins.module_utils._user_accounts_plan import (
+from ansible_collections.gpufarm.cluster.plugins.module_utils._accounts.plan import (
     CHANGED,
     KEYS_ONLY,
     LOCKED,
@@ -21,6 +14,13 @@ from ansible_collections.gpufarm.cluster.plugins.module_utils._user_accounts_pla
     Plan,
     plan,
     read_accounts,
+)
+from ansible_collections.gpufarm.cluster.plugins.module_utils._accounts.request import (
+    GROUP,
+    User,
+    UserProblem,
+    read_users,
+    users_problem,
 )
 from hypothesis import given
 from hypothesis import strategies as st

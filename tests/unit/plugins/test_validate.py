@@ -6,34 +6,32 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from ansible_collections.gpufarm.cluster.plugins.module_utils import (
-    _mig_apply,
-    _nvml,
-    _nvml_readings,
-    _validate,
-)
-from ansible_collections.gpufarm.cluster.plugins.module_utils._mig_flavor import FlavorError, parse_flavor
-from ansible_collections.gpufarm.cluster.plugins.module_utils._mig_plan import plan_flavor
+from ansible_collections.gpufarm.cluster.plugins.module_utils import _gpu_validate
+from ansible_collections.gpufarm.cluster.plugins.module_utils._mig.flavor import FlavorError, parse_flavor
+from ansible_collections.gpufarm.cluster.plugins.module_utils._mig.io import apply
+from ansible_collections.gpufarm.cluster.plugins.module_utils._mig.plan import plan_flavor
+from ansible_collections.gpufarm.cluster.plugins.module_utils._nvml.io import readings as nvml_readings
+from ansible_collections.gpufarm.cluster.plugins.module_utils._nvml.io import session
 from simulated_machine import Machine
 
 Make = Callable[..., Machine]
 
 
-def read() -> _validate.Found:
-    with _nvml.session() as nvml:
+def read() -> _gpu_validate.Found:
+    with session.session() as nvml:
         gpus = nvml.gpus()
-        answers = _nvml_readings.Reader().gpus(gpu.uuid for gpu in gpus)
+        answers = nvml_readings.Reader().gpus(gpu.uuid for gpu in gpus)
     readings = {uuid: values for uuid, (values, _failures) in answers.items()}
-    return _validate.Found("550.54.15", "12.4", "open", gpus, readings)
+    return _gpu_validate.Found("550.54.15", "12.4", "open", gpus, readings)
 
 
 def partition(flavor: str) -> None:
-    with _nvml.session() as nvml:
-        _mig_apply.apply(nvml, [plan_flavor(nvml.gpus()[0], parse_flavor(flavor))])
+    with session.session() as nvml:
+        apply.apply(nvml, [plan_flavor(nvml.gpus()[0], parse_flavor(flavor))])
 
 
-def violations(found: _validate.Found, **declared: Any) -> list[str]:
-    return _validate.violations(_validate.compare(_validate.Expected(**declared), found), "error")
+def violations(found: _gpu_validate.Found, **declared: Any) -> list[str]:
+    return _gpu_validate.violations(_gpu_validate.compare(_gpu_validate.Expected(**declared), found), "error")
 
 
 def test_what_is_as_declared_passes(make_machine: Make) -> None:
@@ -67,7 +65,7 @@ def test_all_violations_are_told_at_once(make_machine: Make) -> None:
     machine = make_machine("a100-80gb")
     machine.simgpu("set", 0, "pcie_width=8", "ecc=off", "persistence=0", "nvlink_down=1,2")
     machine.simgpu("process", "start", "--gpu", 0, "--memory", 100, "--pid", 4242)
-    expected = _validate.Expected(
+    expected = _gpu_validate.Expected(
         count=2,
         driver_version="560",
         cuda_version="12.10",
@@ -84,11 +82,11 @@ def test_all_violations_are_told_at_once(make_machine: Make) -> None:
         nvlinks=12,
         idle=True,
     )
-    checks = _validate.compare(expected, read(), lenient=["persistence"])
+    checks = _gpu_validate.compare(expected, read(), lenient=["persistence"])
     assert [check.name for check in checks if check.ok] == []
     assert len(checks) == 15
-    assert _validate.violations(checks, "warning")[0].endswith("persistence mode off, on declared")
-    assert any("PID 4242" in words for words in _validate.violations(checks, "error"))
+    assert _gpu_validate.violations(checks, "warning")[0].endswith("persistence mode off, on declared")
+    assert any("PID 4242" in words for words in _gpu_validate.violations(checks, "error"))
 
 
 @pytest.mark.parametrize(
@@ -129,4 +127,4 @@ def test_what_a_gpu_does_not_tell_is_a_violation_when_it_is_declared(make_machin
     ("older", "newer"), [("535.261", "550.54.15"), ("12.4", "12.10"), ("550", "550.1"), ("9.9", "10")]
 )
 def test_versions_are_compared_as_numbers(older: str, newer: str) -> None:
-    assert _validate.version_key(older) < _validate.version_key(newer)
+    assert _gpu_validate.version_key(older) < _gpu_validate.version_key(newer)

@@ -28,7 +28,7 @@ FILES = (
     "playbooks/mig.yml",
     "plugins/filter/mig_plan.py",
     "plugins/module_utils/_mig.py",
-    "plugins/module_utils/_nvml.py",
+    "plugins/module_utils/_nvml/io/session.py",
     "plugins/modules/mig.py",
     "roles/_common/files/gpu.lock",
     "roles/_common/tasks/gpu_python.yml",

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import yaml
-from ansible_collections.gpufarm.cluster.plugins.module_utils._mig_flavor import FlavorError, parse_flavor
+from ansible_collections.gpufarm.cluster.plugins.module_utils._mig.flavor import FlavorError, parse_flavor
 from deployer_site import DATA, SERVICE, Site
 from gpufarm import deployment, inputs, match, plan, template, values
 from gpufarm.errors import GpufarmError

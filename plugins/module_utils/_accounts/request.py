@@ -1,0 +1,176 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a list of users asks for, judged without a machine."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Dict, List, NamedTuple, Optional, Tuple
+
+from ansible_collections.gpufarm.cluster.plugins.module_utils._ssh.keys import KeyProblem, parse_keys
+
+# Members of this group are the accounts that were made here; no other account is ever changed.
+GROUP = "gpufarm-users"
+
+# POSIX.1-2017, section 3.437, portable user names, as useradd(8) narrows them: lower case, 32 characters.
+NAME = re.compile(r"[a-z_][a-z0-9_-]{0,31}")
+
+# Accounts of persons: login.defs(5), UID_MIN and UID_MAX as Debian and Ubuntu have them.
+FIRST_UID, LAST_UID = 1000, 59999
+
+# Members of these are administrators, under other names in other distributions.
+ADMINISTRATORS = ("admin", "root", "sudo", "wheel")
+
+SHELL = "/bin/bash"
+
+KEYS = (
+    "os_user_name",
+    "os_user_ssh_public_key",
+    "os_user_add_to_sudoers",
+    "os_user_guid",
+    "state",
+    "groups",
+    "shell",
+)
+
+
+class UserProblem(ValueError):
+    """The list asks for what cannot be; one sentence says what, why, and what to do."""
+
+
+class User(NamedTuple):
+    """A user as asked for.
+
+    Attributes:
+        name: of the account.
+        keys: lines of authorized_keys.
+        sudo: whether all of root's rights are had with sudo.
+        uid: number of the account; None for any.
+        active: whether the account can be used; one that cannot is locked and keeps its home.
+        groups: groups besides the account's own and `GROUP`.
+        shell: path of the login shell.
+    """
+
+    name: str
+    keys: Tuple[str, ...] = ()
+    sudo: bool = False
+    uid: Optional[int] = None
+    active: bool = True
+    groups: Tuple[str, ...] = ()
+    shell: str = SHELL
+
+
+def read_users(wish: List[Dict[str, Any]], allow_options: bool = False, name_suffix: str = "") -> List[User]:
+    """Return the users of a list, in the words of INDIGO's data type ``tosca.datatypes.indigo.User``.
+
+    Args:
+        wish: a map for each user, with names of `KEYS`; a value of None is as if it were not there.
+        allow_options: whether options may stand before keys.
+        name_suffix: what the names of all accounts end with, besides what is asked for.
+
+    Raises:
+        UserProblem: the first thing that is wrong.
+    """
+    users = [_read(entry, number, allow_options, name_suffix) for number, entry in enumerate(wish, 1)]
+    names = [user.name for user in users]
+    for name in names:
+        if names.count(name) > 1:
+            raise UserProblem("The user %s is in the list twice; give all of its keys in one entry." % name)
+    uids = [user.uid for user in users if user.uid is not None]
+    for uid in uids:
+        if uids.count(uid) > 1:
+            raise UserProblem(
+                "Two users have os_user_guid %d; every account needs a number of its own." % uid
+            )
+    return users
+
+
+def users_problem(wish: List[Dict[str, Any]], allow_options: bool = False, name_suffix: str = "") -> str:
+    """Return what is wrong with a list of users, empty when nothing is; arguments as for `read_users`."""
+    try:
+        read_users(wish, allow_options, name_suffix)
+    except UserProblem as problem:
+        return str(problem)
+    return ""
+
+
+def _read(entry: Dict[str, Any], number: int, allow_options: bool, name_suffix: str) -> User:
+    given = {key: value for key, value in entry.items() if value is not None}
+    name = str(given.get("os_user_name", ""))
+    if not name:
+        raise UserProblem("User number %d of the list has no os_user_name." % number)
+    name += name_suffix
+    unknown = sorted(set(given) - set(KEYS))
+    if unknown:
+        raise UserProblem(
+            "The user %s has the unknown key '%s'; keys are %s." % (name, unknown[0], ", ".join(KEYS))
+        )
+    if not NAME.fullmatch(name):
+        raise UserProblem(
+            "The user name %r cannot be an account; it must start with a small letter and hold only small "
+            "letters, digits, '_' and '-', 32 at most." % name[:40]
+        )
+    uid = _uid(name, given.get("os_user_guid"))
+    state = given.get("state", "present")
+    if state not in ("present", "absent"):
+        raise UserProblem("The user %s has the state '%s'; it can be present or absent." % (name, state))
+    if state == "absent":
+        return User(name, uid=uid, active=False)
+    return User(
+        name,
+        keys=_keys(name, str(given.get("os_user_ssh_public_key", "")), allow_options),
+        sudo=_boolean(name, given.get("os_user_add_to_sudoers", False)),
+        uid=uid,
+        groups=_groups(name, given.get("groups", [])),
+        shell=_shell(name, str(given.get("shell", SHELL))),
+    )
+
+
+def _keys(name: str, text: str, allow_options: bool) -> Tuple[str, ...]:
+    try:
+        keys = parse_keys(text, allow_options)
+    except KeyProblem as problem:
+        raise UserProblem("The SSH key of the user %s %s." % (name, problem)) from None
+    if not keys:
+        raise UserProblem(
+            "The user %s has no SSH key, and there are no passwords; give os_user_ssh_public_key." % name
+        )
+    return tuple(key.line() for key in keys)
+
+
+def _uid(name: str, value: Any) -> Optional[int]:
+    if value is None or value == "":
+        return None
+    if not str(value).isdecimal() or not FIRST_UID <= int(value) <= LAST_UID:
+        raise UserProblem(
+            "The user %s has os_user_guid '%s'; numbers of persons' accounts are %d to %d."
+            % (name, value, FIRST_UID, LAST_UID)
+        )
+    return int(value)
+
+
+def _boolean(name: str, value: Any) -> bool:
+    words = {"true": True, "yes": True, "false": False, "no": False}
+    if str(value).lower() not in words:
+        raise UserProblem(
+            "The user %s has os_user_add_to_sudoers '%s'; it can be true or false." % (name, value)
+        )
+    return words[str(value).lower()]
+
+
+def _groups(name: str, groups: Any) -> Tuple[str, ...]:
+    if not isinstance(groups, list):
+        raise UserProblem("The groups of the user %s are no list." % name)
+    for group in groups:
+        if group in ADMINISTRATORS:
+            raise UserProblem(
+                "The user %s is to be in the group %s, which is that of administrators; "
+                "set os_user_add_to_sudoers instead." % (name, group)
+            )
+    return tuple(sorted({str(group) for group in groups} - {GROUP}))
+
+
+def _shell(name: str, shell: str) -> str:
+    if not re.fullmatch(r"/[\w./+-]+", shell):
+        raise UserProblem("The shell '%s' of the user %s is no plain absolute path." % (shell, name))
+    return shell

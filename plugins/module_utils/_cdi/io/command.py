@@ -1,0 +1,29 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The program gpufarm-cdi: describe the GPUs to container engines, at boot and after partitions change."""
+
+from __future__ import annotations
+
+import sys
+
+from ..._nvml.gpu import GpuError
+from ..._nvml.io.boot import session_at_boot
+from .. import spec
+from . import host
+
+PATIENCE = 120.0  # seconds, for a driver that is still loading
+
+
+def main() -> int:
+    """Write the specification; without one, containers that ask for GPUs are refused. Return an exit code."""
+    try:
+        with session_at_boot(PATIENCE) as nvml:
+            host.make_nodes(nvml)
+            specified = host.specify(nvml)
+        host.write(spec.text(specified) if specified else "")
+    except (GpuError, OSError) as error:
+        # The former one may name device nodes that belong to other slices by now.
+        host.write("")
+        sys.stderr.write(f"{error}\n")
+        return 1
+    return 0

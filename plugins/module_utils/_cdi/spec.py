@@ -1,0 +1,167 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""GPUs and slices of a machine, described to container engines (Container Device Interface, CDI)."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from .._nvml.gpu import ComputeInstance, Gpu, GpuError, GpuInstance
+
+# The oldest version with all that is used here, device names that begin with a digit among it; engines refuse
+# what is newer than themselves (CDI SPEC.md, "Released versions").
+VERSION = "0.5.0"
+KIND = "nvidia.com/gpu"
+# What every program opens that computes on any GPU; the last one serves profilers and may be missing.
+COMMON_NODES = ("/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools")
+# Libraries that are mounted whatever their files are called; others are known by their version.
+ALWAYS_MOUNTED = frozenset({"libcuda.so.1", "libnvidia-ml.so.1"})
+# Those of NVIDIA's own specifications: a container reads the driver's files, and finds no device in them.
+MOUNT_OPTIONS = ("ro", "nosuid", "nodev", "rbind", "rprivate")
+
+
+def parse_minors(text: str) -> dict[str, int]:
+    """Return the minor number of each capability, by its path such as `gpu0/gi7/ci0/access`.
+
+    :arg text: /proc/driver/nvidia-caps/mig-minors (MIG user guide, "Device Nodes and Capabilities")
+    """
+    return {path: int(minor) for path, minor in re.findall(r"^(\S+) ([0-9]+)$", text, re.MULTILINE)}
+
+
+def parse_libraries(text: str) -> dict[str, str]:
+    """Return the path of each library of the dynamic linker, by its name; the linker's first choice counts.
+
+    :arg text: output of `ldconfig -p`
+    """
+    found: dict[str, str] = {}
+    for name, kind, path in re.findall(r"^\s*(\S+) \(([^)]*)\) => (\S+)$", text, re.MULTILINE):
+        if kind.startswith("libc6,"):  # libc6 alone is for 32 bits
+            found.setdefault(name, path)
+    return found
+
+
+def driver_libraries(libraries: Mapping[str, str], files: Mapping[str, str], version: str) -> dict[str, str]:
+    """Return the driver's libraries: the path where programs look for each, and the file that it is.
+
+    Every library of a driver carries the driver's version in the name of its file.
+
+    :arg libraries: paths by name, as `parse_libraries` returns them
+    :arg files: for each path the file that it leads to through links
+    :arg version: the driver's
+    """
+    return {
+        path: files[path]
+        for name, path in libraries.items()
+        if name in ALWAYS_MOUNTED or files[path].endswith(f".so.{version}")
+    }
+
+
+def specification(
+    gpus: Iterable[Gpu],
+    indexes: Mapping[str, int],
+    minors: Mapping[str, int],
+    common_nodes: Iterable[str],
+    files: Mapping[str, str],
+    hook: str,
+) -> dict[str, Any] | None:
+    """Return the specification of a machine; None when no program can compute on it, as CDI has no empty one.
+
+    A GPU without MIG mode is called by its index and UUID, a slice by `<index of GPU>:<index of slice>` and
+    its UUID, as NVIDIA's own tool does; a GPU in MIG mode is none by itself. `all` is all of them.
+
+    :arg indexes: NVML's index of each slice on its GPU, by UUID
+    :arg minors: minor numbers of capabilities, as `parse_minors` returns them
+    :arg common_nodes: those of COMMON_NODES that there are
+    :arg files: path in the container and file of the machine of each library and program
+    :arg hook: program nvidia-cdi-hook of NVIDIA's container toolkit; empty when there is none
+    :raises GpuError: when the driver tells no device node for a slice
+    """
+    devices: dict[str, list[dict[str, str]]] = {}
+    everything: dict[str, dict[str, str]] = {}
+    for gpu in gpus:
+        for names, nodes in _devices(gpu, indexes, minors):
+            devices.update((name, nodes) for name in names)
+            everything.update((node["path"], node) for node in nodes)
+    if not devices:
+        return None
+    devices["all"] = list(everything.values())
+    return {
+        "cdiVersion": VERSION,
+        "kind": KIND,
+        "devices": [
+            {"name": name, "containerEdits": {"deviceNodes": nodes}} for name, nodes in devices.items()
+        ],
+        "containerEdits": _common_edits(common_nodes, files, hook),
+    }
+
+
+def text(specified: Mapping[str, Any]) -> str:
+    """Return a specification as the text of its file, which is JSON and so YAML too."""
+    return json.dumps(specified, indent=2) + "\n"
+
+
+def device_names(specified: Mapping[str, Any] | None) -> list[str]:
+    """Return the names by which containers ask for devices, such as `nvidia.com/gpu=0:1`."""
+    return [f"{KIND}={device['name']}" for device in specified["devices"]] if specified else []
+
+
+def defines_gpus(content: str) -> bool:
+    """Whether the text of a specification (YAML or JSON) is about the same kind of devices."""
+    pattern = rf"""["']?kind["']?\s*:\s*["']?{re.escape(KIND)}["']?\s*(,|$)"""
+    return re.search(pattern, content, re.MULTILINE) is not None
+
+
+def _capabilities(gpu: Gpu, instance: GpuInstance, compute_instance: ComputeInstance) -> tuple[str, str]:
+    """Return the capabilities that a program must have to compute on a slice."""
+    base = f"gpu{gpu.minor}/gi{instance.id}"
+    return f"{base}/access", f"{base}/ci{compute_instance.id}/access"
+
+
+def _capability_node(gpu: Gpu, capability: str, minors: Mapping[str, int]) -> str:
+    """Return the device node of a capability.
+
+    :raises GpuError: when the driver tells none
+    """
+    if capability not in minors:
+        raise GpuError(
+            f"The driver tells no device node for {capability} of {gpu}: report the driver's version."
+        )
+    return f"/dev/nvidia-caps/nvidia-cap{minors[capability]}"
+
+
+def _devices(
+    gpu: Gpu, indexes: Mapping[str, int], minors: Mapping[str, int]
+) -> Iterable[tuple[tuple[str, str], list[dict[str, str]]]]:
+    """Yield names and device nodes of what a program can compute on."""
+    whole = {"path": f"/dev/nvidia{gpu.minor}", "permissions": "rw"}
+    if not gpu.mig_enabled:
+        yield (str(gpu.index), gpu.uuid), [whole]
+    slices = [(one, instance) for instance in gpu.instances for one in instance.compute_instances if one.uuid]
+    for one, instance in sorted(slices, key=lambda pair: indexes[pair[0].uuid]):
+        nodes = [
+            {"path": _capability_node(gpu, capability, minors), "permissions": "r"}
+            for capability in _capabilities(gpu, instance, one)
+        ]
+        yield (f"{gpu.index}:{indexes[one.uuid]}", one.uuid), [whole, *nodes]
+
+
+def _common_edits(common_nodes: Iterable[str], files: Mapping[str, str], hook: str) -> dict[str, Any]:
+    edits: dict[str, Any] = {
+        # NVIDIA's own runtime would otherwise add every GPU that an image asks for in this variable.
+        "env": ["NVIDIA_VISIBLE_DEVICES=void"],
+        "deviceNodes": [{"path": path, "permissions": "rw"} for path in common_nodes],
+        "mounts": [
+            {"hostPath": file, "containerPath": path, "options": list(MOUNT_OPTIONS)}
+            for path, file in sorted(files.items())
+        ],
+    }
+    folders = sorted({path.rpartition("/")[0] for path in files if ".so" in path.rpartition("/")[2]})
+    if hook and folders:
+        # Images whose linker does not look into these folders by itself find the libraries by its cache.
+        words = [word for folder in folders for word in ("--folder", folder)]
+        arguments = ["nvidia-cdi-hook", "update-ldcache", *words]
+        edits["hooks"] = [{"hookName": "createContainer", "path": hook, "args": arguments}]
+    return edits

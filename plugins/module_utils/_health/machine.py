@@ -1,0 +1,183 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The whole of a health check: the machine and its GPUs, judged from readings, without I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from .baseline import Baseline
+from .finding import CRITICAL, OK, SKIPPED, UNKNOWN, WARNING, Finding, Settings
+from .kernel_log import Event, grade, short_address
+from .rules import NVML, RULES, Context, Reading, judge_gpu, throttling
+
+# The counters that a baseline holds.
+COUNTERS = ("ecc_corrected", "nvlink_errors", "pcie_replays")
+
+MACHINE_CHECKS = ("nvml", "gpu_count", "driver_match", "vbios", "xid", "sxid", "dcgm_health", "dcgm_diag")
+# `nvml` and `gpu_responds` are what all others rest on, so they cannot be disabled.
+CHECKS = tuple(name for name in (*MACHINE_CHECKS, *RULES) if name != "nvml")
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What was read of a machine.
+
+    `error` says in a sentence why NVML does not start, `hung_in` which call outside any GPU did not return,
+    `stuck` which process waits for the driver and could not be ended.
+    `module_version` is that of the loaded kernel module, `pci_gpus` the number of NVIDIA's display and 3D
+    controllers on the PCI bus; they are empty and 0 when the machine does not tell. `events` is None when
+    there is no log of the kernel to read, or when it could not be read for the reason in `log_error`. `dcgm`
+    holds findings of DCGM. `now` is in seconds since the boot.
+    """
+
+    gpus: Sequence[Reading] = ()
+    error: str = ""
+    hung_in: str = ""
+    stuck: str = ""
+    driver_version: str = ""
+    module_version: str = ""
+    pci_gpus: int = 0
+    events: Sequence[Event] | None = ()
+    log_error: str = ""
+    dcgm: Sequence[Finding] = ()
+    boot_id: str = ""
+    now: float = 0.0
+
+
+def evaluate(machine: Machine, settings: Settings, baseline: Baseline, idle: bool = False) -> list[Finding]:
+    """Judge a machine.
+
+    :arg baseline: what earlier runs saw, in any boot
+    :arg idle: whether the GPUs are expected to be idle, as after a job
+    :returns: a finding for each check of the machine and of each GPU, in a fixed order
+    """
+    baseline = baseline.of_boot(machine.boot_id)
+    findings = [_nvml(machine)]
+    if findings[0].status == OK:
+        findings += [_count(machine, settings), _driver_match(machine), _vbios(machine)]
+    findings += _log(machine, settings, baseline)
+    findings += machine.dcgm
+    for reading in machine.gpus:
+        findings += judge_gpu(Context(reading, settings, baseline, machine.now, idle))
+    return [finding for finding in findings if finding.check not in settings.disabled_checks]
+
+
+def next_baseline(machine: Machine, baseline: Baseline) -> Baseline:
+    """Return the baseline that a recorded run leaves."""
+    hung_in = machine.hung_in or next((gpu.hung_in for gpu in machine.gpus if gpu.hung_in), "")
+    stuck_in = hung_in if machine.stuck else ""
+    current = replace(baseline.of_boot(machine.boot_id), stuck=machine.stuck, stuck_in=stuck_in)
+    return current.record(
+        machine.now,
+        {
+            gpu.uuid: {name: gpu.values[name] for name in COUNTERS if name in gpu.values}
+            for gpu in machine.gpus
+            if gpu.uuid
+        },
+        {
+            gpu.uuid: bool(throttling(gpu.values["clock_reasons"]))
+            for gpu in machine.gpus
+            if "clock_reasons" in gpu.values
+        },
+    )
+
+
+def _nvml(machine: Machine) -> Finding:
+    if machine.hung_in:
+        return Finding(
+            "nvml",
+            CRITICAL,
+            f"The driver hangs: it did not return from {machine.hung_in}.",
+            "drain the machine and reboot it",
+            "a hang of the driver has no other way to show",
+        )
+    if machine.error:
+        return Finding("nvml", CRITICAL, machine.error, "repair the driver", f"{NVML}, nvmlInit")
+    return Finding("nvml", OK, f"Driver {machine.driver_version} answers.", "", f"{NVML}, nvmlInit")
+
+
+def _count(machine: Machine, settings: Settings) -> Finding:
+    found, expected = len(machine.gpus), settings.expected_gpus or machine.pci_gpus
+    origin = "are expected" if settings.expected_gpus else "are on the PCI bus"
+    # The bus may show fewer than NVML has, as in a container; more is what must not be.
+    bad = found != expected if settings.expected_gpus else found < expected
+    return Finding(
+        "gpu_count",
+        CRITICAL if bad else OK,
+        f"NVML tells of {found} GPU(s)" + (f", {expected} {origin}." if expected else "."),
+        "drain the machine; look for a GPU that is missing" if bad else "",
+        "leptonai/gpud, gpu-counts; Azure/azurehpc-health-checks, check_gpu_count",
+        value=found,
+        threshold=expected or None,
+    )
+
+
+def _driver_match(machine: Machine) -> Finding:
+    source = "NVIDIA/deepops, roles/nhc, check_nv_drv_version"
+    library, module = machine.driver_version, machine.module_version
+    if not module:
+        return Finding(
+            "driver_match", SKIPPED, "The kernel does not tell the version of its module.", "", source
+        )
+    if library == module:
+        return Finding("driver_match", OK, f"Library and kernel module are {library}.", "", source)
+    words = f"The library is of driver {library}, the loaded kernel module of {module}."
+    return Finding(
+        "driver_match", WARNING, words, "reboot the machine", source, value=module, threshold=library
+    )
+
+
+def _vbios(machine: Machine) -> Finding:
+    source = "Azure/azurehpc-health-checks, azure_gpu_vbios"
+    versions: dict[str, set[str]] = {}
+    for gpu in machine.gpus:
+        if "vbios" in gpu.values:
+            versions.setdefault(gpu.name, set()).add(gpu.values["vbios"])
+    mixed = [f"{model} has {', '.join(sorted(found))}" for model, found in versions.items() if len(found) > 1]
+    if mixed:
+        words = f"GPUs of one model have different video BIOSes: {'; '.join(mixed)}."
+        return Finding("vbios", WARNING, words, "bring the firmware in line", source)
+    if not versions:
+        return Finding("vbios", SKIPPED, "No GPU tells its video BIOS.", "", source)
+    return Finding("vbios", OK, "GPUs of one model have the same video BIOS.", "", source)
+
+
+def _log(machine: Machine, settings: Settings, baseline: Baseline) -> list[Finding]:
+    """Return a finding for each error and GPU in the log, or one each that says that there is none."""
+    if machine.events is None and machine.log_error:
+        return [Finding(check, UNKNOWN, machine.log_error, "repair the journal") for check in ("xid", "sxid")]
+    if machine.events is None:
+        words = "The journal holds no line of the kernel for this user; in a container there is none."
+        return [Finding(check, SKIPPED, words) for check in ("xid", "sxid")]
+    uuids = {short_address(gpu.pci_address): gpu.uuid for gpu in machine.gpus if gpu.pci_address}
+    groups: dict[tuple[str, int, str, bool], list[Event]] = {}
+    for event in machine.events:
+        if event.time > baseline.acknowledged:
+            groups.setdefault((event.kind, event.code, event.address, event.fatal), []).append(event)
+    findings = [_error(events, settings.xid_status, uuids) for events in groups.values()]
+    for check, kind in (("xid", "XID"), ("sxid", "SXid")):
+        if not any(finding.check == check for finding in findings):
+            findings.append(
+                Finding(check, OK, f"The kernel has logged no {kind} in this boot.", "", _LOG_SOURCE)
+            )
+    return findings
+
+
+_LOG_SOURCE = "NVIDIA, XID catalogue; kernel's log of this boot"
+
+
+def _error(events: Sequence[Event], overrides: Mapping[str, str], uuids: Mapping[str, str]) -> Finding:
+    last = events[-1]
+    status, advice, name = grade(last, overrides)
+    words = f"{last.kind} {last.code} ({name}) of {last.address}, {len(events)} time(s)"
+    return Finding(
+        last.kind.lower(),
+        status,
+        f"{words}: {last.text or 'the kernel says no more'}",
+        advice,
+        _LOG_SOURCE,
+        uuids.get(last.address, ""),
+        value=last.code,
+    )

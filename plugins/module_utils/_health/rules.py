@@ -1,0 +1,433 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The rules by which one GPU is judged: from its readings, without I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from .baseline import Baseline
+from .finding import CRITICAL, GCM, GPUD, HEALTHAGENT, OK, SKIPPED, UNKNOWN, WARNING, Finding, Settings
+
+NVML = "NVIDIA, NVML API reference"
+DCGM = "NVIDIA DCGM, dcgm_errors.h"
+AZNHC = "Azure/azurehpc-health-checks, customTests"
+DEEPOPS = "NVIDIA/deepops, roles/nhc"
+NVSENTINEL = "NVIDIA/NVSentinel, gpu-health-monitor/dcgmerrorsmapping.csv"
+
+# nvml.h, nvmlClocksEventReasons: those that mean heat or power, not the wish of an administrator.
+THROTTLING = {
+    0x08: "hardware slowdown",
+    0x20: "software thermal slowdown",
+    0x40: "hardware thermal slowdown",
+    0x80: "hardware power brake",
+}
+# nvml.h, nvmlDeviceGpuRecoveryAction_t
+RECOVERY = {
+    1: (CRITICAL, "reset the GPU"),
+    2: (CRITICAL, "reboot the machine"),
+    3: (WARNING, "drain the peer-to-peer traffic of the GPU"),
+    4: (CRITICAL, "drain the machine and reset the GPU"),
+    5: (WARNING, "recover the IMEX domain"),
+    6: (CRITICAL, "reset the GPU's bus"),
+    7: (CRITICAL, "reboot the machine, baseboard included"),
+}
+FABRIC_COMPLETED = 3
+FABRIC_STATES = {1: "not started", 2: "in progress"}
+# An idle GPU lowers the generation of its link to save power; above this utilization in percent it is not
+# idle.
+BUSY = 10
+# The name in the failures of a GPU that could not even be opened.
+HANDLE = "handle"
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What was read of one GPU.
+
+    `values` by the names of `_nvml.io.readings`; what a GPU does not support is not among them. `failures`
+    holds the name of NVML's error for what could not be read, `hung_in` the NVML call that did not return.
+    """
+
+    index: int
+    uuid: str
+    name: str
+    pci_address: str
+    values: Mapping[str, Any]
+    failures: Mapping[str, str]
+    hung_in: str = ""
+
+    def __str__(self) -> str:
+        """The GPU as messages name it."""
+        return f"GPU {self.index}" + (f" ({self.name}, {self.pci_address})" if self.name else "")
+
+
+@dataclass(frozen=True)
+class Context:
+    """What a rule looks at: a GPU, what is expected of it, what was seen before, seconds since the boot."""
+
+    reading: Reading
+    settings: Settings
+    baseline: Baseline
+    now: float
+    idle: bool
+
+    def get(self, name: str) -> Any:
+        """Return what was read under a name; None when the GPU does not tell it."""
+        return self.reading.values.get(name)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Status, what was found in words, and the numbers behind it."""
+
+    status: str
+    detail: str
+    value: Any = None
+    threshold: Any = None
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A check: the reading that it needs, what to do when it fails, where it is from, and how it judges."""
+
+    needs: str
+    action: str
+    source: str
+    judge: Callable[[Context], Verdict]
+
+
+def _above(context: Context, what: str, value: float, unit: str, name: str, status: str = "") -> Verdict:
+    """Compare with one threshold (of `status`), or with the pair `name`_warning and `name`_critical."""
+    unit = f" {unit}" if unit else ""
+    limits = [(name, status)] if status else [(f"{name}_critical", CRITICAL), (f"{name}_warning", WARNING)]
+    for limit_name, limit_status in limits:
+        limit = context.settings.limit(limit_name)
+        if value > limit:
+            return Verdict(limit_status, f"{what}: {value:g}{unit}, more than {limit:g}.", value, limit)
+    return Verdict(OK, f"{what}: {value:g}{unit}.", value, context.settings.limit(limits[-1][0]))
+
+
+def _recovery(context: Context) -> Verdict:
+    value = context.get("recovery_action")
+    if not value:
+        return Verdict(OK, "The driver asks for no recovery.", value, 0)
+    status, words = RECOVERY.get(value, (WARNING, f"do what action {value} of NVML means"))
+    return Verdict(status, f"The driver asks to {words}.", value, 0)
+
+
+def _persistence(context: Context) -> Verdict:
+    enabled = bool(context.get("persistence"))
+    return Verdict(
+        OK if enabled else WARNING, f"Persistence mode is {'on' if enabled else 'off'}.", enabled, True
+    )
+
+
+def _ecc_mode(context: Context) -> Verdict:
+    current, pending = context.get("ecc_mode")
+    if current != pending:
+        return Verdict(
+            WARNING, f"ECC goes {'on' if pending else 'off'} with the next reset.", [current, pending]
+        )
+    return Verdict(OK if current else WARNING, f"ECC is {'on' if current else 'off'}.", [current, pending])
+
+
+def _ecc_uncorrected(context: Context) -> Verdict:
+    count = context.get("ecc_uncorrected")
+    words = f"Uncorrectable memory errors since the driver was loaded: {count}."
+    return Verdict(CRITICAL if count else OK, words, count, 0)
+
+
+def _ecc_corrected(context: Context) -> Verdict:
+    value = context.get("ecc_corrected")
+    total = _above(
+        context, "Corrected memory errors since the driver was loaded", value, "", "ecc_corrected", WARNING
+    )
+    speed = context.baseline.per_minute(context.reading.uuid, "ecc_corrected", value, context.now)
+    if total.status != OK or speed is None:
+        return total
+    rate = _above(
+        context, "Corrected memory errors", speed, "per minute", "ecc_corrected_per_minute", WARNING
+    )
+    return rate if rate.status != OK else total
+
+
+def _sram(context: Context) -> Verdict:
+    sram = context.get("sram")
+    if sram["threshold_exceeded"]:
+        return Verdict(CRITICAL, "Uncorrectable errors of the SRAM exceed NVIDIA's limit for return.", sram)
+    count = sram["uncorrected"]
+    return Verdict(CRITICAL if count else OK, f"Uncorrectable errors of the SRAM: {count}.", count, 0)
+
+
+def _remapped_rows(context: Context) -> Verdict:
+    rows = context.get("remapped_rows")["uncorrected"]
+    return _above(
+        context, "Memory rows remapped after uncorrectable errors", rows, "", "remapped_rows", WARNING
+    )
+
+
+def _remap_flag(name: str, words: str) -> Callable[[Context], Verdict]:
+    def judge(context: Context) -> Verdict:
+        flag = bool(context.get("remapped_rows")[name])
+        return Verdict(CRITICAL if flag else OK, f"{words}: {'yes' if flag else 'no'}.", flag, False)
+
+    return judge
+
+
+def _retired_pages(context: Context) -> Verdict:
+    pages = context.get("retired_pages")
+    if pages["pending"]:
+        return Verdict(CRITICAL, "Memory pages wait for a reset to be retired.", pages)
+    return _above(context, "Memory pages retired", pages["single"] + pages["double"], "", "retired_pages")
+
+
+def _nvlink_state(context: Context) -> Verdict:
+    links = context.get("nvlinks")
+    active, down = sum(links.values()), sorted((link for link, up in links.items() if not up), key=int)
+    expected = context.settings.expected_nvlinks
+    words = f"NVLinks: {active} active, {len(down)} inactive" + (f" ({', '.join(down)})." if down else ".")
+    if expected:
+        return Verdict(CRITICAL if active < expected else OK, words, active, expected)
+    # Without any active link there is no bridge; with some, the others may be down or not be wired.
+    return Verdict(WARNING if active and down else OK, words, active, len(links))
+
+
+def _nvlink_errors(context: Context) -> Verdict:
+    growth = context.baseline.growth(context.reading.uuid, "nvlink_errors", context.get("nvlink_errors"))
+    if growth is None:
+        return _no_baseline()
+    return _above(context, "NVLink errors since the last recorded run", growth, "", "nvlink_errors", WARNING)
+
+
+def _fabric(context: Context) -> Verdict:
+    fabric = context.get("fabric")
+    if fabric["state"] == FABRIC_COMPLETED and fabric["status"] == 0:
+        return Verdict(OK, "The GPU has joined the NVLink fabric.", fabric)
+    state = FABRIC_STATES.get(fabric["state"], f"done with status {fabric['status']}")
+    return Verdict(CRITICAL, f"The GPU has not joined the NVLink fabric: registration is {state}.", fabric)
+
+
+def _pcie_width(context: Context) -> Verdict:
+    current, most = context.get("pcie_width")
+    return Verdict(OK if current >= most else CRITICAL, f"PCIe lanes: {current} of {most}.", current, most)
+
+
+def _pcie_generation(context: Context) -> Verdict:
+    current, most = context.get("pcie_generation")
+    load = context.get("utilization")
+    if load is None or load <= BUSY:
+        return Verdict(SKIPPED, "An idle GPU, or one whose load is not told, may use any PCIe generation.")
+    return Verdict(
+        OK if current >= most else WARNING, f"PCIe generation: {current} of {most}.", current, most
+    )
+
+
+def _pcie_replays(context: Context) -> Verdict:
+    speed = context.baseline.per_minute(
+        context.reading.uuid, "pcie_replays", context.get("pcie_replays"), context.now
+    )
+    if speed is None:
+        return _no_baseline()
+    return _above(context, "PCIe packets sent again", speed, "per minute", "pcie_replays_per_minute")
+
+
+def throttling(mask: int) -> list[str]:
+    """Return the words for those bits of nvmlClocksEventReasons that mean heat or power."""
+    return [words for bit, words in THROTTLING.items() if mask & bit]
+
+
+def _throttle(context: Context) -> Verdict:
+    reasons = throttling(context.get("clock_reasons"))
+    if not reasons:
+        return Verdict(OK, "The clocks are not lowered by heat or power.", 0)
+    runs = context.baseline.throttled.get(context.reading.uuid, 0) + 1
+    limit = context.settings.limit("throttled_runs")
+    words = f"The clocks are lowered by {', '.join(reasons)}, in {runs} run(s) in a row."
+    return Verdict(CRITICAL if runs > limit else WARNING, words, runs, limit)
+
+
+def _temperature(context: Context) -> Verdict:
+    value, slowdown = context.get("temperature"), context.get("slowdown_temperature")
+    if slowdown and value >= slowdown:
+        return Verdict(
+            CRITICAL, f"Temperature: {value} °C; the GPU slows down at {slowdown}.", value, slowdown
+        )
+    return _above(context, "Temperature", value, "°C", "temperature")
+
+
+def _power(context: Context) -> Verdict:
+    watts = round(context.get("power_mw") / 1000)
+    return Verdict(OK, f"Power: {watts} W.", watts)
+
+
+def _mig_mode(context: Context) -> Verdict:
+    mig = context.get("mig")
+    same = mig["current"] == mig["pending"]
+    words = f"MIG mode is {'on' if mig['current'] else 'off'}"
+    words += "." if same else f" and goes {'on' if mig['pending'] else 'off'} with the next reset."
+    return Verdict(OK if same else WARNING, words, mig["current"], mig["pending"])
+
+
+def _idle(context: Context) -> Verdict:
+    if not context.idle:
+        return Verdict(SKIPPED, "Whether the GPU is idle was not asked.")
+    programs = context.get("processes")
+    if programs:
+        return Verdict(CRITICAL, f"Programs use the GPU: PIDs {', '.join(map(str, programs))}.", programs)
+    # MIG instances take memory themselves.
+    if (context.get("mig") or {}).get("current") or context.get("memory") is None:
+        return Verdict(OK, "No program uses the GPU.", programs)
+    return _above(context, "Memory in use without a program", context.get("memory")["used_mib"], "MiB",
+                  "idle_memory_mib", CRITICAL)  # fmt: skip
+
+
+def _no_baseline() -> Verdict:
+    return Verdict(SKIPPED, "No earlier run of this boot is recorded to compare with.")
+
+
+_INSPECT = "drain the machine and run NVIDIA's field diagnostic; it may have to be returned"
+_RESET = "drain the machine and reset the GPU"
+
+RULES: Mapping[str, Rule] = {
+    "recovery_action": Rule(
+        "recovery_action", "do as the driver asks", f"{NVML}, nvmlDeviceGpuRecoveryAction_t", _recovery
+    ),
+    "inforom": Rule(
+        "inforom",
+        "reset the GPU; return it if that does not help",
+        f"{NVSENTINEL}, DCGM_FR_CORRUPT_INFOROM",
+        lambda _context: Verdict(OK, "The InfoROM is valid."),
+    ),
+    "persistence": Rule("persistence", "start nvidia-persistenced", f"{GPUD}/persistence-mode", _persistence),
+    "ecc_mode": Rule("ecc_mode", "switch ECC on and reset the GPU", f"{GPUD}/ecc", _ecc_mode),
+    "ecc_uncorrected": Rule("ecc_uncorrected", _RESET, HEALTHAGENT, _ecc_uncorrected),
+    "ecc_corrected": Rule("ecc_corrected", "watch the GPU", f"{GCM}; {HEALTHAGENT}", _ecc_corrected),
+    "sram": Rule("sram", _INSPECT, f"{NVML}, nvmlEccSramErrorStatus_v1_t", _sram),
+    "row_remap_pending": Rule(
+        "remapped_rows",
+        _RESET,
+        f"{GPUD}/remapped-rows; {NVSENTINEL}",
+        _remap_flag("pending", "Memory rows wait for a reset to be remapped"),
+    ),
+    "row_remap_failed": Rule(
+        "remapped_rows",
+        _INSPECT,
+        f"{GPUD}/remapped-rows; {NVSENTINEL}",
+        _remap_flag("failure", "Remapping of a memory row has failed"),
+    ),
+    "row_remap_count": Rule("remapped_rows", "plan a return", f"{GPUD}/remapped-rows", _remapped_rows),
+    "retired_pages": Rule(
+        "retired_pages",
+        "drain the machine and reset the GPU; return it from 64 pages on",
+        HEALTHAGENT,
+        _retired_pages,
+    ),
+    "nvlink_state": Rule(
+        "nvlinks",
+        "drain the machine and reboot it",
+        f"{AZNHC}; {NVSENTINEL}, DCGM_FR_NVLINK_DOWN",
+        _nvlink_state,
+    ),
+    "nvlink_errors": Rule("nvlink_errors", "check cables and bridges", f"{GPUD}/nvlink", _nvlink_errors),
+    "fabric_state": Rule(
+        "fabric",
+        "restart the fabric manager",
+        f"{DCGM}, DCGM_FR_FABRIC_MANAGER_TRAINING_ERROR",
+        _fabric,
+    ),
+    "pcie_width": Rule(
+        "pcie_width", "seat the card anew", f"{DEEPOPS}; {DCGM}, DCGM_FR_PCIE_WIDTH", _pcie_width
+    ),
+    "pcie_generation": Rule(
+        "pcie_generation",
+        "seat the card anew and check the firmware's settings",
+        f"{DCGM}, DCGM_FR_PCIE_GENERATION",
+        _pcie_generation,
+    ),
+    "pcie_replays": Rule("pcie_replays", "seat the card anew", HEALTHAGENT, _pcie_replays),
+    "throttling": Rule(
+        "clock_reasons",
+        "check cooling and power supply",
+        f"{HEALTHAGENT}; {GPUD}/hw-slowdown",
+        _throttle,
+    ),
+    "temperature": Rule(
+        "temperature", "check the cooling", f"{HEALTHAGENT}; {GPUD}/temperature", _temperature
+    ),
+    "power": Rule("power_mw", "drain the machine and reboot it", f"{DCGM}, DCGM_FR_POWER_UNREADABLE", _power),
+    "mig_mode": Rule("mig", "reset the GPU when it is idle", f"{NVML}, nvmlDeviceGetMigMode", _mig_mode),
+    "idle": Rule("processes", "end what uses the GPU", GCM, _idle),
+}
+
+# What one failed call says about the whole GPU (nvml.h, nvmlReturn_t), and what to do.
+FATAL_ERRORS = {
+    "GPU_IS_LOST": ("has fallen off the bus", "drain the machine and reboot it"),
+    "RESET_REQUIRED": ("needs a reset before it can be used again", _RESET),
+}
+# Readings whose failure is itself what the check looks for.
+TELLING_ERRORS = {"inforom": ("CORRUPTED_INFOROM", CRITICAL, "The InfoROM is corrupt.")}
+
+
+def judge_gpu(context: Context) -> list[Finding]:
+    """Return the findings of one GPU: of `gpu_responds`, and of the checks of `RULES` that are on."""
+    reading = context.reading
+    findings = [_responds(reading)]
+    dead = findings[0].status == CRITICAL and not reading.hung_in
+    for name, rule in RULES.items():
+        if name in context.settings.disabled_checks:
+            continue
+        verdict = _not_judged(rule, reading, dead) or rule.judge(context)
+        healthy = verdict.status in (OK, SKIPPED)
+        findings.append(
+            Finding(
+                name,
+                verdict.status,
+                verdict.detail,
+                action="" if healthy else rule.action,
+                source=rule.source,
+                gpu=reading.uuid or str(reading),
+                value=verdict.value,
+                threshold=verdict.threshold,
+            )
+        )
+    return findings
+
+
+def _responds(reading: Reading) -> Finding:
+    gpu = reading.uuid or str(reading)
+    if reading.hung_in:
+        return Finding(
+            "gpu_responds",
+            CRITICAL,
+            f"{reading} hangs: the driver did not return from {reading.hung_in}.",
+            "drain the machine and reboot it",
+            "a hang of the driver has no other way to show",
+            gpu,
+        )
+    for error, (words, action) in FATAL_ERRORS.items():
+        if error in reading.failures.values():
+            return Finding(
+                "gpu_responds", CRITICAL, f"{reading} {words}.", action, f"{NVML}, NVML_ERROR_{error}", gpu
+            )
+    if HANDLE in reading.failures:
+        words = f"{reading} cannot be opened: {reading.failures[HANDLE]}."
+        return Finding("gpu_responds", CRITICAL, words, "drain the machine and reboot it", NVML, gpu)
+    return Finding("gpu_responds", OK, f"{reading} answers.", "", NVML, gpu)
+
+
+def _not_judged(rule: Rule, reading: Reading, dead: bool) -> Verdict | None:
+    """Return a verdict where there is nothing to judge; None where there is."""
+    if rule.needs in reading.values:
+        return None
+    error = reading.failures.get(rule.needs)
+    if dead or (reading.hung_in and error is None):
+        return Verdict(SKIPPED, "It was not asked, as the GPU does not respond.")
+    if error is None:
+        return Verdict(SKIPPED, "The GPU does not tell it, or not in its present mode.")
+    telling, status, words = TELLING_ERRORS.get(rule.needs, ("", "", ""))
+    if error == telling:
+        return Verdict(status, words)
+    return Verdict(UNKNOWN, f"NVML could not tell it: {error}.")

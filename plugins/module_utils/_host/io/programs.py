@@ -1,0 +1,195 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The programs of this collection that run on hosts by themselves: at boot, at logins, again and again.
+
+Each is a launcher in `bin`. What they import is one package for all of them, in a folder of `lib` that is
+named after its content. So a program that starts meanwhile finds the old package or the new one, never both.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+
+from ..._cdi.io import command
+from ..._health.io import command as health_command
+from ..._metrics.io import command as metrics_command
+from ..._mig.io import restore
+from ..._shared_home.io import command as shared_home_command
+
+ROOT = Path("/opt/gpufarm")
+PACKAGE = "gpufarm_host"
+SYSTEM_PYTHON = "/usr/bin/python3"
+# The environment of the entry point gpu_python of the role _common, with the binding of NVML.
+GPU_PYTHON = "/opt/gpufarm/gpu/bin/python"
+# Which interpreter a program runs with, and the module whose `main` it is.
+PROGRAMS: Mapping[str, tuple[str, ModuleType]] = {
+    "gpufarm-cdi": (GPU_PYTHON, command),
+    "gpufarm-health": (GPU_PYTHON, health_command),
+    "gpufarm-home": (SYSTEM_PYTHON, shared_home_command),
+    "gpufarm-metrics": (GPU_PYTHON, metrics_command),
+    "gpufarm-mig": (GPU_PYTHON, restore),
+}
+# The package that this file is in, as it is called here.
+_ABOVE = __name__.partition("._host.")[0]
+_LAUNCHER = """\
+#!{interpreter} -I
+# Written by the collection gpufarm.cluster; changes are lost.
+import sys
+
+sys.path.insert(0, "{library}")
+from {package}.{module} import main
+
+sys.exit(main())
+"""
+
+
+@dataclass(frozen=True)
+class Change:
+    """A file that differs: its path, and its content before and after, None where there is no file."""
+
+    path: Path
+    before: str | None
+    after: str | None
+
+
+def package() -> dict[str, str]:
+    """Return the files of the package by their paths in it: all of module_utils that is imported here."""
+    found = {"__init__.py": ""}
+    for name, module in sorted(sys.modules.items()):
+        if not name.startswith(f"{_ABOVE}."):
+            continue
+        path = _relative(module).replace(".", "/")
+        # A file on the controller, and part of an archive on a host: each has a loader of its own.
+        source = module.__spec__.loader.get_data(module.__file__)  # type: ignore[union-attr]
+        found[f"{path}/__init__.py" if hasattr(module, "__path__") else f"{path}.py"] = source.decode()
+    return found
+
+
+def _relative(module: ModuleType) -> str:
+    return module.__name__.removeprefix(f"{_ABOVE}.")
+
+
+@contextlib.contextmanager
+def _beside(path: Path) -> Iterator[Path]:
+    """Give a path in the same folder, for what shall replace the path in one step."""
+    new = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        yield new
+    finally:
+        new.unlink(missing_ok=True)
+
+
+class Host:
+    """What of the programs is on this host.
+
+    Args:
+        root: the folder that holds them.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self.bin = root / "bin"
+        self.lib = root / "lib"
+        self.link = self.lib / PACKAGE
+
+    def launcher(self, program: str) -> str:
+        """Return the text of a program's launcher."""
+        interpreter, module = PROGRAMS[program]
+        return _LAUNCHER.format(
+            interpreter=interpreter, library=self.lib, package=PACKAGE, module=_relative(module)
+        )
+
+    def missing(self, program: str) -> list[Change]:
+        """Return what differs from a host with this program, whose package is that of this process.
+
+        Raises:
+            OSError: a file cannot be read.
+        """
+        path = self.bin / program
+        changes = [Change(self.link / name, *texts) for name, texts in self._package_changes().items()]
+        before = path.read_text(encoding="utf-8") if path.is_file() else None
+        if before != self.launcher(program) or path.stat().st_mode & 0o777 != 0o755:
+            changes.append(Change(path, before, self.launcher(program)))
+        return changes
+
+    def install(self, program: str) -> None:
+        """Install the package and a program.
+
+        Raises:
+            OSError: a file cannot be written.
+        """
+        for folder in (self.bin, self.lib):
+            folder.mkdir(mode=0o755, parents=True, exist_ok=True)
+        if self._package_changes():
+            self._install_package()
+        with _beside(self.bin / program) as new:
+            new.write_text(self.launcher(program), encoding="utf-8")
+            new.chmod(0o755)
+            new.replace(self.bin / program)
+
+    def left_over(self, program: str) -> list[Change]:
+        """Return what differs from a host without this program, whose package the last one takes along.
+
+        Raises:
+            OSError: a file cannot be read.
+        """
+        files = [self.bin / program] if (self.bin / program).exists() else []
+        if not self._others(program):
+            files += sorted(self.link.rglob("*.py"))
+        return [Change(path, path.read_text(encoding="utf-8"), None) for path in files]
+
+    def remove(self, program: str) -> None:
+        """Remove a program, and the package when it is the last one.
+
+        Raises:
+            OSError: a file cannot be removed.
+        """
+        (self.bin / program).unlink(missing_ok=True)
+        if not self._others(program):
+            self.link.unlink(missing_ok=True)
+            for folder in self.lib.glob(f"{PACKAGE}-*"):
+                shutil.rmtree(folder)
+        for folder in (self.bin, self.lib, self.bin.parent):
+            with contextlib.suppress(OSError):  # somebody else's things are in it, or it is not there
+                folder.rmdir()
+
+    def _others(self, program: str) -> bool:
+        return any((self.bin / name).exists() for name in PROGRAMS if name != program)
+
+    def _package_changes(self) -> dict[str, tuple[str | None, str | None]]:
+        wanted = package()
+        there = {
+            str(path.relative_to(self.link)): path.read_text(encoding="utf-8")
+            for path in self.link.rglob("*.py")
+        }
+        names = sorted(wanted.keys() | there.keys())
+        return {
+            name: (there.get(name), wanted.get(name)) for name in names if there.get(name) != wanted.get(name)
+        }
+
+    def _install_package(self) -> None:
+        files = package()
+        content = hashlib.sha256("".join(f"{name}\0{text}\0" for name, text in files.items()).encode())
+        folder = self.lib / f"{PACKAGE}-{content.hexdigest()[:16]}"
+        new = Path(tempfile.mkdtemp(prefix=f"{PACKAGE}-", dir=self.lib))
+        new.chmod(0o755)
+        for name, text in files.items():
+            (new / name).parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+            (new / name).write_text(text, encoding="utf-8")
+        if folder.exists():  # damaged, as it differs
+            shutil.rmtree(folder)
+        new.replace(folder)
+        with _beside(self.link) as link:
+            link.symlink_to(folder.name)
+            link.replace(self.link)
+        for other in self.lib.glob(f"{PACKAGE}-*"):
+            if other != folder:
+                shutil.rmtree(other)

@@ -1,0 +1,287 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the settings of a Lustre client come to: files, units, mounts, and what is wrong with them. No I/O.
+
+Sources: mount.lustre(8); Lustre Operations Manual, "Mounting a Lustre File System on Client Nodes";
+systemd.mount(5), systemd.automount(5).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence
+
+from .._mounts.table import unit_name
+from .lnet import declared, to_yaml
+from .lnet import problems as lnet_problems
+from .machine import (
+    SERVED,
+    addresses_of,
+    interface_problems,
+    machine_source_problems,
+    name_problems,
+    owner_problems,
+)
+from .nid import AddressError, Device, parse_device
+from .options import (
+    OptionError,
+    check_mount_options,
+    check_tunables,
+    module_lines,
+    module_problems,
+)
+from .packages import source_problems
+
+PREFIX = "lustre_client_"
+MARK = "# Written by gpufarm.cluster.lustre_client; changes are lost."
+PARAMETERS_UNIT = "gpufarm-lustre-parameters.service"
+# Where a file system would hide the machine's own files.
+SYSTEM = re.compile("/|/(bin|boot|dev|etc|lib|lib64|proc|root|run|sbin|sys|usr|var|tmp)")
+
+
+def problem(settings: Mapping[str, Any]) -> str:
+    """Return all that is wrong with settings, a sentence each; an empty text when nothing is."""
+    return " ".join(" ".join(one.split()) for one in _problems(settings))
+
+
+def plan(settings: Mapping[str, Any], names: Optional[Mapping[str, Sequence[str]]] = None) -> Dict[str, Any]:
+    """Return what settings that problem() has nothing against come to.
+
+    Args:
+        settings: the role's variables without ``lustre_client_``.
+        names: what the module lustre_info tells of the names of hosts in them. A mount has addresses in place
+            of these, as the kernel shows it so, and a boot need not wait for a name server.
+
+    Returns:
+        ``units``: texts of units by name; ``mount_units``: those that mount; ``automounts``: names that the
+        units that mount on demand have, or would have, by path; ``started``: the units to start; ``lnet``:
+        text of ``/etc/lnet.conf``; ``modprobe``: text of the file with parameters of modules; ``mounts`` and
+        ``places`` as the module mount_validate takes them; ``servers``: addresses that must take
+        connections, a list for each mount; ``names``: hosts to look up; ``interfaces``: names by network.
+    """
+    given = [parse_device(str(one["source"]), {}) for one in settings["file_systems"]]
+    devices = _devices(settings, names or {})
+    units = dict(_units(settings, devices))
+    automounts = [name for name in units if name.endswith(".automount")]
+    mounts = [name for name in units if name.endswith(".mount")]
+    lnet = declared(settings["networks"], settings["routes"], settings["peers"], settings["lnet"])
+    points = [
+        {"path": one["path"], "source": str(device)}
+        for one, device in zip(settings["file_systems"], devices)  # noqa: B905
+    ]
+    return {
+        "units": units,
+        "mount_units": mounts,
+        "automounts": {one["path"]: unit_name(one["path"], "automount") for one in settings["file_systems"]},
+        "started": automounts or mounts,
+        "lnet": "%s\n%s" % (MARK, to_yaml(lnet)),
+        "modprobe": "%s\n%s" % (MARK, module_lines(settings["module_parameters"])),
+        "mounts": points,
+        "places": [{**one, "state": "possible"} for one in points]
+        if not automounts
+        else [{"path": one["path"], "types": ["autofs"], "state": "possible"} for one in points],
+        "servers": [_addresses(device, settings) for device in devices],
+        "names": sorted({nid.address for device in given for nid in device.nids if nid.is_name}),
+        "interfaces": {name: list(interfaces) for name, interfaces in lnet.networks.items()},
+    }
+
+
+def _devices(settings: Mapping[str, Any], names: Mapping[str, Sequence[str]]) -> List[Device]:
+    addresses = addresses_of(names)
+    return [parse_device(str(one["source"]), addresses) for one in settings["file_systems"]]
+
+
+def machine_problem(settings: Mapping[str, Any], machine: Mapping[str, Any], host: str) -> str:
+    """Return all that a machine does not allow, a sentence each; an empty text when it allows everything.
+
+    Args:
+        settings: the role's variables without ``lustre_client_``, which problem() has nothing against.
+        machine: what the module lustre_info returns.
+        host: name of the machine, for people.
+    """
+    return " ".join(_machine_problems(settings, machine, host))
+
+
+def _machine_problems(settings: Mapping[str, Any], machine: Mapping[str, Any], host: str) -> Iterator[str]:
+    yield from owner_problems("lustre_client", settings["source"], machine, host)
+    yield from machine_source_problems(PREFIX, settings, machine, host)
+    yield from interface_problems(PREFIX, settings["networks"], machine, host)
+    wanted = plan(settings)["names"]
+    unknown = list(name_problems("lustre_client_file_systems", wanted, machine["names"], host))
+    yield from unknown
+    mounted = {one["path"]: one["source"] for one in machine["mounts"]}
+    devices = _devices(settings, machine["names"])
+    for one, device in zip(settings["file_systems"], devices):  # noqa: B905
+        if mounted.get(one["path"]) == str(device):
+            continue
+        if one["path"] in mounted:
+            yield (
+                "%s on %s is mounted from %s, where %s is wanted; unmount it first, or name another path in"
+                " lustre_client_file_systems." % (one["path"], host, mounted[one["path"]], device)
+            )
+        why = [machine["servers"].get(address, "") for address in _addresses(device, settings)]
+        if why and all(why) and not unknown:
+            yield (
+                "No server of %s answers at port 988 from %s (%s); check the addresses in"
+                " lustre_client_file_systems, the servers, and the firewalls between."
+                % (device, host, "; ".join(dict.fromkeys(why)))
+            )
+
+
+def _addresses(device: Device, settings: Mapping[str, Any]) -> List[str]:
+    """Return addresses of servers in the networks of the machine itself that TCP reaches."""
+    local = declared(settings["networks"], [], [], {}).networks
+    return [nid.address for nid in device.nids if nid.network.startswith("tcp") and nid.network in local]
+
+
+def _problems(settings: Mapping[str, Any]) -> Iterator[str]:
+    devices: List[Device] = []
+    for one in settings["file_systems"]:
+        yield from _file_system_problems(one, settings["mount_options"], devices)
+    yield from _place_problems(settings["file_systems"])
+    yield from lnet_problems(
+        PREFIX, settings["networks"], settings["routes"], settings["peers"], settings["lnet"]
+    )
+    if settings["file_systems"] and not settings["networks"]:
+        yield (
+            "lustre_client_networks is empty; name the network of the servers and an interface in it, such as"
+            " {name: tcp, interfaces: [eth0]}."
+        )
+    elif not list(lnet_problems("", settings["networks"], settings["routes"], [], {})):
+        yield from _reach_problems(devices, settings)
+    yield from _parameter_problems(settings)
+    yield from _other_problems(settings)
+
+
+def _file_system_problems(
+    one: Mapping[str, Any], common: Sequence[str], devices: List[Device]
+) -> Iterator[str]:
+    unknown = sorted(set(one) - {"source", "path", "options"})
+    if unknown:
+        yield "lustre_client_file_systems has '%s'; a file system has source, path and options." % unknown[0]
+    try:
+        devices.append(parse_device(str(one.get("source", "")), {}))
+    except AddressError as error:
+        yield "lustre_client_file_systems has a source that cannot be mounted: %s." % error
+    path = str(one.get("path", ""))
+    if not re.fullmatch(r"(/[A-Za-z0-9_.+-]+)+", path) or re.search(r"/\.\.?(/|$)", path):
+        yield "lustre_client_file_systems has the path '%s'; give an absolute one of plain characters." % path
+    elif SYSTEM.fullmatch(path):
+        yield "lustre_client_file_systems has the path %s, which is the machine's own; choose another." % path
+    options = one.get("options", common)
+    if not isinstance(options, list):
+        yield "lustre_client_file_systems has options for %s that are no list; write [noatime, flock]." % path
+        return
+    try:
+        check_mount_options([str(option) for option in options])
+    except OptionError as error:
+        yield "The mount at %s has %s." % (path, error)
+
+
+def _place_problems(file_systems: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    paths = [str(one.get("path", "")) for one in file_systems]
+    for path in sorted({path for path in paths if paths.count(path) > 1}):
+        yield "lustre_client_file_systems has the path %s twice; choose another for one of them." % path
+
+
+def _reach_problems(devices: Sequence[Device], settings: Mapping[str, Any]) -> Iterator[str]:
+    lnet = declared(settings["networks"], settings["routes"], [], {})
+    reached = set(lnet.networks) | {network for network, _gateway in lnet.routes}
+    for device in devices:
+        networks = sorted({nid.network for nid in device.nids})
+        if not reached & set(networks):
+            yield (
+                "%s is in %s, and lustre_client_networks has %s; add an interface in that network, or a"
+                " route to lustre_client_routes."
+                % (device, " and ".join(networks), " and ".join(sorted(reached)))
+            )
+
+
+def _parameter_problems(settings: Mapping[str, Any]) -> Iterator[str]:
+    try:
+        check_tunables(settings["parameters"])
+    except OptionError as error:
+        yield "lustre_client_parameters has %s." % error
+    yield from module_problems(PREFIX, settings["module_parameters"])
+
+
+def _other_problems(settings: Mapping[str, Any]) -> Iterator[str]:
+    if int(settings["mount_timeout"]) < 1:
+        yield "lustre_client_mount_timeout is %s; give 1 second or more." % settings["mount_timeout"]
+    for unit in settings["consumers"]:
+        if not re.fullmatch(r"[A-Za-z0-9:_.\\@-]+\.(service|socket|target|timer|path|slice)", str(unit)):
+            yield (
+                "lustre_client_consumers has '%s', which is no name of a unit such as jupyterhub.service."
+                % unit
+            )
+    for kernel in settings["kernels"]:
+        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._+~-]*", str(kernel)):
+            yield "lustre_client_kernels has '%s', which is no release of a kernel; see 'uname -r'." % kernel
+    if settings["source"] == "server" and settings["module_parameters"]:
+        yield (
+            "lustre_client_module_parameters is for clients alone, and lustre_client_source is server; move"
+            " it to lustre_server_module_parameters."
+        )
+    if settings["file_systems"]:
+        yield from source_problems(PREFIX, settings)
+
+
+def _units(settings: Mapping[str, Any], devices: Sequence[Device]) -> Iterator[Any]:
+    consumers = [*settings["consumers"], PARAMETERS_UNIT] if settings["parameters"] else settings["consumers"]
+    names = []
+    served = " " + SERVED if settings["source"] == "server" else ""
+    for number, one in enumerate(settings["file_systems"]):
+        device, path = devices[number], one["path"]
+        options = [str(option) for option in one.get("options", settings["mount_options"])]
+        names.append(unit_name(path, "mount"))
+        install = "" if settings["automount"] else "\n[Install]\nWantedBy=remote-fs.target\n"
+        # A mount that comes before LNet would start it with the networks of its modules, and lnet.service
+        # would then do nothing (lnet.service, ConditionPathExists).
+        yield (
+            names[-1],
+            "%s\n[Unit]\nDescription=Lustre file system %s\nRequires=lnet.service\n"
+            "Wants=network-online.target%s\nAfter=lnet.service network-online.target%s\n%s\n"
+            "[Mount]\nWhat=%s\nWhere=%s\nType=lustre\nOptions=%s\nTimeoutSec=%d\n%s"
+            % (
+                MARK,
+                device.file_system,
+                served,
+                served,
+                "Before=%s\n" % " ".join(consumers) if consumers else "",
+                device,
+                path,
+                ",".join(["_netdev", *(option for option in options if option != "_netdev")]),
+                int(settings["mount_timeout"]),
+                install,
+            ),
+        )
+        if settings["automount"]:
+            # Before local-fs.target as all automounts (systemd.automount(5)), and so before LNet: who looks
+            # earlier waits for the mount, which is after it.
+            yield (
+                unit_name(path, "automount"),
+                "%s\n[Unit]\nDescription=Lustre file system %s, mounted on demand\n%s\n"
+                "[Automount]\nWhere=%s\n\n[Install]\nWantedBy=remote-fs.target\n"
+                % (
+                    MARK,
+                    device.file_system,
+                    "Before=%s\n" % " ".join(settings["consumers"]) if settings["consumers"] else "",
+                    path,
+                ),
+            )
+    if settings["parameters"]:
+        # lctl set_param ends with an error where a file system is not mounted yet, hence the dash.
+        lines = [
+            "ExecStart=-/usr/sbin/lctl set_param %s=%s\n" % (name, _literal(value))
+            for name, value in sorted(settings["parameters"].items())
+        ]
+        yield (
+            PARAMETERS_UNIT,
+            "%s\n[Unit]\nDescription=Tunables of the Lustre client\nAfter=%s\n\n[Service]\nType=oneshot\n%s\n"
+            "[Install]\nWantedBy=%s\n" % (MARK, " ".join(names), "".join(lines), " ".join(names)),
+        )
+
+
+def _literal(value: Any) -> str:
+    text = str(int(value)) if isinstance(value, bool) else str(value)
+    return text.replace("%", "%%")  # systemd.unit(5), "Specifiers"

@@ -1,0 +1,500 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A Lustre installation as data: servers, targets, pools, quotas, and what each server has to do. No I/O.
+
+Sources: mkfs.lustre(8); Lustre Operations Manual, "Configuring a Lustre File System", "Configuring
+Failover in a Lustre File System", "Managing File System I/O" (pools) and "Configuring and Managing Quotas".
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence
+
+from .._mounts.table import unit_name
+from .lnet import declared, to_yaml
+from .lnet import problems as lnet_problems
+from .machine import (
+    SERVED,
+    addresses_of,
+    interface_problems,
+    machine_source_problems,
+    name_problems,
+    owner_problems,
+)
+from .nid import AddressError, is_file_system, parse_nid
+from .options import module_lines, module_problems
+from .packages import source_problems
+
+PREFIX = "lustre_server_"
+MARK = "# Written by gpufarm.cluster.lustre_server; changes are lost."
+MOST_TARGETS = 0xFFFF  # lustre/include/uapi/linux/lustre/lustre_idl.h: an index has 16 bits
+LONGEST_POOL = 15  # lustre_user.h, LOV_MAXPOOLNAME
+QUOTAS = ("none", "u", "g", "p", "ug", "up", "gp", "ugp")
+DEVICE = re.compile(r"/dev(/[A-Za-z0-9_.:+@-]+)+|/(?!dev/)([A-Za-z0-9_.+-]+/)*[A-Za-z0-9_.+-]+")
+
+
+class Target(NamedTuple):
+    """One target: where it is, and what mkfs.lustre has to be told of it.
+
+    `hosts` are the names of the servers that can serve it, the usual one first; `file_system` is empty for a
+    management target of its own; `mgs` says whether the management target is part of it.
+    """
+
+    name: str
+    kind: str
+    file_system: str
+    number: Optional[int]
+    device: str
+    hosts: List[str]
+    mgs: bool
+    size_mb: int
+
+    @property
+    def path(self) -> str:
+        """Where it is mounted."""
+        return "/lustre/%s" % self.name.lower()
+
+
+def problem(settings: Mapping[str, Any], host: str) -> str:
+    """Return all that is wrong with settings, a sentence each; an empty text when nothing is.
+
+    Args:
+        settings: the role's variables without ``lustre_server_``.
+        host: name of the machine in the inventory.
+    """
+    return " ".join(" ".join(one.split()) for one in _problems(settings, host))
+
+
+def targets(settings: Mapping[str, Any]) -> List[Target]:
+    """Return all targets of settings that problem() has nothing against, the management target first."""
+    found: List[Target] = []
+    for system in settings["file_systems"]:
+        for one in system["targets"]:
+            number = int(one["index"])
+            found.append(
+                Target(
+                    "%s-%s%04x" % (system["name"], one["kind"].upper(), number),
+                    one["kind"],
+                    system["name"],
+                    number,
+                    one["device"],
+                    [str(name) for name in one["servers"]],
+                    _same_device(one, settings["mgs"]),
+                    int(one.get("size_mb", 0)),
+                )
+            )
+    mgs = settings["mgs"]
+    if mgs and not any(one.mgs for one in found):
+        servers = [str(name) for name in mgs["servers"]]
+        found.append(Target("MGS", "mgs", "", None, mgs["device"], servers, True, int(mgs.get("size_mb", 0))))
+    order = {"mgs": 0, "mdt": 1, "ost": 2}
+    return sorted(found, key=lambda one: (not one.mgs, order[one.kind], one.file_system, one.number or 0))
+
+
+def _same_device(one: Mapping[str, Any], mgs: Mapping[str, Any]) -> bool:
+    return bool(mgs) and (one["device"], list(one["servers"])) == (mgs["device"], list(mgs["servers"]))
+
+
+def plan(
+    settings: Mapping[str, Any],
+    host: str,
+    names: Optional[Mapping[str, Sequence[str]]] = None,
+    elsewhere: Sequence[str] = (),
+) -> Dict[str, Any]:
+    """Return what a server has to do, for settings that problem() has nothing against.
+
+    Args:
+        settings: the role's variables without ``lustre_server_``.
+        host: name of the machine in the inventory.
+        names: what the module lustre_info tells of the names of hosts in them. A target has addresses in
+            place of these.
+        elsewhere: targets that another server has mounted.
+
+    Returns:
+        ``targets``: what the module lustre_target takes for each target that the server usually serves;
+        ``names``: hosts to look up;
+        ``units``: texts of units by name; ``first``: the unit of the management target;
+        ``started``: units to start, in their order; ``standby``: units of
+        targets that it serves when another server fails; ``mounts``: as the module mount_validate takes them;
+        ``lnet``: text of ``/etc/lnet.conf``; ``modprobe``: text of the file with parameters of modules;
+        ``pools``: targets by pool; ``quotas``: kinds by file system.
+    """
+    every = targets(settings)
+    usual = [one for one in every if one.hosts[0] == host]
+    served = [one for one in usual if one.name not in elsewhere]
+    spare = [one for one in every if host in one.hosts and one not in served]
+    addresses = addresses_of(names or {})
+    lnet = declared(settings["networks"], settings["routes"], settings["peers"], settings["lnet"])
+    return {
+        "targets": [_formatted(one, settings, addresses) for one in usual],
+        "names": _names(settings),
+        "units": {
+            **{unit_name(one.path, "mount"): _unit(one, settings) for one in served + spare},
+            SERVED: "%s\n[Unit]\nDescription=Lustre targets of this machine\n" % MARK,
+        },
+        "first": [unit_name(one.path, "mount") for one in served if one.mgs],
+        "started": [unit_name(one.path, "mount") for one in served],
+        "standby": [unit_name(one.path, "mount") for one in spare],
+        "mounts": [{"path": one.path, "source": one.device} for one in served],
+        "lnet": "%s\n%s" % (MARK, to_yaml(lnet)),
+        "modprobe": "%s\n%s" % (MARK, module_lines(settings["module_parameters"])),
+        "pools": _pools(settings),
+        "quotas": {one["name"]: one["quota"] for one in settings["file_systems"] if one.get("quota")},
+    }
+
+
+def _pools(settings: Mapping[str, Any]) -> Dict[str, List[str]]:
+    return {
+        "%s.%s" % (system["name"], pool): ["%s-OST%04x" % (system["name"], int(index)) for index in indexes]
+        for system in settings["file_systems"]
+        for pool, indexes in (system.get("pools") or {}).items()
+    }
+
+
+def _names(settings: Mapping[str, Any]) -> List[str]:
+    nids = [parse_nid(str(nid), {}) for listed in settings["nids"].values() for nid in listed]
+    return sorted({nid.address for nid in nids if nid.is_name})
+
+
+def _formatted(one: Target, settings: Mapping[str, Any], addresses: Mapping[str, str]) -> Dict[str, Any]:
+    mgs = settings["mgs"]
+
+    def nids(name: str) -> str:
+        return ",".join(str(parse_nid(str(nid), addresses)) for nid in settings["nids"][name])
+
+    return {
+        "device": one.device,
+        "kind": one.kind,
+        "mgs": one.mgs,
+        "file_system": one.file_system,
+        "index": one.number,
+        # The one that is on the same device needs no address of itself.
+        "mgs_nodes": [] if one.mgs else [nids(name) for name in mgs["servers"]],
+        # mkfs.lustre(8), --servicenode: all servers alike; a single one needs none.
+        "service_nodes": [nids(name) for name in one.hosts] if len(one.hosts) > 1 else [],
+        "size_mb": one.size_mb,
+        "name": one.name,
+    }
+
+
+def _unit(one: Target, settings: Mapping[str, Any]) -> str:
+    # Lustre Operations Manual, "Mounting a Lustre File System": first the management target, then the others.
+    after = "lnet.service"
+    if not one.mgs and any(other.mgs and other.hosts[0] == one.hosts[0] for other in targets(settings)):
+        first = next(other for other in targets(settings) if other.mgs)
+        after += " %s" % unit_name(first.path, "mount")
+    return (
+        "%s\n[Unit]\nDescription=Lustre target %s\nRequires=lnet.service\nAfter=%s\nBefore=%s\n\n"
+        "[Mount]\nWhat=%s\nWhere=%s\nType=lustre\nOptions=_netdev\nTimeoutSec=%d\n\n"
+        "[Install]\nWantedBy=multi-user.target\n"
+        % (MARK, one.name, after, SERVED, one.device, one.path, int(settings["mount_timeout"]))
+    )
+
+
+def _problems(settings: Mapping[str, Any], host: str) -> Iterator[str]:
+    if not settings["file_systems"] and not settings["mgs"]:
+        return
+    yield from _server_problems(settings, host)
+    yield from _mgs_problems(settings)
+    names: List[str] = []
+    devices: List[Any] = []
+    for system in settings["file_systems"]:
+        yield from _system_problems(system, settings, names, devices)
+    if settings["mgs"].get("device"):
+        devices += [
+            (str(name), settings["mgs"]["device"])
+            for name in settings["mgs"].get("servers", [])
+            if not any(
+                _same_device(one, settings["mgs"])
+                for system in settings["file_systems"]
+                for one in system.get("targets", [])
+                if "device" in one and "servers" in one
+            )
+        ]
+    for server, device in sorted({one for one in devices if devices.count(one) > 1}):
+        yield "lustre_server_file_systems uses %s on %s twice; give each target a device of its own." % (
+            device,
+            server,
+        )
+    yield from lnet_problems(
+        PREFIX, settings["networks"], settings["routes"], settings["peers"], settings["lnet"]
+    )
+    yield from module_problems(PREFIX, settings["module_parameters"])
+    for device in settings["format"]:
+        if not DEVICE.fullmatch(str(device)):
+            yield "lustre_server_format has '%s', which is no path of a device." % device
+    if int(settings["mount_timeout"]) < 1:
+        yield "lustre_server_mount_timeout is %s; give 1 second or more." % settings["mount_timeout"]
+    yield from source_problems(PREFIX, settings)
+
+
+def _server_problems(settings: Mapping[str, Any], host: str) -> Iterator[str]:
+    for name, nids in settings["nids"].items():
+        if not isinstance(nids, list) or not nids:
+            yield "lustre_server_nids has %s without a NID; list its NIDs." % name
+            continue
+        for nid in nids:
+            try:
+                parse_nid(str(nid), {})
+            except AddressError as error:
+                yield "lustre_server_nids has a NID of %s that cannot be used: %s." % (name, error)
+    if host not in settings["nids"]:
+        yield (
+            "lustre_server_nids does not name %s; add its NIDs, or run the role on those that it names only."
+            % host
+        )
+    if not settings["networks"]:
+        yield (
+            "lustre_server_networks is empty; name the network and an interface in it, such as"
+            " {name: o2ib, interfaces: [ib0]}."
+        )
+
+
+def _mgs_problems(settings: Mapping[str, Any]) -> Iterator[str]:
+    mgs = settings["mgs"]
+    if not mgs:
+        yield "lustre_server_mgs is empty; name the device and the servers of the management target."
+        return
+    unknown = sorted(set(mgs) - {"device", "servers", "size_mb"})
+    if unknown:
+        yield "lustre_server_mgs has '%s'; it has device and servers." % unknown[0]
+    yield from _place_problems("lustre_server_mgs", mgs, settings)
+
+
+def _place_problems(where: str, one: Mapping[str, Any], settings: Mapping[str, Any]) -> Iterator[str]:
+    device = str(one.get("device", ""))
+    if not DEVICE.fullmatch(device) or re.search(r"/\.\.?(/|$)", device):
+        yield "%s has the device '%s'; give its path, such as /dev/disk/by-id/wwn-0x5000c500a1b2c3d4." % (
+            where,
+            device,
+        )
+    servers = one.get("servers")
+    if not isinstance(servers, list) or not servers:
+        yield "%s names no servers of %s; list them, the usual one first." % (where, device)
+        return
+    for name in servers:
+        if name not in settings["nids"]:
+            yield (
+                "%s has %s on the server '%s', which lustre_server_nids does not name; correct one of them."
+                % (
+                    where,
+                    device,
+                    name,
+                )
+            )
+    if len(set(servers)) < len(servers):
+        yield "%s names a server of %s twice." % (where, device)
+    if one.get("size_mb") is not None and not re.fullmatch("[1-9][0-9]{0,8}", str(one["size_mb"])):
+        yield "%s has size_mb '%s' of %s, where a number of MB belongs." % (where, one["size_mb"], device)
+
+
+def _system_problems(
+    system: Mapping[str, Any], settings: Mapping[str, Any], names: List[str], devices: List[Any]
+) -> Iterator[str]:
+    where = "lustre_server_file_systems"
+    name = str(system.get("name", ""))
+    unknown = sorted(set(system) - {"name", "targets", "pools", "quota"})
+    if unknown:
+        yield "%s has '%s'; a file system has name, targets, pools and quota." % (where, unknown[0])
+    if not is_file_system(name):
+        yield "%s has the name '%s'; give 1 to 8 letters, digits, - and _." % (where, name)
+    if name in names:
+        yield "%s names %s twice." % (where, name)
+    names.append(name)
+    if system.get("quota") and system["quota"] not in QUOTAS:
+        yield "%s has the quota '%s' of %s; it is one of %s." % (
+            where,
+            system["quota"],
+            name,
+            ", ".join(QUOTAS),
+        )
+    there: List[Any] = []
+    for one in system.get("targets") or []:
+        wrong = sorted(set(one) - {"kind", "index", "device", "servers", "size_mb"})
+        if wrong:
+            yield "%s has '%s' in a target of %s; a target has kind, index, device and servers." % (
+                where,
+                wrong[0],
+                name,
+            )
+        kind, index = one.get("kind"), str(one.get("index", ""))
+        if kind not in ("mdt", "ost"):
+            yield "%s has a target of %s of the kind '%s'; it is mdt or ost." % (where, name, kind)
+        if not re.fullmatch("[0-9]{1,5}", index) or int(index) > MOST_TARGETS:
+            yield "%s has the index '%s' in %s; give a number from 0 to %d." % (
+                where,
+                index,
+                name,
+                MOST_TARGETS,
+            )
+        else:
+            there.append((kind, int(index)))
+        yield from _place_problems(where, one, settings)
+        servers = one.get("servers")
+        devices += [
+            (str(server), one.get("device")) for server in (servers if isinstance(servers, list) else [])
+        ]
+    for kind, number in sorted({one for one in there if there.count(one) > 1}, key=str):
+        yield "%s has the %s %d of %s twice; number them apart." % (where, kind, number, name)
+    # Without the first of the metadata targets nothing can be mounted.
+    if ("mdt", 0) not in there:
+        yield "%s has no mdt with the index 0 in %s; add it." % (where, name)
+    if not any(kind == "ost" for kind, _index in there):
+        yield "%s has no ost in %s; add one." % (where, name)
+    for pool, indexes in (system.get("pools") or {}).items():
+        if not re.fullmatch("[-_A-Za-z0-9]{1,%d}" % LONGEST_POOL, str(pool)):
+            yield "%s has the pool '%s' in %s; give up to %d letters, digits, - and _." % (
+                where,
+                pool,
+                name,
+                LONGEST_POOL,
+            )
+        for index in indexes:
+            if not str(index).isdigit() or ("ost", int(index)) not in there:
+                yield "%s has the ost %s in the pool %s of %s, which has no such; correct the pool." % (
+                    where,
+                    index,
+                    pool,
+                    name,
+                )
+
+
+def machine_problem(settings: Mapping[str, Any], machine: Mapping[str, Any], host: str) -> str:
+    """Return all that a machine does not allow, a sentence each; an empty text when it allows everything.
+
+    Args:
+        settings: the role's variables without ``lustre_server_``, which problem() has nothing against.
+        machine: what the module lustre_info returns.
+        host: name of the machine in the inventory.
+    """
+    wrong = list(owner_problems("lustre_server", settings["source"], machine, host))
+    wrong += machine_source_problems(PREFIX, settings, machine, host)
+    wrong += name_problems("lustre_server_nids", _names(settings), machine["names"], host)
+    wrong += interface_problems(PREFIX, settings["networks"], machine, host)
+    known = machine["interfaces"]
+    own = {
+        address
+        for network in settings["networks"]
+        for interface in network["interfaces"]
+        for address in known.get(interface, {"addresses": []})["addresses"]
+    }
+    addresses = addresses_of(machine["names"])
+    for nid in settings["nids"][host]:
+        address = parse_nid(str(nid), addresses).address
+        if own and re.fullmatch("[0-9.]+", address) and address not in own:
+            wrong.append(
+                "lustre_server_nids has %s of %s, whose interfaces in lustre_server_networks have %s;"
+                " correct one of them." % (nid, host, " and ".join(sorted(own)))
+            )
+    return " ".join(wrong)
+
+
+def signature_problem(device: str, signature: Mapping[str, str], host: str) -> str:
+    """Return why a device that is to be formatted is not empty; an empty text when it is.
+
+    Args:
+        device: its path.
+        signature: what ``blkid --probe`` found: TYPE, PTTYPE, LABEL.
+        host: name of the machine, for people.
+    """
+    found = []
+    if signature.get("PTTYPE"):
+        found.append("a partition table (%s)" % signature["PTTYPE"])
+    if signature.get("TYPE"):
+        kind = signature["TYPE"]
+        words = {
+            "LVM2_member": "a physical volume of LVM",
+            "linux_raid_member": "a part of a RAID",
+            "crypto_LUKS": "an encrypted device",
+            "swap": "swap",
+        }.get(kind, "a file system of type %s" % kind)
+        found.append(words + (" labelled %s" % signature["LABEL"] if signature.get("LABEL") else ""))
+    if not found:
+        return ""
+    return (
+        "%s on %s holds %s, and only an empty device is formatted; name another, or look at what is on it"
+        " and empty it yourself with 'wipefs --all %s'." % (device, host, " and ".join(found), device)
+    )
+
+
+def parse_blkid(text: str) -> Dict[str, str]:
+    """Return what ``blkid --probe --output export`` prints."""
+    return dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
+
+
+def mkfs_words(target: Mapping[str, Any]) -> List[str]:
+    """Return the arguments of mkfs.lustre, without the program.
+
+    Args:
+        target: as plan() gives it.
+    """
+    words = ["--mgs"] if target["mgs"] else []
+    if target["kind"] != "mgs":
+        words += [
+            "--%s" % target["kind"],
+            "--fsname=%s" % target["file_system"],
+            "--index=%d" % target["index"],
+        ]
+    words += ["--mgsnode=%s" % node for node in target["mgs_nodes"]]
+    words += ["--servicenode=%s" % node for node in target["service_nodes"]]
+    if target["size_mb"]:
+        words.append("--device-size=%d" % (target["size_mb"] * 1024))
+    return [*words, target["device"]]
+
+
+def differences(target: Mapping[str, Any], found: Mapping[str, Any]) -> List[str]:
+    """Return how a formatted device differs from a target, each a part of a sentence.
+
+    Args:
+        target: as plan() gives it.
+        found: what parse_target() returns.
+    """
+    kinds = sorted(({"mgs"} if target["mgs"] else set()) | {target["kind"]})
+    wrong = []
+    if found["name"] != target["name"]:
+        wrong.append("it is %s" % found["name"])
+    if sorted(found["kinds"]) != kinds:
+        wrong.append("it is of the kind %s" % "+".join(sorted(found["kinds"])))
+    for words, key, option in (
+        ("management", "mgs_nodes", "mgsnode"),
+        ("service", "service_nodes", "servicenode"),
+    ):
+        have = sorted(node for text in found[option] for node in text.split(":"))
+        if have != sorted(target[key]):
+            wrong.append("its %s nodes are %s" % (words, " and ".join(have) or "none"))
+    return wrong
+
+
+def quota_changes(wanted: Mapping[str, str], enforced: Mapping[str, str]) -> List[List[str]]:
+    """Return the commands of lctl that make targets enforce quotas.
+
+    The management target keeps what ``set_param -P`` sets, and tells all that it is for; ``conf_param`` is
+    deprecated (lctl-conf_param(8); source of Lustre, lustre/tests/sanity-quota.sh, set_ost_qtype).
+
+    Args:
+        wanted: kinds by file system.
+        enforced: kinds by target, of those that are known.
+    """
+    words = []
+    for name, kinds in wanted.items():
+        for kind in ("ost", "mdt"):
+            start = "%s-%s" % (name, kind.upper())
+            if any(sorted(have) != sorted(kinds) for one, have in enforced.items() if one.startswith(start)):
+                pattern = "osd-*.%s*.quota_slave.enabled" % start
+                words.append(["set_param", "-P", "%s=%s" % (pattern, kinds)])
+    return words
+
+
+def pool_changes(
+    wanted: Mapping[str, Sequence[str]], current: Mapping[str, Sequence[str]]
+) -> List[List[str]]:
+    """Return the commands of lctl that make pools what is wanted; pools and members of others stay."""
+    words: List[List[str]] = []
+    for pool, members in wanted.items():
+        if pool not in current:
+            words.append(["pool_new", pool])
+        new = [one for one in members if one not in current.get(pool, [])]
+        if new:
+            words.append(["pool_add", pool, *new])
+    return words

@@ -1,0 +1,285 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the settings of the role mesos_agent come to, and what is wrong with them. No I/O.
+
+Sources: Mesos documentation, "Nvidia GPU Support", "Mesos Containerizer", "Agent Recovery";
+src/slave/flags.cpp; src/slave/containerizer/mesos/isolators/gpu/allocator.cpp; src/linux/ldcache.cpp;
+src/linux/capabilities.cpp.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Dict, Iterator, List, Mapping, Tuple
+
+from .options import APACHE, common_problems, environment, problems, rendered, tls, unwanted
+
+FOLDER = "/etc/mesos-agent"
+SECRETS = FOLDER + "/secrets"
+OWN = {
+    "attributes": "mesos_agent_attributes",
+    "credential": "mesos_agent_principal",
+    "hostname": "mesos_agent_hostname",
+    "http_credentials": "mesos_agent_principal",
+    "ip": "mesos_agent_ip",
+    "isolation": "mesos_agent_isolation",
+    "master": "mesos_agent_zookeeper",
+    "nvidia_gpu_devices": "mesos_agent_gpu_devices",
+    "port": "mesos_agent_port",
+    "resources": "mesos_agent_resources",
+    "work_dir": "mesos_agent_work_directory",
+}
+# CPU and memory are limited only with their isolators; the others are what images, volumes and disks need.
+ISOLATION = (
+    "filesystem/linux",
+    "docker/runtime",
+    "cgroups/cpu",
+    "cgroups/mem",
+    "disk/du",
+    "namespaces/pid",
+    "posix/rlimits",
+    "volume/host_path",
+    "volume/sandbox_path",
+)
+GPU_ISOLATION = ("cgroups/devices", "gpu/nvidia")
+POSIX_ISOLATION = ("posix/cpu", "posix/mem", "disk/du")
+DEFAULTS: Dict[str, Any] = {
+    "authenticate_http_readonly": True,
+    "authenticate_http_readwrite": True,
+    "containerizers": "mesos",
+    "hostname_lookup": False,
+    "recover": "reconnect",
+    "reconfiguration_policy": "additive",
+    "strict": True,
+}
+# Those need the Linux launcher.
+LINUX_DEFAULTS: Dict[str, Any] = {
+    "cgroups_enable_cfs": True,
+    "enforce_container_disk_quota": True,
+    "image_providers": "docker",
+    "launcher": "linux",
+}
+OLDEST_CACHE = (2, 32)  # glibc whose ldconfig no longer writes what Mesos 1.11.0 reads
+NEWEST_KERNEL = (5, 8)  # first kernel with capabilities that Mesos 1.11.0 does not know
+
+
+def gpu_count(settings: Mapping[str, Any]) -> int:
+    """Return how many GPUs the agent gets."""
+    return len(settings["gpu_devices"])
+
+
+def isolation(settings: Mapping[str, Any]) -> List[str]:
+    """Return the isolators."""
+    if settings["isolation"]:
+        return list(settings["isolation"])
+    if settings["flags"].get("launcher") == "posix":
+        return list(POSIX_ISOLATION)
+    return [*ISOLATION, *(GPU_ISOLATION if gpu_count(settings) else ())]
+
+
+def all_problems(settings: Mapping[str, Any]) -> List[str]:
+    """Return what is wrong with the settings, each a sentence."""
+    return list(_problems(settings))
+
+
+def machine_problems(settings: Mapping[str, Any], machine: Mapping[str, Any]) -> List[str]:
+    """Return why a machine cannot have an agent with these settings, each a sentence.
+
+    Args:
+        settings: those of the role.
+        machine: `name`, `cgroup` (1 or 2), `glibc` and `kernel` as texts, `gpus`, lines of nvidia-smi with
+            the index and the MIG mode of each, None when there are none, `folders` below /dev that are
+            named like NVIDIA's nodes.
+    """
+    return list(_machine_problems(settings, machine))
+
+
+def _problems(settings: Mapping[str, Any]) -> Iterator[str]:
+    yield from common_problems("agent", settings)
+    yield from problems("agent", settings["build"], settings["flags"], OWN)
+    yield from _resource_problems(settings)
+    yield from _gpu_problems(settings)
+    for name, value in settings["attributes"].items():
+        if (
+            not re.fullmatch(r"[A-Za-z][\w.-]*", name)
+            or re.search(r"[:;'\"\\\\\x00-\x1f]", str(value))
+            or value in ("", None)
+        ):
+            yield "mesos_agent_attributes has '%s: %s', which Mesos cannot read; use plain words." % (
+                name,
+                value,
+            )
+    if not re.fullmatch("[A-Za-z0-9_][A-Za-z0-9_.-]*", settings["principal"]):
+        yield "mesos_agent_principal is '%s', which is no plain name." % settings["principal"]
+    if not settings["masters"]:
+        yield "mesos_agent_masters is empty, and the secret comes from them; name them."
+    if settings["flags"].get("reconfiguration_policy", "additive") not in ("additive", "equal"):
+        yield "mesos_agent_flags.reconfiguration_policy has to be additive or equal."
+    if settings["flags"].get("recover", "reconnect") not in ("reconnect", "cleanup"):
+        yield "mesos_agent_flags.recover has to be reconnect or cleanup."
+    isolators = isolation(settings)
+    linux = settings["flags"].get("launcher", "linux") == "linux"
+    if not linux and any(one.startswith(("cgroups/", "filesystem/linux")) for one in isolators):
+        yield "mesos_agent_isolation needs the Linux launcher, and mesos_agent_flags.launcher is posix."
+
+
+def _resource_problems(settings: Mapping[str, Any]) -> Iterator[str]:
+    for name, value in settings["resources"].items():
+        if name == "gpus":
+            yield "mesos_agent_resources has gpus; list the GPUs in mesos_agent_gpu_devices instead."
+        elif name == "ports":
+            if not re.fullmatch(r"[0-9]+-[0-9]+(, ?[0-9]+-[0-9]+)*", str(value)):
+                yield "mesos_agent_resources.ports is '%s'; give ranges such as 31000-32000." % value
+        elif not re.fullmatch(r"[A-Za-z][\w.-]*", name):
+            yield "mesos_agent_resources has '%s', which is no name of a resource." % name
+        elif not re.fullmatch(r"[0-9]+(\.[0-9]+)?", str(value)):
+            yield "mesos_agent_resources.%s is '%s', and has to be a number, mem and disk in MB." % (
+                name,
+                value,
+            )
+    for name in ("cpus", "mem", "disk"):
+        if name not in settings["resources"]:
+            yield (
+                "mesos_agent_resources lacks %s; what Mesos finds by itself may differ after a restart, "
+                "which then "
+                "refuses to take its tasks back."
+            ) % name
+
+
+def _gpu_problems(settings: Mapping[str, Any]) -> Iterator[str]:
+    devices = settings["gpu_devices"]
+    for device in devices:
+        if not re.fullmatch("[0-9]+", str(device)) and list(devices) != ["all"]:
+            yield (
+                "mesos_agent_gpu_devices has '%s'; give the indexes of GPUs, as nvidia-smi shows them, or "
+                "only all."
+            ) % device
+    if devices and settings["source"] == "image":
+        yield (
+            "mesos_agent_gpu_devices names GPUs, and an agent in a container does not find the driver that "
+            "tasks need; install Mesos from a package or an archive."
+        )
+    if len({str(device) for device in devices}) < len(devices):
+        yield "mesos_agent_gpu_devices has a GPU twice; name each once."
+    missing = [one for one in ("filesystem/linux", *GPU_ISOLATION) if one not in isolation(settings)]
+    if "cgroups/all" in isolation(settings):
+        missing = [one for one in missing if one != "cgroups/devices"]
+    if devices and missing:
+        yield (
+            "GPUs need the isolators %s, which mesos_agent_isolation lacks; add them, or leave it empty."
+            % ", ".join(missing)
+        )
+
+
+def _machine_problems(settings: Mapping[str, Any], machine: Mapping[str, Any]) -> Iterator[str]:
+    name, isolators = machine["name"], isolation(settings)
+    stock = settings["build"] == APACHE
+    linux = settings["flags"].get("launcher", "linux") == "linux"
+    if stock and linux and int(machine["cgroup"]) == 2:
+        yield (
+            "%s has control groups of version 2 only, and Apache Mesos 1.11.0 cannot use them; install "
+            "clusterd, or boot "
+            "with systemd.unified_cgroup_hierarchy=0."
+        ) % name
+    if stock and gpu_count(settings) and version(machine["glibc"]) >= OLDEST_CACHE:
+        yield (
+            "%s has glibc %s, whose library cache Apache Mesos 1.11.0 cannot read, so an agent with GPUs "
+            "does not start; "
+            "install clusterd, or take a system with a glibc before 2.32."
+        ) % (name, machine["glibc"])
+    if stock and "linux/capabilities" in isolators and version(machine["kernel"]) >= NEWEST_KERNEL:
+        yield (
+            "%s has the kernel %s, and the isolator linux/capabilities of Apache Mesos 1.11.0 ends the agent "
+            "there; leave "
+            "it out, or install clusterd."
+        ) % (name, machine["kernel"])
+    if not stock and int(machine["cgroup"]) == 2 and settings["flags"].get("cgroups_limit_swap"):
+        yield "%s has control groups of version 2, where cgroups_limit_swap is refused; leave it out." % name
+    yield from _gpu_machine_problems(settings, machine)
+
+
+def _gpu_machine_problems(settings: Mapping[str, Any], machine: Mapping[str, Any]) -> Iterator[str]:
+    if not gpu_count(settings):
+        return
+    if machine["gpus"] is None:
+        yield (
+            "%s has no NVIDIA driver that answers, and mesos_agent_gpu_devices names GPUs; install it first."
+            % (machine["name"])
+        )
+        return
+    modes = dict(re.findall(r"^([0-9]+), *(.*)$", "\n".join(machine["gpus"]), re.MULTILINE))
+    for device in map(str, settings["gpu_devices"]):
+        if device not in modes:
+            yield "%s has no GPU %s; it has %s." % (
+                machine["name"],
+                device,
+                ", ".join(sorted(modes)) or "none",
+            )
+        elif modes[device] == "Enabled" and settings["mig_gpus"] == "refuse":
+            yield (
+                "GPU %s of %s is in MIG mode, and Mesos knows whole GPUs only: a task would get one and find "
+                "nothing to "
+                "compute on. Leave it out of mesos_agent_gpu_devices, turn MIG off, or set "
+                "mesos_agent_mig_gpus to allow."
+            ) % (device, machine["name"])
+    for folder in machine["folders"]:
+        yield (
+            "%s has the folder %s, at which every task with an image fails, as Mesos takes it for a device; "
+            "remove it "
+            "before the agent starts."
+        ) % (machine["name"], folder)
+
+
+def version(text: str) -> Tuple[int, ...]:
+    """Return the first two numbers of a version."""
+    return tuple(int(part) for part in re.findall("[0-9]+", text)[:2])
+
+
+def resources(settings: Mapping[str, Any]) -> str:
+    """Return the resources as Mesos reads them (documentation, "Attributes & Resources")."""
+    parts = []
+    for name, value in sorted(settings["resources"].items()):
+        parts.append(
+            "ports:[%s]" % str(value).replace(" ", "") if name == "ports" else "%s:%s" % (name, value)
+        )
+    # one that is not told sells every GPU that it finds
+    return ";".join([*parts, "gpus:%d" % gpu_count(settings)])
+
+
+def plan(settings: Mapping[str, Any]) -> Dict[str, Any]:
+    """Return what settings without problems come to: `environment`, `options`, `files` and `secret_files` by
+    name, `unwanted` paths."""
+    linux = settings["flags"].get("launcher", "linux") == "linux"
+    work = settings["work_directory"]
+    options = {
+        **DEFAULTS,
+        **(LINUX_DEFAULTS if linux else {}),
+        "appc_store_dir": "%s/appc" % work,
+        "docker_store_dir": "%s/docker" % work,
+        "fetcher_cache_dir": "%s/fetch" % work,
+        **settings["flags"],
+        "attributes": _attributes(settings["attributes"]),
+        "credential": "%s/credential.json" % SECRETS,
+        "hostname": settings["hostname"],
+        "http_credentials": "%s/http_credentials.json" % SECRETS,
+        "ip": settings["ip"] or None,
+        "isolation": ",".join(isolation(settings)),
+        "master": "zk://%s%s" % (",".join(settings["zookeeper"]), settings["zookeeper_path"]),
+        "nvidia_gpu_devices": settings["gpu_devices"] or None,
+        "port": settings["port"],
+        "resources": resources(settings),
+        "work_dir": work,
+    }
+    found = rendered("agent", settings["build"], options, FOLDER)
+    certificate = tls(settings, "%s/tls.pem" % FOLDER, "%s/tls.key" % SECRETS, "%s/ca.pem" % FOLDER)
+    return {
+        "environment": environment(found.texts, certificate),
+        "options": found.texts,
+        "files": found.files,
+        "secret_files": found.secret_files,
+        "unwanted": unwanted("agent", FOLDER, found, settings),
+    }
+
+
+def _attributes(attributes: Mapping[str, Any]) -> Any:
+    return ";".join("%s:%s" % pair for pair in sorted(attributes.items())) or None

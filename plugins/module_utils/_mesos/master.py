@@ -1,0 +1,128 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the settings of the role mesos_master come to, and what is wrong with them. No I/O."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Dict, Iterator, List, Mapping
+
+from .options import acl_problems, common_problems, environment, problems, rendered, tls, unwanted
+from .quota import WishError, plan_weights, read_wish
+
+FOLDER = "/etc/mesos-master"
+SECRETS = FOLDER + "/secrets"
+# Options that have a variable of the role, or that the role decides.
+OWN = {
+    "acls": "mesos_master_acls",
+    "cluster": "mesos_master_cluster",
+    "credentials": "mesos_master_principals",
+    "hostname": "mesos_master_hostname",
+    "ip": "mesos_master_ip",
+    "port": "mesos_master_port",
+    "quorum": "mesos_master_masters, whose number decides it,",
+    "weights": "mesos_master_weights",
+    "work_dir": "mesos_master_work_directory",
+    "zk": "mesos_master_zookeeper",
+}
+DEFAULTS: Dict[str, Any] = {
+    "authenticate_agents": True,
+    "authenticate_frameworks": True,
+    "authenticate_http_frameworks": True,
+    "authenticate_http_readonly": True,
+    "authenticate_http_readwrite": True,
+    "http_framework_authenticators": "basic",
+    # scarce: a user with one GPU is not to wait for everybody who has CPUs only
+    "fair_sharing_excluded_resource_names": "gpus",
+    "hostname_lookup": False,
+    "root_submissions": True,
+}
+NEEDED_PRINCIPALS = ("agent", "operator")
+
+
+def quorum(masters: int) -> int:
+    """Return how many masters have to run: floor(n/2) + 1 (documentation, "High Availability")."""
+    return masters // 2 + 1
+
+
+def warning(masters: int) -> str:
+    """Return what should be said about the number of masters; empty when it is fine."""
+    if masters % 2:
+        return ""
+    return (
+        "There are %d masters, and an even number bears no more losses than one less: %d of %d have to run, "
+        "so %d may "
+        "be lost, as with %d. Take an odd number."
+    ) % (masters, quorum(masters), masters, masters - quorum(masters), masters - 1)
+
+
+def all_problems(settings: Mapping[str, Any]) -> List[str]:
+    """Return what is wrong with the settings, each a sentence."""
+    return list(_problems(settings))
+
+
+def _problems(settings: Mapping[str, Any]) -> Iterator[str]:
+    yield from common_problems("master", settings)
+    masters = settings["masters"]
+    for name in sorted({name for name in masters if masters.count(name) > 1}):
+        yield "mesos_master_masters has %s twice; each master counts once." % name
+    if settings["host"] not in masters:
+        yield (
+            "%s is not in mesos_master_masters; add it, or run the role on other machines." % settings["host"]
+        )
+    for name in NEEDED_PRINCIPALS:
+        if name not in settings["principals"]:
+            yield "mesos_master_principals lacks %s, which %s." % (
+                name,
+                "agents register as" if name == "agent" else "this role asks the masters as",
+            )
+    for name in settings["principals"]:
+        if not re.fullmatch("[A-Za-z0-9_][A-Za-z0-9_.-]*", name):
+            yield "mesos_master_principals has '%s', which is no plain name." % name
+    if not re.fullmatch(r"[\w .+-]*", settings["cluster"]):
+        yield "mesos_master_cluster is '%s'; use letters, digits, blanks and .+- only." % settings["cluster"]
+    yield from acl_problems(settings["acls"])
+    yield from problems("master", settings["build"], settings["flags"], OWN)
+    for name in ("authenticate_agents", "authenticate_frameworks", "authenticate_http_readwrite"):
+        if settings["flags"].get(name) is False:
+            yield "mesos_master_flags.%s is false, which lets anybody in; leave it out." % name
+    try:
+        read_wish(settings["quotas"])
+    except WishError as error:
+        yield str(error)
+    except (AttributeError, KeyError, TypeError):
+        yield "mesos_master_quotas has an entry that is no map with role, and guarantees or limits."
+    try:
+        plan_weights({}, settings["weights"])
+    except WishError as error:
+        yield str(error)
+
+
+def plan(settings: Mapping[str, Any]) -> Dict[str, Any]:
+    """Return what settings without problems come to: `environment`, `files` and `secret_files` by name,
+    `unwanted` paths, `quorum`, `warning`."""
+    count = len(settings["masters"])
+    options = {
+        **DEFAULTS,
+        **settings["flags"],
+        "acls": settings["acls"] or None,
+        "cluster": settings["cluster"] or None,
+        "credentials": "%s/credentials.json" % SECRETS,
+        "hostname": settings["hostname"],
+        "ip": settings["ip"] or None,
+        "port": settings["port"],
+        "quorum": quorum(count),
+        "work_dir": settings["work_directory"],
+        "zk": "file://%s/zk" % SECRETS,
+    }
+    found = rendered("master", settings["build"], options, FOLDER)
+    certificate = tls(settings, "%s/tls.pem" % FOLDER, "%s/tls.key" % SECRETS, "%s/ca.pem" % FOLDER)
+    return {
+        "environment": environment(found.texts, certificate),
+        "options": found.texts,
+        "files": found.files,
+        "secret_files": found.secret_files,
+        "unwanted": unwanted("master", FOLDER, found, settings),
+        "quorum": quorum(count),
+        "warning": warning(count),
+    }

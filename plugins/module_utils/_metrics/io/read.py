@@ -1,0 +1,133 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the metrics of GPUs are made of: NVML, asked in a child process, the hub's leases, certificates."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+from ..._health.io.child import _messages
+from ..._nvml.gpu import GpuError
+from ..._nvml.io.readings import Failed, NotTold, Reader
+from ..._nvml.io.session import session
+from ..gpu import READINGS, GpuUse, Holder, SliceUse
+
+
+def read_gpus(call_timeout: float) -> tuple[tuple[GpuUse, ...], str, str]:
+    """Read the use of all GPUs.
+
+    :arg call_timeout: seconds that one call to the driver may take
+    :returns: the GPUs; why not all is told, empty when it is; the process that hangs in the driver and cannot
+        be ended, empty for none
+    """
+    gpus: list[GpuUse] = []
+    problem = stuck = call = ""
+    for message in _messages(_read, call_timeout):
+        call = message.get("call", call)
+        problem = message.get("error", problem)
+        if "gpu" in message:
+            entry = message["gpu"]
+            slices = tuple(SliceUse(**one) for one in entry.pop("slices"))
+            gpus.append(GpuUse(**entry, slices=slices))
+        if "ended" in message:
+            problem = f"The driver did not return from {call}{message['ended']}."
+            stuck = message.get("stuck", "")
+    return tuple(gpus), problem, stuck
+
+
+def _read(send: Callable[[dict[str, Any]], None]) -> None:
+    """Tell of all GPUs; runs in the child."""
+    reader = Reader(lambda call: send({"call": call}))
+    send({"call": "nvmlInit"})
+    try:
+        with session():
+            for index in range(reader.ask("nvmlDeviceGetCount")):
+                try:
+                    send({"gpu": _gpu(reader, index)})
+                except (Failed, NotTold) as error:
+                    send({"error": f"GPU {index} does not answer: {error}."})
+    except GpuError as error:
+        send({"error": str(error)})
+    except (Failed, NotTold) as error:
+        send({"error": f"NVML starts and does not tell its GPUs: {error}."})
+
+
+def _gpu(reader: Reader, index: int) -> dict[str, Any]:
+    handle = reader.ask("nvmlDeviceGetHandleByIndex", index)
+    uuid, name = reader.ask("nvmlDeviceGetUUID", handle), reader.ask("nvmlDeviceGetName", handle)
+    values, _failures = reader.gpu(handle, READINGS)
+    try:
+        partitioned = bool(reader.ask("nvmlDeviceGetMigMode", handle)[0])
+    except NotTold:
+        partitioned = False
+    whole = {"uuid": uuid, "profile": name, "values": values}
+    return {
+        "index": index,
+        "uuid": uuid,
+        "name": name,
+        "values": values,
+        "slices": list(_slices(reader, handle)) if partitioned else [whole],
+    }
+
+
+def _slices(reader: Reader, handle: Any) -> Iterator[dict[str, Any]]:
+    for index in range(reader.ask("nvmlDeviceGetMaxMigDeviceCount", handle)):
+        try:
+            device = reader.ask("nvmlDeviceGetMigDeviceHandleByIndex", handle, index)
+        except NotTold:
+            continue
+        # The name of a MIG device ends with its profile: "NVIDIA A100-SXM4-80GB MIG 1g.10gb"
+        # (NVIDIA MIG User Guide, device names of `nvidia-smi -L`).
+        name = reader.ask("nvmlDeviceGetName", device).rpartition("MIG ")[2]
+        values, _failures = reader.gpu(device, ("memory", "processes", "utilization"))
+        yield {"uuid": reader.ask("nvmlDeviceGetUUID", device), "profile": name, "values": values}
+
+
+def read_holders(leases: Path) -> tuple[dict[str, Holder], str]:
+    """Read who holds which slice.
+
+    :arg leases: the file of the hub; where there is none nobody holds anything
+    :returns: holders by the UUIDs of slices; why they are not told, empty when they are
+    """
+    try:
+        content = json.loads(leases.read_text(encoding="utf-8"))
+        return dict(_holders(content)), ""
+    except FileNotFoundError:
+        return {}, ""
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        return {}, f"The leases in {leases} cannot be read: {error!r}."
+
+
+def _holders(content: Mapping[str, Any]) -> Iterator[tuple[str, Holder]]:
+    for owner, entry in content.get("leases", {}).items():
+        user, _slash, server = owner.partition("/")
+        since = datetime.fromisoformat(entry["taken"]).timestamp()
+        for piece in entry["slices"]:
+            yield piece["uuid"], Holder(user, server, since)
+
+
+def read_certificates(files: Mapping[str, str]) -> dict[str, float]:
+    """Return when certificates end, in seconds since 1970, by name; one that is not there is left out.
+
+    :arg files: paths of PEM files by the name of what shows the certificate
+    """
+    found = {}
+    for name, file in files.items():
+        done = subprocess.run(
+            ["/usr/bin/openssl", "x509", "-noout", "-enddate", "-in", file],
+            capture_output=True,
+            text=True,
+            check=False,
+            env={"LC_ALL": "C"},
+        )
+        # notAfter=Nov 22 02:40:47 2027 GMT
+        _key, _equals, end = done.stdout.strip().partition("=")
+        if done.returncode == 0:
+            ends = datetime.strptime(end, "%b %d %H:%M:%S %Y GMT").replace(tzinfo=timezone.utc)
+            found[name] = ends.timestamp()
+    return found

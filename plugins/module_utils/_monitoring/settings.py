@@ -1,0 +1,90 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What is wrong with the settings of the role monitoring. No I/O."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from .alerts import alerts
+
+# As names of files and as values of the label `instance`.
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+ADDRESS = re.compile(r"(\[[0-9a-fA-F:]+\]|[A-Za-z0-9.-]+):[1-9][0-9]{0,4}")
+# Prometheus, "Storage", section "Operational aspects": units of --storage.tsdb.retention.size.
+SIZE = re.compile(r"[1-9][0-9]*(MB|GB|TB)")
+URL = re.compile(r"https?://[^\s/]+(/\S*)?")
+CERTIFICATE = "-----BEGIN CERTIFICATE-----"
+
+
+def problem(settings: Mapping[str, Any]) -> str:
+    """Return what is wrong with settings in one sentence, an empty text when nothing is.
+
+    :arg settings: the role's variables without `monitoring_`
+    """
+    return next(_problems(settings), "")
+
+
+def _problems(settings: Mapping[str, Any]) -> Iterator[str]:
+    if not settings["parts"]:
+        yield "monitoring_parts is empty; name server, node or both, or set monitoring_state to absent."
+    if settings["port"] == settings["node_port"]:
+        yield f"monitoring_port and monitoring_node_port are both {settings['port']}; choose two ports."
+    for name, least in (("interval", 10), ("retention_days", 1)):
+        if settings[name] < least:
+            yield f"monitoring_{name} is {settings[name]}; choose {least} or more."
+    if not SIZE.fullmatch(settings["retention_size"]):
+        yield (
+            f"monitoring_retention_size is '{settings['retention_size']}'; write a whole number with MB, GB"
+            " or TB, such as 5GB."
+        )
+    url = settings["alertmanager_url"]
+    if url and not URL.fullmatch(url):
+        yield f"monitoring_alertmanager_url is '{url}'; write one like https://alerts.example.org:9093."
+    known = {one.name for one in alerts()}
+    for name in settings["muted_alerts"]:
+        if name not in known:
+            yield f"monitoring_muted_alerts has '{name}', which is no alert; the README lists their names."
+    if not all(CERTIFICATE in one for one in settings["readers"]):
+        yield "An entry of monitoring_readers is no certificate; give the text of a PEM file."
+    yield from _target_problems(settings["targets"])
+    yield from _hub_problems(settings["hubs"])
+
+
+def _target_problems(targets: list[Mapping[str, Any]]) -> Iterator[str]:
+    yield from _name_problems("monitoring_targets", targets)
+    for one in targets:
+        if not ADDRESS.fullmatch(one["address"]):
+            yield (
+                f"The address '{one['address']}' of '{one['name']}' in monitoring_targets is not understood;"
+                " write host and port, such as gpu2.example.org:9100."
+            )
+        if CERTIFICATE not in one["certificate"]:
+            yield (
+                f"The certificate of '{one['name']}' in monitoring_targets is not that of a machine; give the"
+                " text that the entry point identity of this role has returned there."
+            )
+
+
+def _hub_problems(hubs: list[Mapping[str, Any]]) -> Iterator[str]:
+    yield from _name_problems("monitoring_hubs", hubs)
+    for one in hubs:
+        if not re.fullmatch(r"https://[^\s/]+", one["url"]):
+            yield f"The URL '{one['url']}' in monitoring_hubs does not start with https:// or has a path."
+        if CERTIFICATE not in one["ca_certificate"] or not one["token"]:
+            yield (
+                f"The hub {one['url']} in monitoring_hubs lacks its authority's certificate or its token;"
+                " both are in /etc/jupyterhub on its machine."
+            )
+
+
+def _name_problems(variable: str, entries: list[Mapping[str, Any]]) -> Iterator[str]:
+    names = [one["name"] for one in entries]
+    for name in names:
+        if not NAME.fullmatch(name) or names.count(name) > 1:
+            yield (
+                f"The name '{name}' in {variable} is used twice or has other characters than letters, digits,"
+                " '.', '_' and '-'; give each machine a name of its own."
+            )

@@ -1,0 +1,258 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Whether a machine can have users' homes where the settings say. No I/O.
+
+Sources: mount(8) and proc(5) for what /proc/self/mountinfo shows; tune2fs(8), feature quota; ext4(5) and
+xfs(5) for the options that count what users have.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+
+from .._mounts import table as mount_table
+from .options import option_problem
+from .settings import ON_DISK, TYPES, wants_quota
+
+# What is lost when the machine stops, and what other kinds of homes are made of.
+PASSING = ("ramfs", "tmpfs")
+NETWORK = ("ceph", "cifs", "nfs", "nfs4", *TYPES["lustre"])
+COUNTED = ("usrquota", "uquota", "quota")
+SHOWN = 3  # names of files that a sentence gives
+
+
+class Folder(NamedTuple):
+    """A part of a path: `kind` is ``folder``, ``link``, ``other`` or ``missing``."""
+
+    path: str
+    kind: str
+    uid: int = 0
+    mode: int = 0
+
+
+class Device(NamedTuple):
+    """A disk, or a part of one, that homes are to be mounted from.
+
+    `path` is empty when there is none; `file_system` when it holds none; `features` are those of ext4.
+    """
+
+    path: str
+    file_system: str = ""
+    features: Tuple[str, ...] = ()
+
+
+class Top(NamedTuple):
+    """What a look into the file system told before it was mounted: its topmost folder, or an error."""
+
+    uid: int = 0
+    mode: int = 0
+    error: str = ""
+
+
+class Seen(NamedTuple):
+    """What was seen on a machine.
+
+    Attributes:
+        answers: whether the path could be looked at in time.
+        folders: all parts of the path, from ``/`` on.
+        entries: names in the folder.
+        mounts: by mount point.
+        homes: mount points of units that the role has written before.
+        device: with a source that is a disk.
+        top: of what is not mounted yet; None where it was not looked at.
+    """
+
+    answers: bool
+    folders: Sequence[Folder]
+    entries: Sequence[str]
+    mounts: Mapping[str, mount_table.Mount]
+    homes: Sequence[str] = ()
+    device: Optional[Device] = None
+    top: Optional[Top] = None
+
+
+def server_of(settings: Mapping[str, Any]) -> Optional[Tuple[str, int]]:
+    """Return where a server of NFS must answer by TCP before it is mounted; None when that is not known.
+
+    Source: nfs(5), `port`: version 3 asks for the port of the server first, others go to 2049.
+    """
+    options = dict(str(option).partition("=")[::2] for option in settings["options"])
+    asks = "3" in (options.get("vers"), options.get("nfsvers"))
+    port = int(options.get("port") or 0) or (0 if asks else 2049)
+    if settings["kind"] != "nfs" or not port or options.get("proto", "tcp").startswith("rdma"):
+        return None
+    return settings["source"].rpartition(":/")[0].strip("[]"), port
+
+
+def file_system_of(settings: Mapping[str, Any], device: Optional[Device]) -> str:
+    """Return what is mounted: ``nfs``, ``ext4``, ``xfs``, or nothing."""
+    if not settings["source"]:
+        return ""
+    return "nfs" if settings["kind"] == "nfs" else device.file_system if device else ""
+
+
+def problems(settings: Mapping[str, Any], seen: Seen) -> List[str]:
+    """Return why the machine cannot have the homes, one sentence each.
+
+    Args:
+        settings: the role's variables without ``shared_home_``.
+        seen: what is there.
+    """
+    path = settings["path"]
+    if not seen.answers:
+        return ["%s does not answer; see to the file system that is mounted there." % path]
+    return [
+        *_way_problems(path, seen.folders),
+        *_other_problems(settings, seen.homes),
+        *(_source_problems(settings, seen) if settings["source"] else _place_problems(settings, seen)),
+        *_quota_problems(settings, seen),
+    ]
+
+
+def _way_problems(path: str, folders: Sequence[Folder]) -> Iterator[str]:
+    for one in folders:
+        if one.kind == "link":
+            yield "%s is a symbolic link; give the folder itself in shared_home_path." % one.path
+        elif one.kind == "other":
+            yield "%s is a file and in the way of the folder %s; move it away." % (one.path, path)
+        elif one.kind == "folder" and (one.uid != 0 or one.mode & 0o022):
+            yield (
+                "%s can be changed by others than root (owner %d, mode %04o), who could put anything in the"
+                " place of homes; 'chown root' and 'chmod go-w' mend it, or choose another"
+                " shared_home_path." % (one.path, one.uid, one.mode)
+            )
+
+
+def _other_problems(settings: Mapping[str, Any], homes: Sequence[str]) -> Iterator[str]:
+    path = settings["path"]
+    for other in homes:
+        if other != path or not settings["source"]:
+            wish = "shared_home_path is %s" % path if other != path else "shared_home_source is empty"
+            yield (
+                "Homes are mounted at %s by an earlier run, and %s; run the role with that path and"
+                " shared_home_state absent first." % (other, wish)
+            )
+
+
+def _source_problems(settings: Mapping[str, Any], seen: Seen) -> Iterator[str]:
+    path, source = settings["path"], settings["source"]
+    mount, device = seen.mounts.get(path), seen.device
+    if device is not None:
+        yield from _device_problems(source, device, settings["options"])
+    if mount is not None:
+        wanted = device.path if device else source
+        if mount.source != wanted:
+            yield (
+                "%s is a mount of %s, and not of %s; unmount it, or choose another"
+                " shared_home_path."
+                % (
+                    path,
+                    mount.source,
+                    source,
+                )
+            )
+        return
+    if seen.entries:
+        yield (
+            "%s holds %s, which a mount there would hide; choose another shared_home_path, such as"
+            " /srv/home, or move what is there." % (path, _names(seen.entries))
+        )
+    elsewhere = [one.path for one in seen.mounts.values() if device and one.source == device.path]
+    if elsewhere:
+        yield "%s is mounted at %s already; unmount it there, or give that path." % (source, elsewhere[0])
+    elif seen.top is not None:
+        yield from _top_problems(source, seen.top)
+
+
+def _names(entries: Sequence[str]) -> str:
+    more = " and %d more" % (len(entries) - SHOWN) if len(entries) > SHOWN else ""
+    return ", ".join(sorted(entries)[:SHOWN]) + more
+
+
+def _device_problems(source: str, device: Device, options: Sequence[str]) -> Iterator[str]:
+    if not device.path:
+        yield "%s is not on the machine; 'lsblk --fs' lists what is." % source
+    elif device.file_system not in ON_DISK:
+        found = "holds %s" % device.file_system if device.file_system else "has no file system"
+        yield (
+            "%s %s, and homes need %s; this role formats nothing, so give another shared_home_source or"
+            " format it." % (source, found, " or ".join(ON_DISK))
+        )
+    else:
+        # Only now it is known which of them it is.
+        for wrong in (option_problem(option, [device.file_system]) for option in options):
+            if wrong:
+                yield "shared_home_options for %s: %s." % (source, wrong)
+
+
+def _top_problems(source: str, top: Top) -> Iterator[str]:
+    if top.error:
+        yield "%s cannot be mounted: %s." % (source, top.error.rstrip("."))
+    elif top.uid != 0 or top.mode & 0o022:
+        yield (
+            "The topmost folder of %s can be changed by others than root (owner %d, mode %04o), who could put"
+            " anything in the place of homes; make it root's, with mode 0755." % (source, top.uid, top.mode)
+        )
+
+
+def _place_problems(settings: Mapping[str, Any], seen: Seen) -> Iterator[str]:
+    path, kind = settings["path"], settings["kind"]
+    mount = mount_table.mount_of(path, seen.mounts)
+    found = mount.kind if mount else "nothing"
+    if kind == "lustre" and found not in TYPES["lustre"]:
+        yield (
+            "%s lies on %s and on no Lustre file system; mount one with the role lustre_client first, or"
+            " correct shared_home_path." % (path, found)
+        )
+    elif kind == "local" and found in NETWORK:
+        yield (
+            "%s lies on %s, and shared_home_kind is local; set it to %s."
+            % (
+                path,
+                found,
+                "lustre" if found in TYPES["lustre"] else "nfs, with its server in shared_home_source",
+            )
+        )
+    elif kind == "local" and found in PASSING:
+        yield "%s lies on %s, and homes would be lost at the next restart; choose a disk." % (path, found)
+
+
+def _quota_problems(settings: Mapping[str, Any], seen: Seen) -> Iterator[str]:
+    if not wants_quota(settings) or settings["kind"] != "local":
+        return
+    path, device = settings["path"], seen.device
+    mount = seen.mounts.get(path) if settings["source"] else mount_table.mount_of(path, seen.mounts)
+    if device is not None and device.file_system == "ext4" and "quota" not in device.features:
+        yield (
+            "Quotas are set, and the file system on %s was made without them; 'tune2fs -O quota %s' adds"
+            " them while it is not mounted." % (settings["source"], device.path)
+        )
+    elif mount is not None and not set(mount.options) & set(COUNTED):
+        yield _uncounted(path, mount)
+
+
+def _uncounted(path: str, mount: mount_table.Mount) -> str:
+    if mount.kind not in ON_DISK:
+        return "Quotas are set, and %s lies on %s; they need %s." % (path, mount.kind, " or ".join(ON_DISK))
+    return (
+        "Quotas are set, and %s, where %s lies, is mounted without usrquota; mount it anew with it, which a"
+        " disk of its own in shared_home_source gets by itself." % (mount.path, path)
+    )
+
+
+def folders_from(rows: Sequence[Mapping[str, Any]]) -> List[Folder]:
+    """Return parts of a path as the look at the machine told them."""
+    return [Folder(**row) for row in rows]
+
+
+def features_of(text: str) -> Tuple[str, ...]:
+    """Return the features of an ext4 file system (dumpe2fs(8), -h).
+
+    Args:
+        text: what dumpe2fs wrote.
+    """
+    lines: Dict[str, str] = {}
+    for line in text.splitlines():
+        name, _colon, value = line.partition(":")
+        lines[name.strip()] = value
+    return tuple(lines.get("Filesystem features", "").split())

@@ -1,0 +1,224 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the settings of users' homes come to: a mount, the settings of the command, what is wrong. No I/O.
+
+Sources: systemd.mount(5); systemd.unit(5), "String Escaping for Inclusion in Unit Names"; nfs(5),
+"DESCRIPTION".
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Dict, Iterator, List, Mapping, Tuple
+
+from .._mounts.table import unit_name
+from .options import ALWAYS, COUNTING, NAME, option_problem
+
+MARK = "# Written by gpufarm.cluster.shared_home; changes are lost."
+# File systems on a disk that homes can be on, as the role mounts them.
+ON_DISK = ("ext4", "xfs")
+# What is mounted by each kind, as /proc/self/mountinfo has it, with clients of Lustre in the kernel and over
+# FUSE; nothing for any that is on this machine.
+TYPES: Dict[str, Tuple[str, ...]] = {"lustre": ("lustre", "fuse.lustre"), "nfs": ("nfs", "nfs4"), "local": ()}
+_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40, "P": 1 << 50}
+_PATH = re.compile(r"(/[A-Za-z0-9_@+=,.-]+)+")
+_HOST = r"(?:[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?|\[[0-9A-Fa-f:.]+(?:%[A-Za-z0-9]+)?\])"
+_EXPORT = re.compile(_HOST + r":(/[A-Za-z0-9_@+=,.-]*)+")
+_DEVICE = re.compile(r"(?:UUID|LABEL|PARTUUID|PARTLABEL)=[A-Za-z0-9_.-]+|/dev(/[A-Za-z0-9_@+=,.:-]+)+")
+# Folders that are no place for homes themselves, and those below which there is none either.
+_SYSTEM = re.compile(
+    "/(media|mnt|opt|srv|var)|/(bin|boot|cvmfs|dev|etc|lib|lib64|proc|root|run|sbin|sys|tmp|usr|var/tmp)(/.*)?"
+)
+
+
+def parse_size(text: str) -> int:
+    """Return a size in bytes.
+
+    Args:
+        text: a whole number with K, M, G, T or P behind it, which are powers of 1024; nothing for 0.
+
+    Raises:
+        ValueError: it is no size; the text is a part of a sentence.
+    """
+    if text == "":
+        return 0
+    found = re.fullmatch(r"([1-9][0-9]{0,14})([KMGTP])", text)
+    if not found:
+        raise ValueError("%r is no size, such as 100G" % text)
+    return int(found[1]) * _UNITS[found[2]]
+
+
+def problems(settings: Mapping[str, Any]) -> List[str]:
+    """Return what is wrong with settings, one sentence each.
+
+    Args:
+        settings: the role's variables without ``shared_home_``.
+    """
+    return [
+        *_path_problems(settings["path"]),
+        *_source_problems(settings["kind"], settings["source"]),
+        *_option_problems(settings),
+        *_quota_problems(settings),
+    ]
+
+
+def _path_problems(path: str) -> Iterator[str]:
+    if not _PATH.fullmatch(path) or re.search(r"/\.\.?(/|$)", path):
+        yield (
+            "shared_home_path is '%s'; give an absolute path of plain characters without a / at its end,"
+            " such as /home." % path
+        )
+    elif _SYSTEM.fullmatch(path):
+        yield (
+            "shared_home_path is %s, which is the system's; choose a folder such as /home or /srv/home."
+            % path
+        )
+
+
+def _source_problems(kind: str, source: str) -> Iterator[str]:
+    if kind == "nfs" and (not _EXPORT.fullmatch(source) or "/.." in source):
+        yield (
+            "shared_home_source is '%s'; with shared_home_kind nfs give SERVER:/PATH, such as"
+            " nfs.example.org:/export/home." % source
+        )
+    if kind == "lustre" and source:
+        yield (
+            "shared_home_source is '%s', and shared_home_kind is lustre: the role lustre_client mounts the"
+            " file system; leave it empty and let shared_home_path lie on that mount." % source
+        )
+    if kind == "local" and source and (not _DEVICE.fullmatch(source) or "/.." in source):
+        yield (
+            "shared_home_source is '%s'; with shared_home_kind local give UUID=..., LABEL=... or /dev/..., or"
+            " leave it empty for homes on the file system that is there." % source
+        )
+
+
+def _option_problems(settings: Mapping[str, Any]) -> Iterator[str]:
+    if settings["options"] and not settings["source"]:
+        yield (
+            "shared_home_options are given without shared_home_source, and nothing is mounted then; leave"
+            " them out."
+        )
+        return
+    for option in settings["options"]:
+        wrong = option_problem(str(option), ("nfs",) if settings["kind"] == "nfs" else ON_DISK)
+        if wrong:
+            yield "shared_home_options: %s." % wrong
+
+
+def _quota_problems(settings: Mapping[str, Any]) -> Iterator[str]:
+    wishes = {"shared_home_quota": settings["quota"]}
+    for name, size in settings["user_quotas"].items():
+        if not NAME.fullmatch(str(name)):
+            yield "shared_home_user_quotas names '%s', which is no name of an account." % name
+        wishes["shared_home_user_quotas of %s" % name] = size
+    for what, size in wishes.items():
+        try:
+            parse_size(str(size))
+        except ValueError as error:
+            yield "%s: %s." % (what, error)
+    if int(settings["quota_files"]) < 0:
+        yield "shared_home_quota_files is %s; give a number of files, or 0 for any." % settings["quota_files"]
+    if settings["kind"] == "nfs" and wants_quota(settings):
+        yield (
+            "Quotas are set for shared_home_kind nfs, where only the server can set them; set them there, for"
+            " example with this role and shared_home_kind local, and leave them out here."
+        )
+
+
+def wants_quota(settings: Mapping[str, Any]) -> bool:
+    """Return whether the settings limit anybody."""
+    return bool(settings["quota"] or int(settings["quota_files"]) or settings["user_quotas"])
+
+
+def mount_options(settings: Mapping[str, Any], file_system: str) -> List[str]:
+    """Return the options that homes are mounted with.
+
+    Args:
+        settings: those of the role.
+        file_system: ``nfs``, ``ext4`` or ``xfs``.
+    """
+    counting = [COUNTING[file_system]] if wants_quota(settings) and file_system in COUNTING else []
+    return [*ALWAYS, *counting, *(str(option) for option in settings["options"])]
+
+
+def unit(settings: Mapping[str, Any], file_system: str) -> Dict[str, str]:
+    """Return the unit that mounts the homes, its text by its name; nothing where nothing is mounted.
+
+    A machine whose homes cannot be mounted boots nevertheless, as the unit is wanted and not required.
+
+    Args:
+        settings: those of the role.
+        file_system: ``nfs``, ``ext4`` or ``xfs``.
+    """
+    if not settings["source"]:
+        return {}
+    target = "remote-fs.target" if file_system == "nfs" else "local-fs.target"
+    lines = [
+        MARK,
+        "[Unit]",
+        "Description=Homes of users",
+        "",
+        "[Mount]",
+        "What=%s" % _device(settings["source"]),
+        "Where=%s" % settings["path"],
+        "Type=%s" % file_system,
+        "Options=%s" % ",".join(mount_options(settings, file_system)),
+        "TimeoutSec=60",
+        "",
+        "[Install]",
+        "WantedBy=%s" % target,
+        "",
+    ]
+    return {unit_name(settings["path"], "mount"): "\n".join(lines)}
+
+
+def mounts(settings: Mapping[str, Any], file_system: str) -> List[Dict[str, Any]]:
+    """Return the mount that there must be, as the module mount_validate takes it; nothing where none is made.
+
+    A shared mount is seen by notebooks and containers that were started before it.
+
+    Args:
+        settings: those of the role.
+        file_system: ``nfs``, ``ext4`` or ``xfs``.
+    """
+    if not settings["source"]:
+        return []
+    types = list(TYPES["nfs"]) if file_system == "nfs" else [file_system]
+    return [{"path": settings["path"], "types": types, "writable": True, "propagation": "shared"}]
+
+
+def _device(source: str) -> str:
+    """Return what systemd mounts (systemd.mount(5), What=): a tag names a link that udev makes."""
+    tag, separator, value = source.partition("=")
+    return "/dev/disk/by-%s/%s" % (tag.lower(), value) if separator and "/" not in tag else source
+
+
+def command_settings(settings: Mapping[str, Any]) -> Dict[str, Any]:
+    """Return what the command that makes homes reads; sizes are in bytes.
+
+    Args:
+        settings: those of the role.
+    """
+    return {
+        "path": settings["path"],
+        "mounted": bool(settings["source"]),
+        "types": list(TYPES[settings["kind"]]),
+        "create": bool(settings["create"]),
+        "quota": parse_size(settings["quota"]),
+        "quota_files": int(settings["quota_files"]),
+        "user_quotas": {
+            name: parse_size(str(size)) for name, size in sorted(settings["user_quotas"].items())
+        },
+        "by_lustre": settings["kind"] == "lustre",
+        "limits": wants_quota(settings),
+    }
+
+
+def packages(settings: Mapping[str, Any]) -> List[str]:
+    """Return the packages of Debian and Ubuntu that the mount and the limits need."""
+    needed = {
+        "nfs-common": settings["kind"] == "nfs",
+        "quota": settings["kind"] == "local" and wants_quota(settings),
+    }
+    return [name for name, wanted in needed.items() if wanted]
