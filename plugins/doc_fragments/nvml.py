@@ -20,8 +20,8 @@ requirements:
   - an NVIDIA driver that is loaded (its library C(libnvidia-ml.so.1) is what the module talks to)
   - the Python package nvidia-ml-py 11.525 or later
 notes:
-  - The roles of this collection run the module with C(/opt/gpufarm/gpu/bin/python), an environment that holds
-    nvidia-ml-py, by setting the variable C(ansible_python_interpreter) of the task.
+  - Where the roles of this collection have installed C(/opt/gpufarm/gpu), an environment that holds
+    nvidia-ml-py, the module goes on with the Python of that. Elsewhere the host's own needs the package.
 author:
   - gpufarm maintainers (@gpufarm)
 """

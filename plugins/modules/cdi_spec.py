@@ -33,8 +33,6 @@ seealso:
 EXAMPLES = r"""
 - name: Describe the GPUs to container engines
   gpufarm.cluster.cdi_spec:
-  vars:
-    ansible_python_interpreter: /opt/gpufarm/gpu/bin/python
 """
 
 RETURN = r"""
@@ -56,10 +54,12 @@ from ansible_collections.gpufarm.cluster.plugins.module_utils._cdi import spec
 from ansible_collections.gpufarm.cluster.plugins.module_utils._cdi.io import host
 from ansible_collections.gpufarm.cluster.plugins.module_utils._nvml import gpu
 from ansible_collections.gpufarm.cluster.plugins.module_utils._nvml.io import session
+from ansible_collections.gpufarm.cluster.plugins.module_utils._nvml.io.python import use_gpu_python
 
 
 def main() -> None:
     """Run the module."""
+    use_gpu_python()
     module = AnsibleModule(argument_spec={}, supports_check_mode=True)
     try:
         others = host.other_specifications()

@@ -83,15 +83,11 @@ EXAMPLES = r"""
     expected_gpus: 8
     thresholds:
       temperature_warning: 75
-  vars:
-    ansible_python_interpreter: /opt/gpufarm/gpu/bin/python
 
 - name: Look, and decide later
   gpufarm.cluster.gpu_health:
     fail_from: never
   register: health
-  vars:
-    ansible_python_interpreter: /opt/gpufarm/gpu/bin/python
 """
 
 RETURN = r"""
@@ -148,6 +144,7 @@ from ansible_collections.gpufarm.cluster.plugins.module_utils._health import (
     report as health_report,
 )
 from ansible_collections.gpufarm.cluster.plugins.module_utils._health.io import read, store
+from ansible_collections.gpufarm.cluster.plugins.module_utils._nvml.io.python import use_gpu_python
 
 SETTINGS = {
     "thresholds": {"type": "dict", "default": {}},
@@ -161,6 +158,7 @@ SETTINGS = {
 
 def main() -> None:
     """Run the module."""
+    use_gpu_python()
     module = AnsibleModule(
         argument_spec={
             **SETTINGS,

@@ -44,8 +44,6 @@ EXAMPLES = r"""
 - name: Read the GPUs
   gpufarm.cluster.gpu_info:
   register: gpu
-  vars:
-    ansible_python_interpreter: /opt/gpufarm/gpu/bin/python
 
 - name: Show the slices
   ansible.builtin.debug:
@@ -58,8 +56,6 @@ EXAMPLES = r"""
 - name: Keep it as a fact of the host
   gpufarm.cluster.gpu_info:
     facts: true
-  vars:
-    ansible_python_interpreter: /opt/gpufarm/gpu/bin/python
 """
 
 RETURN = r"""
@@ -185,10 +181,12 @@ from ansible_collections.gpufarm.cluster.plugins.module_utils._nvml.io import (
 from ansible_collections.gpufarm.cluster.plugins.module_utils._nvml.io import (
     session,
 )
+from ansible_collections.gpufarm.cluster.plugins.module_utils._nvml.io.python import use_gpu_python
 
 
 def main() -> None:
     """Run the module."""
+    use_gpu_python()
     module = AnsibleModule(
         argument_spec={
             "gpus": {"type": "list", "elements": "str", "default": []},

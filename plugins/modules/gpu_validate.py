@@ -100,14 +100,10 @@ EXAMPLES = r"""
     pcie_width: 16
     nvlinks: 18
     lenient: [persistence]
-  vars:
-    ansible_python_interpreter: /opt/gpufarm/gpu/bin/python
 
 - name: Check that nobody computes before a maintenance
   gpufarm.cluster.gpu_validate:
     idle: true
-  vars:
-    ansible_python_interpreter: /opt/gpufarm/gpu/bin/python
 """
 
 RETURN = r"""
@@ -148,6 +144,7 @@ from ansible_collections.gpufarm.cluster.plugins.module_utils._nvml.io import (
 from ansible_collections.gpufarm.cluster.plugins.module_utils._nvml.io import (
     readings as nvml_readings,
 )
+from ansible_collections.gpufarm.cluster.plugins.module_utils._nvml.io.python import use_gpu_python
 
 # Readings that a check rests on; NVML's failure to tell one is an error, not a violation.
 _NEEDED = {
@@ -209,6 +206,7 @@ def read(selectors: list[str], expected: _gpu_validate.Expected) -> _gpu_validat
 
 def main() -> None:
     """Run the module."""
+    use_gpu_python()
     lists = {name: {"type": "list", "elements": "str", "default": []} for name in ("gpus", "lenient")}
     module = AnsibleModule(argument_spec={**OPTIONS, **lists}, supports_check_mode=True)
     lenient = module.params["lenient"]

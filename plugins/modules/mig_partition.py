@@ -114,15 +114,11 @@ EXAMPLES = r"""
 - name: Divide all GPUs into seven
   gpufarm.cluster.mig_partition:
     flavor: 7x 1g.10gb
-  vars:
-    ansible_python_interpreter: /opt/gpufarm/gpu/bin/python
 
 - name: Divide the GPU in one slot of the machine
   gpufarm.cluster.mig_partition:
     flavor: 1x 3g.40gb, 2x 2g.20gb
     gpus: ["0000:07:00.0"]
-  vars:
-    ansible_python_interpreter: /opt/gpufarm/gpu/bin/python
 
 - name: Divide GPUs with different amounts of memory, stopping the monitoring if it is in the way
   gpufarm.cluster.mig_partition:
@@ -130,8 +126,6 @@ EXAMPLES = r"""
     equivalents: true
     stop_services: [nvidia-dcgm.service]
   register: partitions
-  vars:
-    ansible_python_interpreter: /opt/gpufarm/gpu/bin/python
 
 - name: One large partition at the low end, and one whose memory three users share
   gpufarm.cluster.mig_partition:
@@ -140,8 +134,6 @@ EXAMPLES = r"""
         start: 0
       - profile: 3g.40gb
         compute_instances: [3x 1c]
-  vars:
-    ansible_python_interpreter: /opt/gpufarm/gpu/bin/python
 """
 
 RETURN = r"""
@@ -238,6 +230,7 @@ from ansible_collections.gpufarm.cluster.plugins.module_utils._mig.plan import (
 )
 from ansible_collections.gpufarm.cluster.plugins.module_utils._nvml import gpu as nvml_gpu
 from ansible_collections.gpufarm.cluster.plugins.module_utils._nvml.io import session
+from ansible_collections.gpufarm.cluster.plugins.module_utils._nvml.io.python import use_gpu_python
 
 FOLDER = lock.FOLDER
 ARGUMENTS: dict[str, Any] = {
@@ -325,6 +318,7 @@ def run(module: AnsibleModule, wish: Flavor, services: Services) -> dict[str, An
 
 def main() -> None:
     """Run the module."""
+    use_gpu_python()
     module = AnsibleModule(
         argument_spec=ARGUMENTS,
         mutually_exclusive=[("flavor", "layout")],

@@ -6,9 +6,11 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
+from ansible_collections.gpufarm.cluster.plugins.module_utils._nvml.io.session import GPU_PYTHON
 from harness import CASES, Call, Run
 from harness.host import Host, Unit
 from harness.life import OTHERWISE, THERE, WAYS, new, on, run, set_up, values
@@ -73,7 +75,13 @@ LEFT = {
 # Ways that a role does not turn back from, and what it says.
 NO_WAY_BACK = {("cvmfs_client", "mounts"): "Repositories are mounted by units of systemd"}
 # Roles with modules for GPUs share their Python.
-SHARED = {"/opt/gpufarm/gpu", "/opt/gpufarm/gpu/bin/python"}
+SHARED = {"/opt/gpufarm/gpu", GPU_PYTHON}
+# Modules that fail on a host without that Python.
+WITH_NVML = {
+    f"gpufarm.cluster.{path.stem}"
+    for path in (Path(__file__).parents[2] / "plugins" / "modules").glob("*.py")
+    if "use_gpu_python" in path.read_text()
+}
 # Packages that only the steps of roles need, and that a check does not name.
 HELPERS = {"openssl", "python3-yaml"}
 # Units of packages that stay with their package.
@@ -210,7 +218,8 @@ def test_a_check_of_a_new_host_changes_nothing_and_finds_no_fault(role: str, way
 def assert_it_asks_only(checked: Run, host: Host) -> None:
     assert not [call.name for call in checked.calls if not call.asks], "they are run all the same"
     for call in checked.calls:
-        assert not call.interpreter or call.interpreter in host.files, f"{call.name}: it is not there yet"
+        python = GPU_PYTHON if call.action in WITH_NVML else call.interpreter
+        assert not python or python in host.files, f"{call.name}: it is not there yet"
 
 
 @EVERY_ROLE

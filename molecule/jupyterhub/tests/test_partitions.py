@@ -31,7 +31,6 @@ def partition(host: Host) -> Iterator[Callable[..., str]]:
             "gpufarm.cluster.mig_partition",
         ]
         command += ["--args", f"flavor='{flavor}' keep_held={keep_held}"]
-        command += ["--extra-vars", "ansible_python_interpreter=/opt/gpufarm/gpu/bin/python"]
         done = subprocess.run(command, check=not keep_held, stdout=subprocess.PIPE, text=True)
         return done.stdout
 

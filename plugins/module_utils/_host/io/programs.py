@@ -23,13 +23,12 @@ from ..._cdi.io import command
 from ..._health.io import command as health_command
 from ..._metrics.io import command as metrics_command
 from ..._mig.io import restore
+from ..._nvml.io.session import GPU_PYTHON
 from ..._shared_home.io import command as shared_home_command
 
 ROOT = Path("/opt/gpufarm")
 PACKAGE = "gpufarm_host"
 SYSTEM_PYTHON = "/usr/bin/python3"
-# The environment of the entry point gpu_python of the role _common, with the binding of NVML.
-GPU_PYTHON = "/opt/gpufarm/gpu/bin/python"
 # Which interpreter a program runs with, and the module whose `main` it is.
 PROGRAMS: Mapping[str, tuple[str, ModuleType]] = {
     "gpufarm-cdi": (GPU_PYTHON, command),

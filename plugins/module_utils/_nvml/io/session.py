@@ -28,6 +28,8 @@ from ..gpu import (
     Profile,
 )
 
+# With the binding; installed by the entry point gpu_python of the role _common.
+GPU_PYTHON = "/opt/gpufarm/gpu/bin/python"
 # Profile indexes of nvml.h 13.3 are 0..17; the binding's own constants are fewer in older releases, and a GPU
 # that lacks a profile answers NOT_SUPPORTED or INVALID_ARGUMENT.
 PROFILE_INDEXES = range(18)
@@ -413,8 +415,8 @@ def _check_binding() -> None:
         version = ""
     if pynvml is None or not version:
         raise GpuError(
-            "The Python package nvidia-ml-py is missing for this interpreter: run the module with the one"
-            " that the role _common installs, /opt/gpufarm/gpu/bin/python."
+            f"The Python package nvidia-ml-py is missing for this interpreter, and there is no {GPU_PYTHON}:"
+            " run the role nvidia_driver or mig, which install that, or install the package."
         )
     if tuple(int(part) for part in version.split(".")[:2]) < OLDEST_BINDING:
         raise GpuError(f"nvidia-ml-py {version} is too old: install 11.525 or later.")
