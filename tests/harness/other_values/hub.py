@@ -44,6 +44,7 @@ VALUES: dict[str, Any] = {
     "jupyterhub_idle_minutes": 71932,
     "jupyterhub_port": 23482,
     "jupyterhub_process_limit": 71933,
+    "jupyterhub_queue_claim_minutes": 71935,
     "jupyterhub_queue_patience_minutes": 71934,
     "jupyterhub_tmp_size": "7532M",
     "jupyterhub_warning_minutes": 71930,

@@ -115,6 +115,7 @@ KEYS: dict[str, str] = {
     "jupyterhub_port": "--port=VALUE",
     "jupyterhub_process_limit": '"process_limit": VALUE',
     "jupyterhub_pull_policy": '"pull_policy": "VALUE"',
+    "jupyterhub_queue_claim_minutes": '"queue_claim_minutes": VALUE',
     "jupyterhub_queue_patience_minutes": '"queue_patience_minutes": VALUE',
     "jupyterhub_tmp_size": '"tmp_size": "VALUE"',
     "jupyterhub_warning_minutes": '"warning_minutes": VALUE',

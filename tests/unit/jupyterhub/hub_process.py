@@ -76,6 +76,7 @@ class HubProcess:
             "tmp_size": "1G",
             "limits": limits,
             "queue_patience_minutes": 10,
+            "queue_claim_minutes": 10,
             "idle_minutes": 0,
             "idle_gpu_minutes": 0,
             "warning_minutes": 0,

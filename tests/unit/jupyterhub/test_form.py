@@ -32,6 +32,13 @@ def test_shows_how_many_wait() -> None:
     assert not option.has_attr("disabled")
 
 
+def test_what_is_kept_for_others_is_not_shown_as_free() -> None:
+    offer = form.Offer("1g.10gb", 10 << 30, 0, 7, 2, 1, "2026-11-25 10:00 UTC")
+    assert "0 of 7 free, 1 kept for others until 2026-11-25 10:00 UTC, 2 waiting" in form.render(
+        SIZES, [offer]
+    )
+
+
 @pytest.mark.parametrize(("most", "numbers"), [(1, []), (2, ["1", "2"]), (9, ["1", "2", "3"])])
 def test_a_number_of_slices_can_be_chosen_where_there_is_a_choice(most: int, numbers: list[str]) -> None:
     page = shown(form.render(SIZES, [form.Offer("1g.10gb", 1, 3, 3)], most))

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Iterator
 
 import httpx
@@ -127,6 +128,49 @@ def test_administrators_see_holders_and_release(user: Callable[[str], Browser]) 
     assert [(place["user"], place["position"]) for place in seen["queue"]] == [("carol", 1)]
     assert bob.api("DELETE", "/users/alice/server").status_code in (202, 204)
     assert carol.spawn(gpu="1g.10gb").messages == []
+
+
+def later(process: HubProcess, owner: str, seconds: float) -> None:
+    """Have it been so long ago that an owner was called."""
+    file = process.folder / "leases.json"
+    content = json.loads(file.read_text())
+    content["queue"][owner]["called"] -= seconds
+    file.write_text(json.dumps(content))
+
+
+def test_who_is_called_has_some_minutes_and_others_see_that(
+    process: HubProcess, user: Callable[[str], Browser]
+) -> None:
+    alice, carol, dave, bob = user("alice"), user("carol"), user("dave"), user("bob")
+    alice.spawn(gpu="1g.10gb")
+    carol.spawn(gpu="1g.10gb")
+    dave.spawn(gpu="1g.10gb")
+    alice.stop()
+    until = carol.queue().json()["until"]
+    assert 590 < until - time.time() <= 600
+    assert "0 of 1 free, 1 kept for others until" in dave.page("/hub/spawn").text
+    assert "1 of 1 free, 1 waiting" in carol.page("/hub/spawn").text
+    for browser, whom in ((bob, {"user": "carol", "server": ""}), (dave, None)):
+        [piece] = browser.api("GET", "/gpufarm/slices").json()["slices"]
+        assert (piece["held"], piece["kept_until"], piece["kept_for"]) == (False, until, whom)
+    later(process, "carol/", 601)
+    assert carol.queue().status_code == 404
+    sentence = "You have lost your place in the queue: 1 GPU slice 1g.10gb was kept for you until"
+    assert sentence in carol.page("/hub/home").text
+    assert sentence not in dave.page("/hub/home").text
+    assert ("missed", "carol") in process.audit()
+    assert dave.spawn(gpu="1g.10gb").messages == []
+
+
+def test_administrators_remove_a_place(process: HubProcess, user: Callable[[str], Browser]) -> None:
+    carol, bob, dave = user("carol"), user("bob"), user("dave")
+    dave.spawn(gpu="1g.10gb")
+    carol.spawn(gpu="1g.10gb")
+    assert bob.api("DELETE", "/gpufarm/users/carol/queue/").status_code == 204
+    assert carol.queue().status_code == 404
+    assert "Your place in the queue was removed by bob." in carol.page("/hub/home").text
+    assert process.audit()[-1] == ("removed", "carol")
+    assert bob.api("DELETE", "/gpufarm/users/carol/queue/").status_code == 404
 
 
 @pytest.mark.parametrize(

@@ -15,9 +15,10 @@ from pathlib import Path
 
 import pytest
 from gpufarm_hub import clock, store
-from gpufarm_hub.sharing.leases import Lease, Leases, NoSliceError, count_by_profile, in_words
+from gpufarm_hub.sharing import answers
+from gpufarm_hub.sharing.leases import Lease, Leases, NoSliceError
 from gpufarm_hub.sharing.limits import Limit
-from gpufarm_hub.sharing.slices import Slice
+from gpufarm_hub.sharing.slices import Slice, count_by_profile
 from gpufarm_hub.sharing.waiting import Wish
 from gpufarm_hub.store import JsonStore, StoreError
 from hypothesis import settings
@@ -43,7 +44,7 @@ def take(leases: Leases, owner: str, unit: str, profile: str, slices: list[Slice
     taken = leases.take(Wish(owner, profile, 1, MANY, {}), unit, slices)
     if isinstance(taken, Lease):
         return taken
-    raise WaitError(in_words(taken))
+    raise WaitError(answers.waits(taken))
 
 
 def test_first_free_slice_of_the_profile(tmp_path: Path) -> None:

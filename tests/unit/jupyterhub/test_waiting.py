@@ -1,22 +1,25 @@
-"""Whose turn it is: fewer slices first, then who came first; nobody is forgotten, no limit is passed."""
+"""Whose turn it is: fewer slices first, ties by arrival; nobody is forgotten, nobody hoards."""
 
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from unittest.mock import patch
 
 import pytest
-from gpufarm_hub.sharing import limits, waiting
+from gpufarm_hub.sharing import limits, turns, waiting
 from gpufarm_hub.sharing.leases import Lease, Leases, NoSliceError
 from gpufarm_hub.sharing.limits import Limit
 from gpufarm_hub.sharing.slices import Slice
 from gpufarm_hub.sharing.waiting import Ticket, Wish
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 
@@ -29,12 +32,13 @@ def ticket(owner: str, since: float, count: int = 1, profile: str = "1g.10gb", *
     return Ticket(owner, profile, count, {}, share="all", since=since, seen=since, **most)
 
 
-def lease(owner: str, *pieces: Slice) -> Lease:
-    return Lease(owner, "unit", pieces, "2026-01-01T00:00:00+00:00", "all")
+def lease(owner: str, *pieces: Slice, hours: float = 0) -> Lease:
+    return Lease(owner, "unit", pieces, "1970-01-01T00:00:00+00:00", "all", hours)
 
 
 def called(tickets: list[Ticket], held: list[Lease], slices: list[Slice]) -> dict[str, int]:
-    return {owner: len(pieces) for owner, pieces in waiting.call(tickets, held, slices).items()}
+    claims = turns.call(tickets, held, slices, now=0, patience=600)
+    return {owner: len(claim.pieces) for owner, claim in claims.items()}
 
 
 def test_who_came_first_is_first() -> None:
@@ -49,11 +53,47 @@ def test_who_holds_a_slice_waits_behind_who_holds_none() -> None:
 
 
 def test_free_slices_are_kept_for_who_needs_several() -> None:
-    held = [lease("x/", mig(7))]
+    held = [lease("x/", mig(7), hours=1)]
     tickets = [ticket("large/", 1, count=2), ticket("small/", 2), ticket("other/", 3, profile="3g.40gb")]
     slices = [mig(7), mig(8), mig(1, "3g.40gb")]
     assert called(tickets, held, slices) == {"other/": 1}
     assert called(tickets, [], slices) == {"large/": 2, "other/": 1}
+
+
+SEVEN = [mig(instance) for instance in range(7, 14)]
+
+
+@pytest.mark.parametrize(
+    ("hours", "small", "ahead"),
+    [
+        (2, 1, 6),  # they have ended when the seventh slice becomes free
+        (2, 2, 0),  # they start some minutes after they are called, so would not have
+        (2, 0, 0),
+        (0, 1, 6),  # nobody knows when that is, so nobody delays it
+        (0, 0, 6),
+    ],
+)
+def test_a_wish_for_seven_slices_idles_none_that_it_cannot_have_yet(
+    hours: int, small: int, ahead: int
+) -> None:
+    held = [lease("x/", SEVEN[0], hours=hours)]
+    tickets = [ticket("large/", 1, count=7)]
+    tickets += [ticket(f"small{n}/", 2 + n, hours=small) for n in range(7)]
+    assert called(tickets, held, SEVEN) == {f"small{n}/": 1 for n in range(ahead)}
+
+
+def test_slices_that_the_first_in_line_does_not_need_are_for_those_behind() -> None:
+    held = [lease("x/", SEVEN[0], SEVEN[1], hours=1), lease("y/", *SEVEN[2:5], hours=2)]
+    tickets = [ticket("large/", 1, count=3), *(ticket(f"small{n}/", 2 + n) for n in range(3))]
+    assert called(tickets, held, SEVEN) == {"small0/": 1}
+
+
+def test_nobody_ahead_makes_a_limit_stop_the_first_in_line() -> None:
+    """Slices there are enough of for both, but not for their group."""
+    held = [replace(lease("x/", *SEVEN[:5], hours=1), share="staff")]
+    large, small = ticket("large/", 1, count=3, slices_together=3), ticket("small/", 2, slices_together=3)
+    assert called([large, small], held, SEVEN) == {}
+    assert called([large, replace(small, share="guests")], held, SEVEN) == {"small/": 1}
 
 
 def test_who_may_not_now_keeps_nobody_waiting() -> None:
@@ -64,7 +104,7 @@ def test_who_may_not_now_keeps_nobody_waiting() -> None:
 
 def test_places_are_counted_per_profile() -> None:
     tickets = [ticket("a/", 1), ticket("b/", 2, profile="3g.40gb"), ticket("c/", 3)]
-    found = waiting.places(tickets, [], [mig(7)])
+    found = turns.places(tickets, [], [mig(7)], now=0, patience=600)
     assert [(place.ticket.owner, place.position, place.waiting, place.called) for place in found] == [
         ("a/", 1, 2, True),
         ("b/", 1, 1, False),
@@ -104,7 +144,8 @@ SLICES = [*(mig(instance) for instance in range(7, 11)), mig(1, "3g.40gb"), mig(
 @given(TICKETS, st.lists(st.sampled_from("efa"), max_size=6))
 def test_no_slice_twice_and_no_limit_passed(tickets: list[Ticket], holders: list[str]) -> None:
     held = [lease(f"{user}/{n}", SLICES[n]) for n, user in enumerate(holders)]
-    found = waiting.call(tickets, held, SLICES)
+    claims = turns.call(tickets, held, SLICES, now=0, patience=600)
+    found = {owner: claim.pieces for owner, claim in claims.items()}
     given_out = [piece for pieces in found.values() for piece in pieces]
     busy = [piece for hold in held for piece in hold.pieces]
     assert len(set(given_out + busy)) == len(given_out) + len(busy)
@@ -123,15 +164,15 @@ def test_no_slice_twice_and_no_limit_passed(tickets: list[Ticket], holders: list
 
 @given(TICKETS)
 def test_nobody_is_overtaken_by_an_equal(tickets: list[Ticket]) -> None:
-    """Of those who hold nothing and whom no limit stops, the first is called while enough are free."""
+    """Those who hold nothing and whom no limit stops are called in their order, while enough are free."""
     tickets = [entry for entry in tickets if entry.slices >= entry.count and not entry.slices_together]
     users = [waiting.user_of(entry.owner) for entry in tickets]
     tickets = [entry for entry in tickets if users.count(waiting.user_of(entry.owner)) == 1]
-    found = waiting.call(tickets, [], SLICES)
+    found = turns.call(tickets, [], SLICES, now=0, patience=600)
     for profile, free in (("1g.10gb", 4), ("3g.40gb", 2)):
         for entry in waiting.in_order([entry for entry in tickets if entry.profile == profile], []):
             assert (entry.owner in found) == (entry.count <= free)
-            free = max(free - entry.count, 0)
+            free -= entry.count if entry.owner in found else 0
 
 
 @dataclass
@@ -187,6 +228,164 @@ def test_who_is_called_is_so_until_they_come(tmp_path: Path) -> None:
     assert not leases.enter(wish("bob/"), [mig(7)]).called
     assert not isinstance(leases.take(wish("carol/"), "c", [mig(7)]), Lease)
     assert isinstance(leases.take(wish("alice/"), "a", [mig(7)]), Lease)
+
+
+def test_nobody_who_holds_less_takes_away_what_is_kept_for_somebody(tmp_path: Path) -> None:
+    leases = Leases(tmp_path / "leases.json")
+    two = Limit("two", slices=2)
+    leases.take(wish("rich/", limit=two), "r", [mig(7), mig(8)])
+    assert leases.enter(wish("rich/second", limit=two), [mig(7), mig(8)]).called
+    assert not leases.enter(wish("poor/"), [mig(7), mig(8)]).called
+
+
+@dataclass
+class Line:
+    """The queue for one slice; what is told to those who lose their place."""
+
+    folder: Path
+    clock: Clock = field(default_factory=Clock)
+    missed: list[tuple[str, float]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        def missed(ticket: Ticket, when: float) -> None:
+            self.missed.append((ticket.owner, when))
+
+        self.leases = Leases(
+            self.folder / "leases.json", patience=600, claim=300, clock=self.clock, missed=missed
+        )
+
+    def ask_for(self, seconds: int, *owners: str) -> None:
+        """Let time pass in which owners do nothing but ask for their place."""
+        for _ in range(0, seconds, 5):
+            self.clock.now += 5
+            for owner in owners:
+                self.leases.ask(owner, [mig(7)])
+
+
+@pytest.fixture
+def line(tmp_path: Path) -> Line:
+    return Line(tmp_path)
+
+
+def test_who_is_called_and_only_asks_loses_the_place(line: Line) -> None:
+    place = line.leases.enter(wish("mallory/"), [mig(7)])
+    assert place.claim and place.claim.until == line.clock.now + 300
+    line.leases.enter(wish("bob/"), [mig(7)])
+    line.ask_for(295, "mallory/", "bob/")
+    assert not isinstance(line.leases.take(wish("bob/"), "b", [mig(7)]), Lease)
+    line.ask_for(10, "mallory/", "bob/")
+    assert line.missed == [("mallory/", 1300)]
+    assert line.leases.ask("mallory/", [mig(7)]) is None
+    assert isinstance(line.leases.take(wish("bob/"), "b", [mig(7)]), Lease)
+
+
+def test_nobody_keeps_a_slice_for_three_days_by_asking_again_and_again(line: Line) -> None:
+    """Somebody who has lost the place, or leaves, comes back behind all who wait."""
+    waited = []
+    for _ in range(6):
+        line.leases.enter(wish("mallory/"), [mig(7)])
+        line.ask_for(250, "mallory/")
+        line.leases.enter(wish("bob/"), [mig(7)])
+        start = line.clock.now
+        while not isinstance(line.leases.take(wish("bob/"), "b", [mig(7)]), Lease):
+            assert line.clock.now < start + 310
+            line.ask_for(5, "mallory/", "bob/")
+            line.leases.enter(wish("mallory/"), [mig(7)])
+        waited.append(line.clock.now - start)
+        line.leases.release("bob/")
+    assert max(waited) <= 300
+
+
+def test_a_slice_that_nobody_comes_for_is_taken_by_whoever_does(line: Line) -> None:
+    line.leases.enter(wish("mallory/"), [mig(7)])
+    line.ask_for(72 * 3600, "mallory/")
+    assert isinstance(line.leases.take(wish("bob/"), "b", [mig(7)]), Lease)
+    assert line.missed == [("mallory/", 1300)]
+
+
+def test_who_is_called_while_the_hub_is_down_is_called_anew(line: Line) -> None:
+    line.leases.enter(wish("alice/"), [mig(7)])
+    line.clock.now += 3600
+    line.leases.keep_places()
+    place = line.leases.ask("alice/", [mig(7)])
+    assert place and place.claim and place.claim.until == line.clock.now + 300 and not line.missed
+
+
+@dataclass(frozen=True)
+class Comer:
+    """Somebody who comes to the queue.
+
+    Attributes:
+        when: in minutes.
+        count: of slices.
+        hours: of their limit; 0 for never.
+        late: minutes between their turn and the notebook; longer than it is kept for who never starts it.
+        used: minutes after which they stop the notebook themselves.
+    """
+
+    when: int
+    count: int
+    hours: int
+    late: int
+    used: int
+
+    def wish(self, owner: str) -> Wish:
+        return wish(owner, self.count, Limit("any", slices=9, hours=self.hours))
+
+
+COMERS = st.lists(
+    st.builds(
+        Comer,
+        when=st.integers(0, 200),
+        count=st.integers(1, 3),
+        hours=st.sampled_from([0, 1, 1, 2]),
+        late=st.integers(0, 12),
+        used=st.integers(30, 400),
+    ),
+    max_size=12,
+)
+HELD = st.lists(st.tuples(st.integers(1, 2), st.sampled_from([1, 2, 3, 4])), min_size=1, max_size=5)
+
+
+@settings(max_examples=25, deadline=None)
+@given(HELD, st.integers(2, 7), COMERS)
+def test_nobody_who_goes_ahead_delays_the_first_in_line(
+    held: list[tuple[int, int]], wanted: int, comers: list[Comer]
+) -> None:
+    """All who hold slices use their full time; the first in line starts when that is over, or before."""
+    claim, start = 10 * 60, 1_000_000
+    with TemporaryDirectory() as folder, patch("os.fsync"):  # which takes most of the time
+        clock = Clock(start)
+        leases = Leases(Path(folder) / "leases.json", patience=10**9, claim=claim, clock=clock)
+        free, known = len(SEVEN), []
+        for number, (count, hours) in enumerate(held):
+            if count <= free:
+                free -= count
+                known += count * [start + 3600 * hours]
+                first = wish(f"holder{number}/", count, Limit("any", slices=9, hours=hours))
+                assert isinstance(leases.take(first, "u", SEVEN), Lease)
+        # Told apart from the program: the wish starts when so many of those who hold slices have ended.
+        latest = start if wanted <= free else sorted(known)[wanted - free - 1]
+        large = wish("large/", wanted, Limit("any", slices=9))
+        waiting: dict[str, tuple[Comer, float | None]] = {}
+        stops: dict[str, float] = {}
+        while not isinstance(leases.take(large, "l", SEVEN), Lease):
+            assert clock.now < latest
+            clock.now += 60
+            minute = (clock.now - start) / 60
+            for one in leases.all():
+                if min(one.ends, stops.get(one.owner, math.inf)) <= clock.now:
+                    leases.release(one.owner)
+            waiting |= {f"u{n}/": (one, None) for n, one in enumerate(comers) if one.when == minute - 1}
+            for owner, (comer, since) in list(waiting.items()):
+                place = leases.enter(comer.wish(owner), SEVEN)
+                if place.called and since is None:
+                    waiting[owner] = comer, clock.now
+                elif since is not None and clock.now >= since + 60 * comer.late:
+                    if isinstance(leases.take(comer.wish(owner), "u", SEVEN), Lease):
+                        stops[owner] = clock.now + 60 * comer.used
+                    del waiting[owner]
+            assert sum(len(one.pieces) for one in leases.all()) <= len(SEVEN)
 
 
 def test_the_hub_was_down_longer_than_anybodys_patience(tmp_path: Path) -> None:

@@ -58,7 +58,11 @@ REFUSED: dict[str, list[Refused]] = {
         ),
         hub("the authority asks for the answer to its challenge at port 80", **ACME, http_port=0),
         hub("set jupyterhub_public_host to its full name", **{**ACME, "public_host": "10.0.0.1"}),
-        hub("jupyterhub_queue_patience_minutes is not above 0", queue_patience_minutes=0),
+        hub(
+            "jupyterhub_queue_patience_minutes or jupyterhub_queue_claim_minutes is not",
+            queue_patience_minutes=0,
+        ),
+        hub("jupyterhub_queue_claim_minutes is not above 0", queue_claim_minutes=0),
         hub("../theirs in jupyterhub_mounts is not a path", mounts=[{"source": "../theirs"}]),
         hub("must both be given", certificate_type="provided"),
         hub(

@@ -13,13 +13,14 @@ from gpufarm_hub.spawning import engines
 from gpufarm_hub.spawning.engine import Engine
 from gpufarm_hub.store import JsonStore
 
-from . import audit, holders, limits
+from . import answers, audit, holders, keeping, limits
 from .leases import Lease, Leases
 from .limits import Limit
 from .notices import Notices
 from .slices import Slice
 from .timing import DECISION, WAIT
-from .waiting import Place, Wish
+from .turns import Place
+from .waiting import Ticket, Wish
 
 
 @dataclass(frozen=True)
@@ -83,6 +84,14 @@ class Desk:
             self.record("left", owner)
         return left
 
+    def remove(self, owner: str, by: str) -> bool:
+        """Take the owner out of the queue on behalf of somebody else; tell whether they were in it."""
+        removed = self.leases.leave(owner)
+        if removed:
+            self.record("removed", owner, by=by)
+            self.notices.tell(owner, answers.removed(by))
+        return removed
+
     def lost(self, lease: Lease) -> None:
         """Write down a lease that ended with its slices, and tell its user."""
         self._record_lease("lost", lease)
@@ -115,18 +124,28 @@ class Desk:
         self.record(event, lease.owner, profile=lease.pieces[0].profile, slices=uuids, since=lease.taken)
 
 
+def missed(notices: Notices, audit_file: Path, ticket: Ticket, when: float) -> None:
+    """Write down that a user was called and did not come, and tell them."""
+    audit.record(audit_file, "missed", ticket.owner, profile=ticket.profile, count=ticket.count)
+    notices.tell(ticket.owner, answers.missed(ticket, keeping.in_words(when)))
+
+
 def from_settings(settings: Mapping[str, Any]) -> Desk:
     """Return the desk of the role's settings; its keys are those of the template ``settings.json.j2``."""
     state = Path(settings["state_folder"])
+    notices = Notices(state / "notices.json")
+    audit_file = Path(settings["log_folder"]) / "audit.jsonl"
     return Desk(
         leases=Leases(
             state / "leases.json",
             patience=60 * settings["queue_patience_minutes"],
+            claim=60 * settings["queue_claim_minutes"],
             publish=partial(holders.publish, Path(settings["holders_file"])),
+            missed=partial(missed, notices, audit_file),
         ),
-        notices=Notices(state / "notices.json"),
+        notices=notices,
         use=JsonStore(state / "use.json"),
-        audit_file=Path(settings["log_folder"]) / "audit.jsonl",
+        audit_file=audit_file,
         limits=limits.read(settings["limits"]),
         spawner=settings["spawner"],
     )

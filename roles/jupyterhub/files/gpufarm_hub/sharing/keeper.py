@@ -30,8 +30,8 @@ from . import desk, keeping, recovery
 from .desk import Desk
 from .gpu_use import GpuUse, measure
 from .keeping import Notebook, Rules
-from .leases import Lease, count_by_profile
-from .slices import GpuQueryError
+from .leases import Lease
+from .slices import GpuQueryError, count_by_profile
 
 EVERY = 30  # seconds between two measurements
 TIMEOUT = 60  # seconds that the hub may take to answer

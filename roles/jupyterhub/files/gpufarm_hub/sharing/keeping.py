@@ -140,15 +140,16 @@ def judge(notebook: Notebook, rules: Rules, now: float) -> Verdict:
 
 def warning(verdict: Verdict) -> str:
     """Return the sentence that warns a user."""
-    return f"Your notebook ends at {_clock(verdict.ends or 0)}: {verdict.why}. Save your work."
+    return f"Your notebook ends at {in_words(verdict.ends or 0)}: {verdict.why}. Save your work."
 
 
 def farewell(verdict: Verdict, now: float) -> str:
     """Return the sentence for a user whose notebook was ended."""
-    return f"Your notebook was ended at {_clock(now)}: {verdict.why}."
+    return f"Your notebook was ended at {in_words(now)}: {verdict.why}."
 
 
-def _clock(when: float) -> str:
+def in_words(when: float) -> str:
+    """Return a time as users read it."""
     return datetime.fromtimestamp(when, UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 

@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass, field
+import math
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -13,9 +14,10 @@ from typing import Any
 from gpufarm_hub import clock as clocks
 from gpufarm_hub.store import DamagedError, JsonStore
 
-from . import waiting
-from .slices import Slice
-from .waiting import Place, Ticket, Wish
+from . import answers, turns, waiting
+from .slices import Slice, count_by_profile
+from .turns import Place
+from .waiting import Ticket, Wish
 
 REMEDY = "restart jupyterhub.service, which takes the leases from the notebooks that run"
 
@@ -37,6 +39,7 @@ class Lease:
         pieces: the slices, at least one.
         taken: ISO 8601 time.
         share: name of the user's limit.
+        hours: hours after which the notebook is ended; 0 for never.
         waited: seconds between the wish and the lease; known only when the slices are taken.
     """
 
@@ -45,12 +48,18 @@ class Lease:
     pieces: tuple[Slice, ...]
     taken: str
     share: str
+    hours: float = 0
     waited: float = field(default=0.0, compare=False)
 
     @property
     def user(self) -> str:
         """Name of the user."""
         return waiting.user_of(self.owner)
+
+    @property
+    def ends(self) -> float:
+        """Seconds since the epoch when its notebook is ended at the latest; infinity for never."""
+        return datetime.fromisoformat(self.taken).timestamp() + 3600 * self.hours if self.hours else math.inf
 
     @property
     def uuids(self) -> str:
@@ -64,20 +73,27 @@ class Leases:
     Args:
         path: the file they are kept in.
         patience: seconds after which a waiting user who has not asked again loses the place.
+        claim: seconds after which a user whose turn it is and who has not taken the slices loses the place.
         clock: tells the seconds since the epoch.
         publish: called with all leases, under the lock, whenever they have changed.
+        missed: called with each ticket that is lost because its user has not taken the slices, and when
+            that was.
     """
 
     def __init__(
         self,
         path: Path,
         patience: float = 600,
+        claim: float = 600,
         clock: Callable[[], float] = clocks.epoch,
         publish: Callable[[list[Lease]], None] = lambda leases: None,
+        missed: Callable[[Ticket, float], None] = lambda ticket, when: None,
     ) -> None:
         self._publish = publish
+        self._missed = missed
         self._store = JsonStore(path, self._replaced, REMEDY)
         self._patience = patience
+        self._claim = claim
         self._clock = clock
 
     def all(self) -> list[Lease]:
@@ -101,7 +117,7 @@ class Leases:
                     datetime.fromisoformat(lease.taken)
                     if not lease.pieces:
                         raise ValueError(f"no slices for {lease.owner}")
-                self._tickets(content)
+                self._tickets(content, lost=[])
             except (AttributeError, KeyError, TypeError, ValueError) as error:
                 raise self._store.damaged(f"{type(error).__name__}: {error}") from error
         except DamagedError as error:
@@ -131,14 +147,13 @@ class Leases:
         Raises:
             NoSliceError: the user may not hold so many, or the machine does not have them.
         """
-        with self._store.change() as content:
-            refusal = self._enter(content, wish, slices)
-            tickets = self._tickets(content)
+        with self._changing() as (content, tickets):
+            refusal = self._enter(content, tickets, wish, slices)
             held = [lease for lease in self._leases(content) if lease.owner != wish.owner]
+            places = self._settle(tickets, held, slices)
         if refusal:
             raise NoSliceError(refusal)
-        every = waiting.places(tickets.values(), held, slices)
-        return next(place for place in every if place.ticket.owner == wish.owner)
+        return places[wish.owner]
 
     def take(self, wish: Wish, unit: str, slices: list[Slice]) -> Lease | Place:
         """Give the owner free slices when it is their turn; else they wait.
@@ -156,34 +171,42 @@ class Leases:
         Raises:
             NoSliceError: as `enter`.
         """
-        with self._store.change() as content:
+        with self._changing() as (content, tickets):
             content.get("leases", {}).pop(wish.owner, None)
-            refusal = self._enter(content, wish, slices)
-            tickets, held = self._tickets(content), self._leases(content)
-            pieces = waiting.call(tickets.values(), held, slices).get(wish.owner)
-            if pieces and not refusal:
-                del content["queue"][wish.owner]
-                waited = self._clock() - tickets[wish.owner].since
+            refusal = self._enter(content, tickets, wish, slices)
+            places = self._settle(tickets, self._leases(content), slices)
+            claim = None if refusal else places[wish.owner].claim
+            if claim:
+                waited = self._clock() - tickets.pop(wish.owner).since
                 taken = datetime.fromtimestamp(self._clock(), UTC).isoformat(timespec="seconds")
-                lease = Lease(wish.owner, unit, tuple(pieces), taken, wish.limit.name, waited)
+                limit = wish.limit
+                lease = Lease(wish.owner, unit, claim.pieces, taken, limit.name, limit.hours, waited)
                 content.setdefault("leases", {})[wish.owner] = _entry(lease)
         if refusal:
             raise NoSliceError(refusal)
-        if pieces:
-            return lease
-        every = waiting.places(tickets.values(), held, slices)
-        return next(place for place in every if place.ticket.owner == wish.owner)
+        return lease if claim else places[wish.owner]
 
-    def _enter(self, content: dict[str, Any], wish: Wish, slices: list[Slice]) -> str:
+    def _enter(
+        self, content: dict[str, Any], tickets: dict[str, Ticket], wish: Wish, slices: list[Slice]
+    ) -> str:
         """Put the wish into the queue; return why it cannot be granted ever, if so: then it is not in it."""
-        tickets = self._tickets(content)
         old = tickets.pop(wish.owner, None)
         others = [lease for lease in self._leases(content) if lease.owner != wish.owner]
-        refusal = _refusal(wish, others, slices)
+        refusal = answers.refusal(wish, others, slices)
         if not refusal:
             tickets[wish.owner] = waiting.join(wish, old, tickets.values(), self._clock())
-        self._keep(content, tickets)
         return refusal
+
+    def _settle(
+        self, tickets: dict[str, Ticket], held: Iterable[Lease], slices: Iterable[Slice]
+    ) -> dict[str, Place]:
+        """Note since when those are called whose turn it is; return all places, in their order."""
+        now = self._clock()
+        places = turns.places(tickets.values(), held, slices, now, self._claim)
+        for place in places:
+            if place.called and place.ticket.called is None:
+                tickets[place.ticket.owner] = replace(place.ticket, called=now)
+        return {place.ticket.owner: place for place in places}
 
     def release(self, owner: str) -> Lease | None:
         """Give back what the owner holds, if anything; return it."""
@@ -203,37 +226,34 @@ class Leases:
     def queue(self, slices: Iterable[Slice]) -> list[Place]:
         """Return who waits, in the order in which they are served."""
         content = self._store.read()
-        return waiting.places(self._tickets(content).values(), self._leases(content), slices)
+        tickets = self._tickets(content, lost=[])
+        return turns.places(tickets.values(), self._leases(content), slices, self._clock(), self._claim)
 
     def ask(self, owner: str, slices: Iterable[Slice]) -> Place | None:
-        """Return the owner's place in the queue, if any; who asks keeps it."""
+        """Return the owner's place in the queue, if any; users who ask keep it, until they are called."""
         slices = list(slices)
-        place = next((place for place in self.queue(slices) if place.ticket.owner == owner), None)
-        if place and count_by_profile(slices)[place.ticket.profile] < place.ticket.count:
-            self.leave(owner)  # the machine was partitioned anew: the wish cannot be granted any more
-            return None
-        if place and self._clock() - place.ticket.seen > SEEN_EVERY:
-            with self._store.change() as content:
-                tickets = self._tickets(content)
-                if owner in tickets:
-                    tickets[owner] = waiting.seen(tickets[owner], self._clock())
-                self._keep(content, tickets)
-        return place
+        with self._changing() as (content, tickets):
+            ticket = tickets.get(owner)
+            if ticket and count_by_profile(slices)[ticket.profile] < ticket.count:
+                del tickets[owner]  # the machine was partitioned anew: the wish cannot be granted any more
+            elif ticket and self._clock() - ticket.seen > SEEN_EVERY:
+                tickets[owner] = waiting.seen(ticket, self._clock())
+            places = self._settle(tickets, self._leases(content), slices)
+        return places.get(owner)
 
     def leave(self, owner: str) -> bool:
         """Take the owner out of the queue; tell whether they were in it."""
-        with self._store.change() as content:
-            tickets = self._tickets(content)
-            left = tickets.pop(owner, None)
-            self._keep(content, tickets)
-        return left is not None
+        with self._changing() as (_content, tickets):
+            return tickets.pop(owner, None) is not None
 
     def keep_places(self) -> None:
-        """Let everybody in the queue ask anew: while the hub was down nobody could."""
+        """Let everybody in the queue ask and come anew: while the hub was down nobody could."""
         with self._store.change() as content:
             now = self._clock()
             for entry in content.get("queue", {}).values():
                 entry["seen"] = now
+                if entry.get("called") is not None:
+                    entry["called"] = now
 
     def publish(self) -> None:
         """Publish the leases, as nobody knows whether that was done before."""
@@ -254,26 +274,39 @@ class Leases:
                 pieces=tuple(Slice(**piece) for piece in entry["slices"]),
                 taken=entry["taken"],
                 share=entry["share"],
+                hours=entry.get("hours", 0),
             )
             for owner, entry in content.get("leases", {}).items()
         ]
 
-    def _tickets(self, content: dict[str, Any]) -> dict[str, Ticket]:
-        """Return the tickets of those who have asked lately."""
-        oldest = self._clock() - self._patience
-        return {
-            owner: Ticket(owner=owner, **entry)
-            for owner, entry in content.get("queue", {}).items()
-            if entry["seen"] >= oldest
-        }
+    def _tickets(self, content: dict[str, Any], lost: list[Ticket]) -> dict[str, Ticket]:
+        """Return the tickets of those who still have a place; add to ``lost`` those called in vain."""
+        now = self._clock()
+        tickets = {}
+        for owner, entry in content.get("queue", {}).items():
+            ticket = Ticket(owner=owner, **entry)
+            if ticket.called is not None and ticket.called + self._claim < now:
+                lost.append(ticket)
+            elif ticket.seen >= now - self._patience:
+                tickets[owner] = ticket
+        return tickets
 
-    @staticmethod
-    def _keep(content: dict[str, Any], tickets: dict[str, Ticket]) -> None:
-        entries = {owner: asdict(ticket) for owner, ticket in tickets.items()}
-        content["queue"] = {
-            owner: {key: value for key, value in entry.items() if key != "owner"}
-            for owner, entry in entries.items()
-        }
+    @contextmanager
+    def _changing(self) -> Iterator[tuple[dict[str, Any], dict[str, Ticket]]]:
+        """Lend what is stored and the queue to one caller at a time; what became of both is stored."""
+        lost: list[Ticket] = []
+        # A block that does not end well shall store nothing.
+        with self._store.change() as content:  # pylint: disable=contextmanager-generator-missing-cleanup
+            tickets = self._tickets(content, lost)
+            yield content, tickets
+            queue = {
+                owner: {key: value for key, value in asdict(ticket).items() if key != "owner"}
+                for owner, ticket in tickets.items()
+            }
+            if queue or "queue" in content:
+                content["queue"] = queue
+        for ticket in lost:
+            self._missed(ticket, (ticket.called or 0) + self._claim)
 
 
 def _entry(lease: Lease) -> dict[str, Any]:
@@ -283,57 +316,5 @@ def _entry(lease: Lease) -> dict[str, Any]:
         "slices": [asdict(piece) for piece in lease.pieces],
         "taken": lease.taken,
         "share": lease.share,
+        "hours": lease.hours,
     }
-
-
-def in_words(place: Place) -> str:
-    """Tell a waiting user where they stand."""
-    ticket = place.ticket
-    return (
-        f"Not free yet: {_slices(ticket.count, ticket.profile)}. You wait as number {place.position} of "
-        f"{place.waiting}. Keep this page open, or ask again soon: who does not loses the place."
-    )
-
-
-def count_by_profile(slices: Iterable[Slice]) -> Counter[str]:
-    """Count slices per profile, in the order in which the profiles appear."""
-    return Counter(piece.profile for piece in slices)
-
-
-def _refusal(wish: Wish, held: Iterable[Lease], slices: Iterable[Slice]) -> str:
-    """Return why the wish can never be granted as things are; empty when it can."""
-    limit = wish.limit
-    mine = [piece for lease in held if lease.user == waiting.user_of(wish.owner) for piece in lease.pieces]
-    if wish.count > limit.slices or (limit.slices_together and wish.count > limit.slices_together):
-        most = min(limit.slices, limit.slices_together or limit.slices)
-        return (
-            f"You asked for {_slices(wish.count)} and may hold {most} at once (limit {limit.name}); "
-            "choose fewer."
-        )
-    if len(mine) + wish.count > limit.slices:
-        return (
-            f"You hold {_slices(len(mine))} already and may hold {limit.slices} at once "
-            f"(limit {limit.name}); stop another notebook of yours first."
-        )
-    gpus = sum(piece.whole for piece in mine)
-    if limit.gpus is not None and gpus + wish.count > limit.gpus and _is_whole(wish.profile, slices):
-        return (
-            f"You hold {gpus} whole GPU{'' if gpus == 1 else 's'} and may hold {limit.gpus} at once "
-            f"(limit {limit.name}); choose fewer, or slices of a GPU."
-        )
-    there = count_by_profile(slices)[wish.profile]
-    if not there:
-        return (
-            f"This machine has no GPU slice {wish.profile} any more; reload the page and choose another one."
-        )
-    if wish.count > there:
-        return f"This machine has only {_slices(there, wish.profile)}; choose fewer."
-    return ""
-
-
-def _is_whole(profile: str, slices: Iterable[Slice]) -> bool:
-    return any(piece.whole for piece in slices if piece.profile == profile)
-
-
-def _slices(count: int, profile: str = "") -> str:
-    return f"{count} GPU slice{'' if count == 1 else 's'} {profile}".rstrip()

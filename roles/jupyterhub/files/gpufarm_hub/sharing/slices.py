@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,6 +47,11 @@ class Slice:
         if self.gpu_instance is None or other.gpu_instance is None:
             return True
         return (self.gpu_instance, self.compute_instance) == (other.gpu_instance, other.compute_instance)
+
+
+def count_by_profile(slices: Iterable[Slice]) -> Counter[str]:
+    """Count slices per profile, in the order in which the profiles appear."""
+    return Counter(piece.profile for piece in slices)
 
 
 def list_slices(nvml: Any = pynvml) -> list[Slice]:

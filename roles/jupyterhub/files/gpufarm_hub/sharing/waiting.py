@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whose turn it is. Who holds fewer slices goes first, among equals who came first. No I/O."""
+"""The queue for slices: users with fewer slices are served first, ties by arrival. No I/O."""
 
 from __future__ import annotations
 
@@ -43,6 +43,8 @@ class Ticket:
         since: seconds since the epoch when the wish was made.
         seen: seconds since the epoch when its user last asked; who asks no more loses the place.
         gpus: how many whole GPUs its user may hold; None for any number.
+        hours: hours after which the notebook will be ended; 0 for never.
+        called: seconds since the epoch when the slices were there for the taking; None before.
     """
 
     owner: str
@@ -55,27 +57,15 @@ class Ticket:
     since: float
     seen: float
     gpus: int | None = None
-
-
-@dataclass(frozen=True)
-class Place:
-    """What a waiting user is told.
-
-    Attributes:
-        ticket: the ticket.
-        position: 1 for the first of those who wait for this profile.
-        waiting: how many wait for this profile.
-        called: whether the slices are there for the taking.
-    """
-
-    ticket: Ticket
-    position: int
-    waiting: int
-    called: bool
+    hours: float = 0
+    called: float | None = None
 
 
 class Held(Protocol):
-    """The part of a lease that decides whose turn it is: its owner, the name of their limit, the slices."""
+    """What decides whose turn it is: an owner, the name of their limit, slices, and until when they are held.
+
+    The end is in seconds since the epoch; infinity where it is not known.
+    """
 
     @property
     def owner(self) -> str: ...
@@ -85,6 +75,9 @@ class Held(Protocol):
 
     @property
     def pieces(self) -> tuple[Slice, ...]: ...
+
+    @property
+    def ends(self) -> float: ...
 
 
 def user_of(owner: str) -> str:
@@ -110,6 +103,8 @@ def join(wish: Wish, old: Ticket | None, others: Iterable[Ticket], now: float) -
         since=old.since if old and same else max(now, last + 1e-6),
         seen=now,
         gpus=wish.limit.gpus,
+        hours=wish.limit.hours,
+        called=old.called if old and same else None,
     )
 
 
@@ -119,61 +114,12 @@ def seen(ticket: Ticket, now: float) -> Ticket:
 
 
 def in_order(tickets: Iterable[Ticket], held: Iterable[Held]) -> list[Ticket]:
-    """Return the tickets, the one to be served first at the front."""
-    slices = _slices_per_user(held)
-    return sorted(tickets, key=lambda ticket: (slices[user_of(ticket.owner)], ticket.since, ticket.owner))
-
-
-def call(tickets: Iterable[Ticket], held: Iterable[Held], slices: Iterable[Slice]) -> dict[str, list[Slice]]:
-    """Return whose turn it is, and the slices for them.
-
-    Free slices are kept for a ticket that needs more than are free, else it would wait forever. A ticket that
-    its user's limit or its share's forbids at the moment keeps nothing from those behind it.
-    """
-    held, slices = list(held), list(slices)
-    busy = [piece for hold in held for piece in hold.pieces]
-    whole = {piece.profile for piece in slices if piece.whole}
-    free = [piece for piece in slices if not any(piece.overlaps(other) for other in busy)]
-    of_user, gpus_of_user, of_share = _slices_per_user(held), Counter[str](), Counter[str]()
+    """Return the tickets in the order in which they are served; those who are called stay in front."""
+    slices = Counter[str]()
     for hold in held:
-        gpus_of_user[user_of(hold.owner)] += sum(piece.whole for piece in hold.pieces)
-        of_share[hold.share] += len(hold.pieces)
-    called: dict[str, list[Slice]] = {}
-    for ticket in in_order(tickets, held):
-        user = user_of(ticket.owner)
-        gpus = ticket.count if ticket.profile in whole else 0
-        if of_user[user] + ticket.count > ticket.slices:
-            continue
-        if gpus and ticket.gpus is not None and gpus_of_user[user] + gpus > ticket.gpus:
-            continue
-        if ticket.slices_together and of_share[ticket.share] + ticket.count > ticket.slices_together:
-            continue
-        mine = [piece for piece in free if piece.profile == ticket.profile][: ticket.count]
-        free = [piece for piece in free if piece not in mine]
-        if len(mine) == ticket.count:
-            called[ticket.owner] = mine
-            of_user[user] += ticket.count
-            gpus_of_user[user] += gpus
-            of_share[ticket.share] += ticket.count
-    return called
+        slices[user_of(hold.owner)] += len(hold.pieces)
 
+    def key(ticket: Ticket) -> tuple[bool, int, float, str]:
+        return ticket.called is None, slices[user_of(ticket.owner)], ticket.since, ticket.owner
 
-def places(tickets: Iterable[Ticket], held: Iterable[Held], slices: Iterable[Slice]) -> list[Place]:
-    """Return what every waiting user is told, in the order in which they are served."""
-    tickets, held = list(tickets), list(held)
-    called = call(tickets, held, slices)
-    waiting = Counter(ticket.profile for ticket in tickets)
-    before = Counter[str]()
-    found = []
-    for ticket in in_order(tickets, held):
-        before[ticket.profile] += 1
-        position = before[ticket.profile]
-        found.append(Place(ticket, position, waiting[ticket.profile], ticket.owner in called))
-    return found
-
-
-def _slices_per_user(held: Iterable[Held]) -> Counter[str]:
-    count = Counter[str]()
-    for hold in held:
-        count[user_of(hold.owner)] += len(hold.pieces)
-    return count
+    return sorted(tickets, key=key)

@@ -36,9 +36,11 @@ class Offer:
     Attributes:
         profile: such as ``1g.10gb``.
         memory: bytes of one slice.
-        free: how many nobody holds.
+        free: how many nobody holds, and are kept for nobody.
         total: how many there are.
-        waiting: how many notebooks wait for one.
+        waiting: how many notebooks wait for some, and it is not their turn yet.
+        kept: how many are kept for others whose turn it is.
+        until: until when at the latest, in words.
     """
 
     profile: str
@@ -46,6 +48,16 @@ class Offer:
     free: int
     total: int
     waiting: int = 0
+    kept: int = 0
+    until: str = ""
+
+    def __str__(self) -> str:
+        words = [f"{self.free} of {self.total} free"]
+        if self.kept:
+            words.append(f"{self.kept} kept for others until {self.until}")
+        if self.waiting:
+            words.append(f"{self.waiting} waiting")
+        return f"{self.profile} ({self.memory / 2**30:.0f} GiB): {', '.join(words)}"
 
 
 def _options(pairs: Sequence[tuple[str, str]], chosen: str | None = None) -> str:
@@ -82,11 +94,7 @@ def render(
     memory = _select("memory", "Memory", _options([(size, size) for size in memory_choices]))
     if offers is None:
         return memory
-    pairs = [("", "No GPU")]
-    for offer in offers if most else []:
-        size = f"{offer.memory / 2**30:.0f} GiB"
-        text = f"{offer.profile} ({size}): {offer.free} of {offer.total} free"
-        pairs.append((offer.profile, f"{text}, {offer.waiting} waiting" if offer.waiting else text))
+    pairs = [("", "No GPU"), *((offer.profile, str(offer)) for offer in offers if most)]
     if problem:
         summary = problem
     elif not most:

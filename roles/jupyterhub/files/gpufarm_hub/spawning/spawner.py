@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import asyncio
 import grp
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -14,14 +13,14 @@ from jupyterhub.spawner import Spawner, SpawnException
 from traitlets import Bool, Dict, Instance, Int, List, Unicode
 
 from gpufarm_hub.people import accounts
-from gpufarm_hub.sharing import devices, limits, recovery
+from gpufarm_hub.sharing import answers, devices, limits, recovery
 from gpufarm_hub.sharing.desk import Desk
-from gpufarm_hub.sharing.leases import Lease, NoSliceError, count_by_profile, in_words
+from gpufarm_hub.sharing.leases import Lease, NoSliceError
 from gpufarm_hub.sharing.limits import Limit, bytes_of
 from gpufarm_hub.sharing.slices import GpuQueryError, Slice, list_slices
 from gpufarm_hub.sharing.waiting import Wish
 
-from . import collaborative, engines, form, mounts
+from . import collaborative, engines, form, mounts, offers
 from .engine import EngineError
 
 
@@ -185,17 +184,15 @@ class SliceSpawner(Spawner):  # type: ignore[misc]
         except GpuQueryError as error:
             self.log.error("No GPU slices are offered: %s", error)
             return form.render(self.memory_offered, [], problem="The GPUs of this machine do not answer.")
-        free = count_by_profile(self.desk.leases.free(slices))
-        waiting = Counter(place.ticket.profile for place in self.desk.leases.queue(slices))
         limit = self.limit
-        memory = {piece.profile: piece.memory for piece in slices if limit.gpus != 0 or not piece.whole}
-        offers = [
-            form.Offer(profile, memory[profile], free[profile], total, waiting[profile])
-            for profile, total in count_by_profile(slices).items()
-            if profile in memory and self.profile in ("", profile)
+        allowed = {piece.profile for piece in slices if limit.gpus != 0 or not piece.whole}
+        found = [
+            offer
+            for offer in offers.offers(slices, self.desk.leases, self.owner)
+            if offer.profile in allowed and self.profile in ("", offer.profile)
         ]
-        most = limit.slices if memory or not slices else 0
-        return form.render(self.memory_offered, offers, most, chosen=self.profile)
+        most = limit.slices if allowed or not slices else 0
+        return form.render(self.memory_offered, found, most, chosen=self.profile)
 
     async def options_from_form(self, form_data: Mapping[str, Sequence[str]]) -> dict[str, Any]:
         """Return the user options.
@@ -214,7 +211,7 @@ class SliceSpawner(Spawner):  # type: ignore[misc]
             except NoSliceError as error:
                 raise RefusedSpawnError(str(error), "no-slice", 409) from error
             if not place.called:
-                raise RefusedSpawnError(in_words(place), "waiting", 409)
+                raise RefusedSpawnError(answers.waits(place), "waiting", 409)
         return options
 
     async def start(self) -> tuple[str, int]:
@@ -286,7 +283,7 @@ class SliceSpawner(Spawner):  # type: ignore[misc]
         except NoSliceError as error:
             raise RefusedSpawnError(str(error), "no-slice", 409) from error
         if not isinstance(taken, Lease):
-            raise RefusedSpawnError(in_words(taken), "waiting", 409)
+            raise RefusedSpawnError(answers.waits(taken), "waiting", 409)
         self.log.info("%s holds slice %s (%s)", self.owner, taken.uuids, self._choice.gpu)
         return taken
 

@@ -19,7 +19,8 @@ from tornado import web
 from gpufarm_hub.sharing.desk import Desk
 from gpufarm_hub.sharing.leases import Lease
 from gpufarm_hub.sharing.slices import GpuQueryError, Slice, list_slices
-from gpufarm_hub.sharing.waiting import Place, user_of
+from gpufarm_hub.sharing.turns import Claim, Place
+from gpufarm_hub.sharing.waiting import user_of
 
 PREFIX = r"/api/gpufarm"
 
@@ -43,31 +44,41 @@ async def _slices() -> list[Slice]:
         raise web.HTTPError(503, "The GPUs of this machine do not answer.") from error
 
 
+def _name(owner: str) -> dict[str, str]:
+    user, _slash, server = owner.partition("/")
+    return {"user": user, "server": server}
+
+
 def describe_place(place: Place) -> dict[str, Any]:
     """Return a place in the queue as the API tells it."""
     ticket = place.ticket
-    user, _slash, server = ticket.owner.partition("/")
     return {
-        "user": user,
-        "server": server,
+        **_name(ticket.owner),
         "profile": ticket.profile,
         "count": ticket.count,
         "since": ticket.since,
         "position": place.position,
         "waiting": place.waiting,
         "called": place.called,
+        "until": place.claim.until if place.claim else None,
     }
 
 
 def describe_slices(
-    slices: Iterable[Slice], leases: Iterable[Lease], used: dict[str, Any], may_see: Callable[[str], bool]
+    slices: Iterable[Slice],
+    leases: Iterable[Lease],
+    claims: Iterable[Claim],
+    used: dict[str, Any],
+    may_see: Callable[[str], bool],
 ) -> list[dict[str, Any]]:
-    """Return the slices as the API tells them; a holder whom the asker may not see is None."""
+    """Return the slices as the API tells them; somebody whom the asker may not see is None."""
     holders = {piece.uuid: lease for lease in leases for piece in lease.pieces}
+    kept = {piece.uuid: claim for claim in claims for piece in claim.pieces}
     told = []
     for piece in slices:
         lease = holders.get(piece.uuid)
         seen = lease is not None and may_see(lease.user)
+        claim = kept.get(piece.uuid)
         told.append(
             {
                 "uuid": piece.uuid,
@@ -76,13 +87,14 @@ def describe_slices(
                 "memory": piece.memory,
                 "held": lease is not None,
                 "holder": {
-                    "user": lease.user,
-                    "server": lease.owner.partition("/")[2],
+                    **_name(lease.owner),
                     "since": lease.taken,
                     "use": used.get(lease.owner),
                 }
                 if lease and seen
                 else None,
+                "kept_until": claim.until if claim else None,
+                "kept_for": _name(claim.owner) if claim and may_see(user_of(claim.owner)) else None,
             }
         )
     return told
@@ -105,20 +117,18 @@ class SlicesHandler(APIHandler):  # type: ignore[misc]
 
         slices = await _slices()
         used = self.desk.use.read().get("notebooks", {})
+        queue = self.desk.leases.queue(slices)
+        claims = [place.claim for place in queue if place.claim]
         self.write(
             {
-                "slices": describe_slices(slices, self.desk.leases.all(), used, may_see),
-                "queue": [
-                    describe_place(place)
-                    for place in self.desk.leases.queue(slices)
-                    if may_see(user_of(place.ticket.owner))
-                ],
+                "slices": describe_slices(slices, self.desk.leases.all(), claims, used, may_see),
+                "queue": [describe_place(place) for place in queue if may_see(user_of(place.ticket.owner))],
             }
         )
 
 
 class QueueHandler(APIHandler):  # type: ignore[misc]
-    """The place of one notebook in the queue. Who asks for it keeps it."""
+    """The place of one notebook in the queue. Users who ask for it keep it, until they are called."""
 
     def initialize(self, desk: Desk) -> None:
         """Take the desk."""
@@ -135,7 +145,8 @@ class QueueHandler(APIHandler):  # type: ignore[misc]
     @needs_scope("servers")  # type: ignore[untyped-decorator]
     async def delete(self, user_name: str, server_name: str) -> None:
         """Answer DELETE /users/{user}/queue/{server}."""
-        if not self.desk.leave(f"{user_name}/{server_name}"):
+        owner, asker = f"{user_name}/{server_name}", self.current_user.name
+        if not (self.desk.leave(owner) if asker == user_name else self.desk.remove(owner, asker)):
             raise web.HTTPError(404, "This notebook waits for nothing.")
         self.set_status(204)
 

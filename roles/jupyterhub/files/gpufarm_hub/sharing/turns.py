@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Whose turn it is, and who may go ahead. No I/O; times are seconds since the epoch.
+
+Where fewer slices are free than the first in line wants, they do not lie idle: those behind may have them, as
+long as the first starts no later than it would without them (EASY backfilling: Lifka, "The ANL/IBM SP
+scheduling system", 1995). When it starts at the latest is known from the hours that notebooks may run; where
+one in its way may run for ever, nothing is known, and nobody can delay it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from .slices import Slice
+from .waiting import Held, Ticket, in_order, user_of
+
+AT_ONCE = -math.inf
+
+
+@dataclass(frozen=True)
+class Claim:
+    """Slices that are kept for a ticket whose turn it is (a `Held`).
+
+    Attributes:
+        owner, share: those of the ticket.
+        pieces: the slices.
+        until: when they are kept no more.
+        ends: when the notebook that takes them has ended, at the latest.
+    """
+
+    owner: str
+    share: str
+    pieces: tuple[Slice, ...]
+    until: float
+    ends: float
+
+
+@dataclass(frozen=True)
+class Place:
+    """What a waiting user is told.
+
+    Attributes:
+        ticket: the ticket.
+        position: 1 for the first of those who wait for this profile.
+        waiting: how many wait for this profile.
+        claim: what is there for the taking; None before it is their turn.
+    """
+
+    ticket: Ticket
+    position: int
+    waiting: int
+    claim: Claim | None
+
+    @property
+    def called(self) -> bool:
+        """Whether it is their turn."""
+        return self.claim is not None
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """What is held and until when.
+
+    Attributes:
+        until: when each slice of the machine becomes free; `AT_ONCE` for a free one.
+        held: what users and shares hold.
+    """
+
+    until: Mapping[Slice, float]
+    held: tuple[Held, ...]
+
+    def free(self, profile: str) -> list[Slice]:
+        """Return the free slices of a profile."""
+        return [piece for piece, ends in self.until.items() if piece.profile == profile and ends == AT_ONCE]
+
+    def with_claim(self, claim: Claim) -> _Plan:
+        """Return the plan in which the claim is held as well."""
+        return _Plan({**self.until, **dict.fromkeys(claim.pieces, claim.ends)}, (*self.held, claim))
+
+    def allowed(self, ticket: Ticket) -> float:
+        """Return when the limits of the ticket's user allow it, if nothing but known ends happens."""
+        mine = [hold for hold in self.held if user_of(hold.owner) == user_of(ticket.owner)]
+        when = _at_most(ticket.slices - ticket.count, [(hold.ends, len(hold.pieces)) for hold in mine])
+        if ticket.gpus is not None and any(
+            piece.whole for piece in self.until if piece.profile == ticket.profile
+        ):
+            gpus = [(hold.ends, sum(piece.whole for piece in hold.pieces)) for hold in mine]
+            when = max(when, _at_most(ticket.gpus - ticket.count, gpus))
+        if ticket.slices_together:
+            share = [(hold.ends, len(hold.pieces)) for hold in self.held if hold.share == ticket.share]
+            when = max(when, _at_most(ticket.slices_together - ticket.count, share))
+        return when
+
+    def start(self, ticket: Ticket) -> float:
+        """Return when the ticket is served at the latest; infinity where that is not known."""
+        pieces = [ends for piece, ends in self.until.items() if piece.profile == ticket.profile]
+        busy = [(ends, 1) for ends in pieces if ends != AT_ONCE]
+        return max(self.allowed(ticket), _at_most(len(pieces) - ticket.count, busy))
+
+
+def _at_most(most: int, held: Iterable[tuple[float, int]]) -> float:
+    """Return when no more than ``most`` slices are held.
+
+    Args:
+        most: how many may be.
+        held: until when how many are.
+    """
+    held = sorted(held)
+    left = sum(count for _ends, count in held)
+    when = AT_ONCE
+    for ends, count in held:
+        if left <= most:
+            break
+        left -= count
+        when = ends
+    return when if left <= most else math.inf
+
+
+def call(
+    tickets: Iterable[Ticket], held: Iterable[Held], slices: Iterable[Slice], now: float, patience: float
+) -> dict[str, Claim]:
+    """Return the claims of those whose turn it is, by owner.
+
+    A ticket that a limit of its user or share forbids at the moment keeps nothing from those behind it.
+
+    Args:
+        tickets: who waits.
+        held: what is held.
+        slices: those of the machine.
+        now: the time.
+        patience: seconds for which slices are kept for somebody who is called.
+    """
+    held = tuple(held)
+    plan = _Plan({piece: _free_at(piece, held) for piece in slices}, held)
+    claims: dict[str, Claim] = {}
+    first: dict[str, tuple[Ticket, float]] = {}  # by profile: who is first in line, and starts when
+    for ticket in in_order(tickets, held):
+        if plan.allowed(ticket) != AT_ONCE:
+            continue
+        free = plan.free(ticket.profile)
+        if len(free) < ticket.count:
+            first.setdefault(ticket.profile, (ticket, plan.start(ticket)))
+            continue
+        until = (now if ticket.called is None else ticket.called) + patience
+        ends = until + 3600 * ticket.hours if ticket.hours else math.inf
+        claim = Claim(ticket.owner, ticket.share, tuple(free[: ticket.count]), until, ends)
+        then = plan.with_claim(claim)
+        if all(then.start(other) <= start for other, start in first.values()):
+            claims[ticket.owner] = claim
+            plan = then
+    return claims
+
+
+def _free_at(piece: Slice, held: Iterable[Held]) -> float:
+    """Return when a slice becomes free."""
+    ends = (hold.ends for hold in held if any(piece.overlaps(other) for other in hold.pieces))
+    return max(ends, default=AT_ONCE)
+
+
+def places(
+    tickets: Iterable[Ticket], held: Iterable[Held], slices: Iterable[Slice], now: float, patience: float
+) -> list[Place]:
+    """Return what every waiting user is told, in the order in which they are served; arguments as `call`."""
+    tickets, held = list(tickets), list(held)
+    claims = call(tickets, held, slices, now, patience)
+    waiting = Counter(ticket.profile for ticket in tickets)
+    before = Counter[str]()
+    found = []
+    for ticket in in_order(tickets, held):
+        before[ticket.profile] += 1
+        position = before[ticket.profile]
+        found.append(Place(ticket, position, waiting[ticket.profile], claims.get(ticket.owner)))
+    return found
