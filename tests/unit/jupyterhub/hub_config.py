@@ -21,8 +21,8 @@ sys.path.insert(0, str(ROOT / "roles" / "jupyterhub" / "files"))
 from gpufarm_hub import configuration, files  # noqa: E402
 from gpufarm_hub.people import accounts  # noqa: E402
 from gpufarm_hub.people.login import LeavingLogin  # noqa: E402
-from gpufarm_hub.sharing import devices, recovery  # noqa: E402
-from gpufarm_hub.sharing.slices import Slice  # noqa: E402
+from gpufarm_hub.sharing import adoption, devices, recovery  # noqa: E402
+from gpufarm_hub.sharing.slices import GpuQueryError, Slice  # noqa: E402
 from gpufarm_hub.spawning import spawner, systemd_spawner, units  # noqa: E402
 from gpufarm_hub.upkeep import alone  # noqa: E402
 from gpufarm_hub.web import pages  # noqa: E402
@@ -34,6 +34,7 @@ from tornado.netutil import bind_sockets  # noqa: E402
 
 folder = Path(os.environ["GPUFARM_TEST_FOLDER"])
 running: dict[str, httpserver.HTTPServer] = {}
+reach: dict[str, frozenset[str]] = {}
 
 
 def replace(path: Path, *arguments: Any, **options: Any) -> None:
@@ -58,6 +59,8 @@ async def refresh_auth(self: Any, user: Any, force: bool = False) -> Any:
 
 def slices() -> list[Slice]:
     """The test writes which there are."""
+    if (folder / "no-gpus").exists():
+        raise GpuQueryError("the NVIDIA driver does not answer")
     return [Slice(**entry) for entry in json.loads((folder / "slices.json").read_text())]
 
 
@@ -74,6 +77,7 @@ async def start(self: Any) -> tuple[str, int]:
     server = httpserver.HTTPServer(web.Application([(r"/.*", Notebook)]))
     server.add_sockets(sockets)
     running[self.unit_name] = server
+    reach[self.unit_name] = frozenset(piece.uuid for piece in (self._lease.pieces if self._lease else ()))
     (folder / f"{self.unit_name}.env").write_text(json.dumps(self.get_env()))
     return "127.0.0.1", sockets[0].getsockname()[1]
 
@@ -81,6 +85,7 @@ async def start(self: Any) -> tuple[str, int]:
 def end(unit: str) -> None:
     if unit in running:
         running.pop(unit).stop()
+        reach.pop(unit)
 
 
 class NoProxy(Proxy):
@@ -119,12 +124,13 @@ really_refresh, BaseHandler.refresh_auth = BaseHandler.refresh_auth, refresh_aut
 LeavingLogin.is_due = lambda self, name: (folder / "ask-again").exists()
 accounts.ensure = lambda name, uid=None, person="": None
 devices.nodes_of = lambda piece: []
-for module in (pages, recovery, spawner):
+for module in (adoption, pages, recovery, spawner):
     module.list_slices = slices
 units.running = lambda: [*running]
+units.reach = lambda: reach
 units.is_over = lambda unit: unit not in running
 units.stop = end
-units.revoke_devices = lambda unit: None
+units.revoke_devices = lambda unit: reach.update({unit: frozenset()})
 accounts_here = pwd.getpwnam
 
 

@@ -14,12 +14,12 @@ from gpufarm_hub.people.accounts import NAME
 from gpufarm_hub.sharing import adoption, devices, recovery
 from gpufarm_hub.sharing.desk import Desk
 from gpufarm_hub.sharing.devices import DeviceError
-from gpufarm_hub.sharing.leases import Leases
+from gpufarm_hub.sharing.leases import Lease, Leases
 from gpufarm_hub.sharing.limits import Limit
 from gpufarm_hub.sharing.notices import Notices
 from gpufarm_hub.sharing.slices import GpuQueryError, Slice
 from gpufarm_hub.sharing.waiting import Wish
-from gpufarm_hub.spawning import containers, engines, units
+from gpufarm_hub.spawning import containers, engines, notebooks, units
 from gpufarm_hub.spawning.container import GpuAccess, Plan, environment_of, given, host_config
 from gpufarm_hub.spawning.engine import EngineError
 from gpufarm_hub.store import JsonStore
@@ -57,10 +57,10 @@ class Machine:
             raise GpuQueryError("the NVIDIA driver does not answer")
         return self.slices
 
-    def running(self, prefix: str) -> list[str]:
+    def reach(self, prefix: str) -> dict[str, frozenset[str]]:
         if not self.engine:
             raise EngineError("it does not answer")
-        return [unit for unit in self.opens if unit.startswith(prefix)]
+        return {unit: keys for unit, keys in self.opens.items() if unit.startswith(prefix)}
 
     def keys_of(self, piece: Slice) -> frozenset[str]:
         if piece not in self.slices:
@@ -101,8 +101,7 @@ def machine(path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
     network.touch()
     monkeypatch.setattr(engines, "NETWORK", network)
     for engine, prefix in ((units, units.PREFIX), (containers, containers.PREFIX)):
-        monkeypatch.setattr(engine, "running", lambda prefix=prefix: made.running(prefix))
-        monkeypatch.setattr(engine, "opens", lambda unit: made.opens[unit])
+        monkeypatch.setattr(engine, "reach", lambda prefix=prefix: made.reach(prefix))
         monkeypatch.setattr(engine, "is_over", lambda unit: unit not in made.opens)
         monkeypatch.setattr(engine, "revoke_devices", made.revoked.append)
     monkeypatch.setattr(adoption, "list_slices", made.list_slices)
@@ -193,7 +192,7 @@ def test_a_lease_of_slices_that_are_gone_is_ended_as_always(machine: Machine) ->
     machine.take("alice/", ALICE, "MIG-7")
     machine.slices = [mig(8)]
     assert machine.adopt() == {"alice/": ["MIG-7"]} and not machine.revoked
-    recovery.at_hub_start(machine.desk, LOG)
+    adoption.at_hub_start(machine.desk, LOG)
     assert machine.held() == {} and machine.revoked == [ALICE]
 
 
@@ -226,8 +225,86 @@ def test_notebooks_that_ended_get_no_lease(machine: Machine, path: Path) -> None
     machine.take("alice/", ALICE, "MIG-7")
     del machine.opens[ALICE]
     machine.adopt()
-    recovery.at_hub_start(machine.desk, LOG)
+    adoption.at_hub_start(machine.desk, LOG)
     assert machine.held() == {}
+
+
+@pytest.mark.parametrize(
+    "damage", [None, '{"leases": {"alice/"', '{"leases": {}, "queue": {}}', '{"queue": {}}']
+)
+def test_no_slice_of_a_notebook_is_handed_out_when_the_file_is_changed_under_the_hub(
+    machine: Machine, path: Path, damage: str | None
+) -> None:
+    machine.take("alice/", ALICE, "MIG-7")
+    if damage is None:
+        path.unlink()
+    else:
+        path.write_text(damage)
+    slices = adoption.agree(machine.desk, LOG)
+    taken = machine.desk.take(Wish("bob/", "1g.10gb", 1, Limit("x"), {}), "unit", slices)
+    assert isinstance(taken, Lease) and taken.pieces == (mig(8),)
+    assert machine.held() == {"alice/": ["MIG-7"], "bob/": ["MIG-8"]}
+
+
+def test_a_file_that_knows_the_queue_only_does_not_know_who_holds_what(machine: Machine, path: Path) -> None:
+    machine.take("alice/", ALICE, "MIG-7")
+    path.unlink()
+    machine.desk.enter(Wish("bob/", "1g.10gb", 1, Limit("x"), {}), machine.slices)
+    machine.engine = False
+    with pytest.raises(EngineError):
+        adoption.agree(machine.desk, LOG)
+    machine.engine = True
+    adoption.agree(machine.desk, LOG)
+    assert machine.held() == {"alice/": ["MIG-7"]}
+
+
+@pytest.mark.parametrize("stored", [True, False])
+def test_of_two_notebooks_with_one_slice_the_one_that_had_it_first_keeps_it(
+    machine: Machine, path: Path, stored: bool
+) -> None:
+    machine.take("alice/", ALICE, "MIG-7")
+    machine.opens[BOB] = nodes(7)
+    if stored:
+        content = json.loads(path.read_text())
+        lease = content["leases"]["alice/"]
+        content["leases"]["bob/second"] = {**lease, "unit": BOB, "taken": "2999-01-01T00:00:00+00:00"}
+        path.write_text(json.dumps(content))
+    adoption.agree(machine.desk, LOG)
+    assert machine.held() == {"alice/": ["MIG-7"]} and machine.revoked == [BOB]
+    assert "is gone: another notebook had it already" in machine.desk.notices.of("bob")["second"]
+
+
+def test_a_hub_that_cannot_know_who_holds_what_starts_and_hands_out_nothing(
+    machine: Machine, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine.opens = {ALICE: nodes(7)}
+    path.write_text("x")
+    published: list[object] = []
+    monkeypatch.setattr(machine.desk.leases, "_publish", published.append)
+    machine.engine = False
+    adoption.at_hub_start(machine.desk, LOG)
+    assert not published, "else somebody might partition the slices of notebooks away"
+    with pytest.raises(EngineError):
+        adoption.agree(machine.desk, LOG)
+    machine.engine = True
+    adoption.agree(machine.desk, LOG)
+    assert machine.held() == {"alice/": ["MIG-7"]} and published
+
+
+def test_a_lease_that_changed_while_notebooks_were_looked_at_is_right(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody starts a notebook between two questions."""
+
+    def reach() -> dict[str, frozenset[str]]:
+        machine.take("alice/", ALICE, "MIG-7")
+        return machine.opens
+
+    monkeypatch.setattr(notebooks, "reach", reach)
+    adoption.agree(machine.desk, LOG)
+    assert [lease.share for lease in machine.desk.leases.all()] == ["students"]
+    events = [json.loads(line)["event"] for line in machine.desk.audit_file.read_text().splitlines()]
+    assert events == ["taken"]
 
 
 USERS = st.from_regex(NAME, fullmatch=True)
@@ -241,15 +318,41 @@ def test_the_owner_is_read_from_the_unit(engine: engines.Engine, user: str, serv
     assert engine.owner_of(engine.name_of(owner)) == owner
 
 
-def test_devices_that_a_unit_can_open(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As `systemctl show --property=DeviceAllow --value` of Debian 12 lists them."""
-    said = (
-        "/dev/nvidiactl rw\n/dev/nvidia0 rw\n/dev/nvidia-uvm rw\n/dev/nvidia-caps/nvidia-cap66 r\nchar-pts rw"
+def test_devices_that_units_can_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As `systemctl show --property=Id,ActiveState,DeviceAllow PATTERN` of Debian 12 lists them."""
+    said = "\n".join(
+        [
+            *(
+                "DeviceAllow=/dev/nvidiactl rw",
+                "DeviceAllow=/dev/nvidia0 rw",
+                "DeviceAllow=/dev/nvidia-uvm rw",
+            ),
+            *("DeviceAllow=/dev/nvidia-caps/nvidia-cap66 r", "DeviceAllow=char-pts rw"),
+            *(f"Id={ALICE}", "ActiveState=active", ""),
+            *(f"Id={BOB}", "ActiveState=deactivating", ""),
+            *("DeviceAllow=/dev/nvidia1 rw", "Id=over.service", "ActiveState=failed"),
+        ]
     )
     monkeypatch.setattr(units, "_systemctl", lambda *_arguments: said)
-    assert units.opens(ALICE) == {"/dev/nvidia0", "/dev/nvidia-caps/nvidia-cap66"}
+    assert units.reach() == {
+        ALICE: {"/dev/nvidia0", "/dev/nvidia-caps/nvidia-cap66"},
+        BOB: frozenset(),
+    }
     monkeypatch.setattr(units, "_systemctl", lambda *_arguments: "")
-    assert units.opens(ALICE) == frozenset()
+    assert units.reach() == {}
+
+
+def test_processes_of_a_unit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    group = f"/jupyterhub.slice/{ALICE}"
+    for pid, path in (("7", group), ("8", f"{group}/kernel"), ("9", f"{group}x"), ("10", "/")):
+        (tmp_path / pid).mkdir()
+        (tmp_path / pid / "cgroup").write_text(f"4:memory:/other\n0::{path}\n")
+    (tmp_path / "11").mkdir()
+    monkeypatch.setattr(units, "PROC", tmp_path)
+    monkeypatch.setattr(units, "_systemctl", lambda *_arguments: group)
+    assert units.processes(ALICE) == {7, 8}
+    monkeypatch.setattr(units, "_systemctl", lambda *_arguments: "")
+    assert units.processes(ALICE) == frozenset()
 
 
 @pytest.mark.parametrize("access", [*GpuAccess, None])

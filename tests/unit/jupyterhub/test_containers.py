@@ -102,7 +102,13 @@ class FakeDocker:
 
     def inspect_container(self, name: str) -> dict[str, Any]:
         self._fail()
-        return {"State": {"Status": self.state}}
+        request = {"DeviceIDs": ["nvidia.com/gpu=MIG-7"]}
+        return {"State": {"Status": self.state}, "HostConfig": {"DeviceRequests": [request]}}
+
+    def top(self, name: str, ps_args: str) -> dict[str, Any]:
+        self._fail()
+        assert ps_args == "-eo pid"
+        return {"Titles": ["PID"], "Processes": [["71"], ["72"]]}
 
     def containers(self, **options: Any) -> list[dict[str, Any]]:
         self._fail()
@@ -146,6 +152,7 @@ def test_a_container_that_is_gone_is_over(monkeypatch: pytest.MonkeyPatch) -> No
     assert containers.is_over("docker:x")
     assert containers.cpu_seconds("docker:x") is None
     containers.stop("docker:x")
+    assert containers.processes("docker:x") == frozenset()
 
 
 def test_a_docker_that_does_not_answer_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -162,6 +169,14 @@ def test_which_containers_run(monkeypatch: pytest.MonkeyPatch, state: str) -> No
     engine(monkeypatch, failure=docker.errors.APIError("hung"))
     with pytest.raises(EngineError, match="looking for notebooks"):
         containers.running()
+
+
+def test_what_containers_can_reach_and_which_processes_are_theirs(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine(monkeypatch)
+    assert containers.reach() == {containers.name_of("alice/"): {"MIG-7"}}
+    assert containers.processes("docker:x") == {71, 72}
+    engine(monkeypatch, state="exited")
+    assert containers.reach() == {}
 
 
 def test_a_container_is_stopped_and_deleted_also_when_its_slice_is_gone(

@@ -111,3 +111,50 @@ def test_a_hub_with_a_damaged_file_of_leases_starts(tmp_path: Path) -> None:
         browser.http.close()
     finally:
         hub.kill()
+
+
+def test_who_works_is_let_in_while_nobody_can_tell_who_holds_what(
+    process: HubProcess, alice: Browser
+) -> None:
+    alice.spawn(gpu="1g.10gb")
+    carol = Browser(process, "carol")
+    leases, notices = process.folder / "leases.json", process.folder / "notices.json"
+    kept = leases.with_name("kept")
+    leases.rename(kept)
+    leases.mkdir()  # so that it can be neither read nor replaced
+    notices.write_text("{")
+    try:
+        assert alice.page("/hub/home").status_code == 200
+        form = carol.page("/hub/spawn")
+        assert "It is not known at the moment which GPU slices are free." in form.text
+        assert FILES in carol.spawn(gpu="1g.10gb").messages[0]
+    finally:
+        leases.rmdir()
+    # Neither lost nor damaged it costs alice her slice.
+    for content in (None, "{", '{"leases": {}}'):
+        leases.unlink(missing_ok=True)
+        if content:
+            leases.write_text(content)
+        assert "You wait as number 1 of 1" in carol.spawn(gpu="1g.10gb").messages[0]
+        assert held(process) == ["alice/"]
+    carol.api("DELETE", "/gpufarm/users/carol/queue/")
+    carol.http.close()
+
+
+def test_a_hub_starts_while_its_gpus_do_not_answer_and_its_leases_are_lost(tmp_path: Path) -> None:
+    hub = HubProcess(tmp_path, [])
+    hub.partition(slices(1))
+    for name in ("leases.json", "notices.json", "use.json"):
+        (tmp_path / name).write_text("{")
+    (tmp_path / "no-gpus").touch()
+    hub.start()
+    try:
+        browser = Browser(hub, "alice")
+        assert browser.page("/hub/home").status_code == 200
+        assert "The GPUs of this machine do not answer" in browser.spawn(gpu="1g.10gb").messages[0]
+        (tmp_path / "no-gpus").unlink()
+        browser.spawn(gpu="1g.10gb")
+        assert held(hub) == ["alice/"]
+        browser.http.close()
+    finally:
+        hub.kill()

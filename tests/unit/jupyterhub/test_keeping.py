@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from urllib.request import Request
 
@@ -141,6 +142,7 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
     machine = Machine()
     monkeypatch.setattr(recovery, "list_slices", machine.slices)
     monkeypatch.setattr(keeper, "measure", lambda uuids: dict.fromkeys(uuids, machine.use))
+    monkeypatch.setattr(units, "reach", dict)
     monkeypatch.setattr(units, "cpu_seconds", lambda unit: machine.cpu)
     return machine
 
@@ -323,8 +325,8 @@ class FakeNvml:
             raise pynvml.NVMLError(pynvml.NVML_ERROR_GPU_IS_LOST)
         return uuid
 
-    def nvmlDeviceGetComputeRunningProcesses(self, device: str) -> list[int]:
-        return [1, 2]
+    def nvmlDeviceGetComputeRunningProcesses(self, device: str) -> list[Any]:
+        return [SimpleNamespace(pid=pid) for pid in (1, 2)]
 
     def nvmlDeviceGetUtilizationRates(self, device: str) -> Any:
         if device == "MIG":
@@ -337,6 +339,7 @@ def test_the_use_of_slices() -> None:
     assert found == {"MIG": GpuUse(2, None), "GPU": GpuUse(2, 42)}
     with pytest.raises(GpuQueryError, match="the NVIDIA driver does not answer"):
         gpu_use.measure(["lost"], FakeNvml())
+    assert gpu_use.processes(["MIG", "gone"], FakeNvml()) == {"MIG": {1, 2}}
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from prometheus_client import REGISTRY
 
 from .people import login_ldap, login_oidc, login_pam
 from .people.accounts import Persons
-from .sharing import adoption, desk, recovery
+from .sharing import adoption, desk
 from .sharing.desk import Desk
 from .sharing.metrics import SliceCollector
 from .spawning import collaborative, mounts, systemd_spawner
@@ -34,7 +34,7 @@ def configure(c: Any, settings_file: str) -> None:
     alone.on_this_machine()
     strangers.never()
     ours, log = desk.from_settings(settings), logging.getLogger("gpufarm_hub")
-    adoption.adopt_running(ours, log)  # before anything reads the leases
+    adoption.at_hub_start(ours, log)  # before anything reads the leases
     _hub(c, settings, ours)
     _login(c, settings)
     _notebooks(c, settings, ours)
@@ -48,7 +48,6 @@ def configure(c: Any, settings_file: str) -> None:
         collaborative.configure(c, settings, ours)
     hardening.configure(c, settings["public_url"])
     REGISTRY.register(SliceCollector(ours))
-    recovery.at_hub_start(ours, log)
 
 
 def _hub(c: Any, settings: dict[str, Any], ours: Desk) -> None:
@@ -64,7 +63,9 @@ def _hub(c: Any, settings: dict[str, Any], ours: Desk) -> None:
     BaseHandler._token_authenticated = False
     c.JupyterHub.template_paths = [str(Path(__file__).parent / "templates")]
     # The hub calls it for each page, with the user who looks at it or None.
-    c.JupyterHub.template_vars = {"gpufarm_notices": lambda user: ours.notices.of(user.name) if user else {}}
+    c.JupyterHub.template_vars = {
+        "gpufarm_notices": lambda user: ours.notices.shown(user.name) if user else {}
+    }
     # Deprecated in favour of services, but a service cannot show pages of the hub's own.
     c.JupyterHub.extra_handlers = pages.handlers(ours)
     most_servers = max((limit.servers for limit in ours.limits), default=1)

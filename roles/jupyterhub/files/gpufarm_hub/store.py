@@ -79,19 +79,45 @@ class JsonStore:
         """Return the error that says what is wrong with the file and what to do."""
         return DamagedError(f"{self.path} is damaged ({why}); {self._remedy}")
 
-    def set_aside(self) -> Path:
-        """Rename the file, so that the next change begins a new one; return the new name.
+    def damage(self) -> str:
+        """Return what is wrong with the file; empty when nothing is.
+
+        Raises:
+            StoreError: it cannot be read.
+        """
+        try:
+            self.read()
+        except DamagedError as error:
+            return str(error)
+        return ""
+
+    def set_aside_if(self, damage: Callable[[], str]) -> str:
+        """Rename a damaged file, so that the next change begins a new one.
+
+        Args:
+            damage: tells what is wrong with the file, empty when nothing is; called under the lock.
+
+        Returns:
+            What was wrong, and the new name; empty when nothing was.
 
         Raises:
             StoreError: as `change`.
         """
         aside = self.path.with_name(f"{self.path.name}.damaged")
         with self._locked():
+            found = damage()
+            if not found:
+                return ""
             try:
                 self.path.replace(aside)
             except OSError as error:
                 raise StoreError(f"{self.path} cannot be renamed: {error.strerror}") from error
-        return aside
+        return f"{found}. It is kept as {aside}"
+
+    def mend(self) -> None:
+        """Begin anew when the file is damaged: for what is only a record and comes again."""
+        if self.damage():
+            self.set_aside_if(self.damage)
 
     @contextmanager
     def change(self) -> Iterator[dict[str, Any]]:

@@ -9,13 +9,44 @@ from datetime import UTC, datetime
 
 from gpufarm_hub.spawning import engines, notebooks
 from gpufarm_hub.spawning.engine import EngineError
+from gpufarm_hub.store import StoreError
 
-from . import devices
+from . import devices, recovery
 from .desk import Desk
 from .devices import DeviceError
 from .leases import Lease
 from .recovery import Log
 from .slices import GpuQueryError, Slice, list_slices
+
+
+def at_hub_start(desk: Desk, log: Log) -> None:
+    """Make the leases agree with the notebooks and slices that are there.
+
+    A hub that cannot find out who holds what starts all the same, as users work in their notebooks; it hands
+    out no slice before it knows (`agree`).
+    """
+    try:
+        adopt_running(desk, log)
+        recovery.drop_ended(desk, log)
+        desk.leases.publish()
+        desk.leases.keep_places()
+        if desk.leases.all():
+            recovery.present_slices(desk, log)
+    except (EngineError, GpuQueryError, StoreError) as error:
+        log.warning("No GPU slice is handed out until this is over: %s", error)
+
+
+def agree(desk: Desk, log: Log) -> list[Slice]:
+    """Make the leases agree with the notebooks that run, before a slice is handed out.
+
+    Returns:
+        The slices of the machine.
+
+    Raises:
+        EngineError, GpuQueryError, StoreError: as `adopt_running`.
+    """
+    adopt_running(desk, log)
+    return recovery.present_slices(desk, log)
 
 
 def adopt_running(desk: Desk, log: Log) -> None:
@@ -28,29 +59,31 @@ def adopt_running(desk: Desk, log: Log) -> None:
             slice may be handed out then.
         StoreError: the file cannot be used.
     """
-    damage = desk.leases.set_aside_if_damaged()
-    if damage:
-        log.warning("%s. Users who waited for a slice must ask again", damage)
-    held = {lease.unit: lease for lease in desk.leases.all()}
+    damage = desk.leases.damage()
+    known = not damage and desk.leases.are_known()
+    held = {lease.unit: lease for lease in desk.leases.all()} if known else {}
     try:
-        opens = {unit: keys for unit in notebooks.running() if (keys := engines.of(unit).opens(unit))}
+        reach = {unit: keys for unit, keys in notebooks.reach().items() if keys}
     except EngineError as error:
-        if not desk.leases.are_stored():
+        if not known:
             raise
         log.warning("Leases are kept as they are: %s", error)
         return
-    odd = {unit: keys for unit, keys in opens.items() if not _agrees(held.get(unit), keys)}
-    if not odd:
-        return
+    odd = {unit: keys for unit, keys in reach.items() if not agrees(held.get(unit), keys)}
     try:
-        slices = list_slices()
+        slices = list_slices() if odd else []
     except GpuQueryError as error:
         if not held.keys() >= odd.keys():
             raise
         log.warning("Leases are kept as they are: %s", error)
         return
+    if damage and (said := desk.leases.set_aside_if_damaged()):
+        log.warning("%s. Users who waited for a slice must ask again", said)
     for unit, keys in odd.items():
         _adopt(desk, unit, keys, held.get(unit), slices, log)
+    if not known:
+        desk.leases.confirm()
+    _part(desk, reach, log)
 
 
 def reached(keys: Collection[str], slices: Iterable[Slice]) -> list[Slice]:
@@ -70,34 +103,47 @@ def _nodes(piece: Slice) -> frozenset[str]:
         return frozenset([piece.uuid])  # a slice that the driver does not know is reached through no node
 
 
-def _unexplained(keys: Collection[str], pieces: Iterable[Slice]) -> set[str]:
+def unexplained(keys: Collection[str], pieces: Iterable[Slice]) -> set[str]:
+    """Return the keys that belong to none of these slices."""
     return set(keys).difference(*({piece.uuid, *_nodes(piece)} for piece in pieces))
 
 
-def _agrees(lease: Lease | None, keys: Collection[str]) -> bool:
+def agrees(lease: Lease | None, keys: Collection[str]) -> bool:
+    """Tell whether a lease has exactly the slices that a notebook with these keys can reach."""
     if lease is None:
-        return False
-    return len(reached(keys, lease.pieces)) == len(lease.pieces) and not _unexplained(keys, lease.pieces)
+        return not keys
+    return len(reached(keys, lease.pieces)) == len(lease.pieces) and not unexplained(keys, lease.pieces)
 
 
 def _adopt(
-    desk: Desk, unit: str, keys: Collection[str], lease: Lease | None, slices: list[Slice], log: Log
+    desk: Desk, unit: str, keys: Collection[str], before: Lease | None, slices: list[Slice], log: Log
 ) -> None:
-    if lease and not set(slices).issuperset(lease.pieces):
+    if before and not set(slices).issuperset(before.pieces):
         return  # recovery.present_slices ends it and tells the user
     engine = engines.of(unit)
     pieces = reached(keys, slices)
-    if not pieces or _unexplained(keys, pieces):
+    if not pieces or unexplained(keys, pieces):
         # Nodes of slices that are gone may become those of new ones.
         engine.revoke_devices(unit)
         log.warning("Took the GPU from %s: it reached slices that are not there any more", unit)
         return
-    if lease:
-        lease = replace(lease, pieces=tuple(pieces))
+    if before:
+        lease = replace(before, pieces=tuple(pieces))
     else:
         owner = engine.owner_of(unit)
         share = desk.limit_of(owner.partition("/")[0], ()).name
         now = datetime.now(UTC).isoformat(timespec="seconds")
         lease = Lease(owner, unit, tuple(pieces), now, share)
-    desk.adopt(lease)
-    log.warning("%s runs with slice %s: its lease says so again", lease.owner, lease.uuids)
+    if desk.adopt(lease, before):
+        log.warning("%s runs with slice %s: its lease says so again", lease.owner, lease.uuids)
+
+
+def _part(desk: Desk, reach: Collection[str], log: Log) -> None:
+    """Leave a slice that two notebooks can reach to the one that has had it longer."""
+    running = sorted((lease for lease in desk.leases.all() if lease.unit in reach), key=lambda one: one.taken)
+    late = [lease for number, lease in enumerate(running) if any(map(lease.overlaps, running[:number]))]
+    if not late:
+        return
+    for lease in desk.leases.drop(lambda lease: lease in late and recovery.is_revoked(lease, log)):
+        desk.lost(lease, "another notebook had it already")
+        log.warning("Took slice %s from %s: another notebook had it already", lease.uuids, lease.owner)

@@ -1,38 +1,81 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Ask the running system whether leases, notebooks and slices agree.
+"""Ask the running system whether leases, notebooks, device rules and the use of slices agree.
 
-``python -m gpufarm_hub.sharing.consistency LEASES`` says what does not, and exits with 1 then.
+``python -m gpufarm_hub.sharing.consistency LEASES`` says what does not, and exits with 1 then. The hub
+repairs what it can before it hands out a slice, and every half minute (`adoption`).
 """
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import combinations
 from pathlib import Path
 
-from gpufarm_hub.spawning import engines
+from gpufarm_hub.spawning import engines, notebooks
 
-from .leases import Leases
-from .slices import list_slices
+from .adoption import agrees, reached, unexplained
+from .gpu_use import processes
+from .leases import Lease, Leases
+from .slices import Slice, list_slices
 
 
 def problems(path: Path) -> list[str]:
     """Return what does not agree, one sentence each."""
-    leases = Leases(path).all()
-    if not leases:
-        return []
-    present = set(list_slices())
-    found = [
-        f"{lease.owner} holds {piece.uuid}, which is gone"
-        for lease in leases
-        for piece in lease.pieces
-        if piece not in present
-    ]
-    found += [
-        f"{lease.owner} holds {lease.uuids}, but {lease.unit} does not run"
-        for lease in leases
-        if engines.of(lease.unit).is_over(lease.unit)
-    ]
+    stored = Leases(path)
+    damage = stored.damage()
+    leases = [] if damage else stored.all()
+    reach = notebooks.reach()
+    found = [damage] if damage else []
+    if not leases and not any(reach.values()):
+        return found
+    slices = list_slices()
+    found += _of_leases(leases, slices)
+    found += _of_devices(leases, reach, slices)
+    found += _of_use(leases, processes([piece.uuid for piece in slices]))
     return found
+
+
+def _of_leases(leases: Iterable[Lease], slices: Iterable[Slice]) -> Iterator[str]:
+    """Compare the file with itself, with the slices that there are, and with what runs."""
+    present = set(slices)
+    for lease in leases:
+        for piece in lease.pieces:
+            if piece not in present:
+                yield f"{lease.owner} holds {piece.uuid}, which is gone"
+        if engines.of(lease.unit).is_over(lease.unit):
+            yield f"{lease.owner} holds {lease.uuids}, but {lease.unit} does not run"
+    for one, other in combinations(leases, 2):
+        if one.overlaps(other):
+            yield f"{one.owner} and {other.owner} both hold {one.uuids}"
+
+
+def _of_devices(
+    leases: Iterable[Lease], reach: Mapping[str, frozenset[str]], slices: Iterable[Slice]
+) -> Iterator[str]:
+    """Compare the device rules of what runs with the file, and with one another."""
+    held = {lease.unit: lease for lease in leases}
+    users: dict[str, list[str]] = {}
+    for unit, keys in reach.items():
+        pieces = [piece.uuid for piece in reached(keys, slices)]
+        for uuid in pieces:
+            users.setdefault(uuid, []).append(unit)
+        if not agrees(held.get(unit), keys):
+            opens = [*pieces, "a slice that is gone"] if unexplained(keys, slices) else pieces
+            leased = held[unit].uuids if unit in held else "none"
+            yield f"{unit} can open {','.join(opens) or 'none'}, its lease has {leased}"
+    for uuid, units in users.items():
+        if len(units) > 1:
+            yield f"{' and '.join(sorted(units))} can all open {uuid}"
+
+
+def _of_use(leases: Iterable[Lease], used: Mapping[str, Iterable[int]]) -> Iterator[str]:
+    """Compare the processes that NVML shows on slices with those of their holders."""
+    for lease in leases:
+        ours = engines.of(lease.unit).processes(lease.unit)
+        for piece in lease.pieces:
+            for pid in sorted(set(used.get(piece.uuid, ())) - ours):
+                yield f"process {pid} uses {piece.uuid} of {lease.owner} and is not in {lease.unit}"
 
 
 if __name__ == "__main__":

@@ -92,19 +92,21 @@ class Desk:
             self.notices.tell(owner, answers.removed(by))
         return removed
 
-    def lost(self, lease: Lease) -> None:
-        """Write down a lease that ended with its slices, and tell its user."""
+    def lost(self, lease: Lease, why: str = "the machine was partitioned anew") -> None:
+        """Write down a lease that ended while its notebook runs, and tell its user."""
         self._record_lease("lost", lease)
         self.notices.tell(
             lease.owner,
-            f"Your GPU slice {lease.pieces[0].profile} is gone: the machine was partitioned anew. "
+            f"Your GPU slice {lease.pieces[0].profile} is gone: {why}. "
             "Save your work, stop the notebook and start it again with another slice.",
         )
 
-    def adopt(self, lease: Lease) -> None:
+    def adopt(self, lease: Lease, before: Lease | None) -> bool:
         """Do as `Leases.adopt`, and write it down."""
-        self.leases.adopt(lease)
-        self._record_lease("adopted", lease)
+        adopted = self.leases.adopt(lease, before)
+        if adopted:
+            self._record_lease("adopted", lease)
+        return adopted
 
     def ended(self, lease: Lease) -> None:
         """Write down a lease whose notebook had ended without the hub."""

@@ -3,12 +3,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import pynvml
 
 from .slices import GpuQueryError
+
+Answer = TypeVar("Answer")
 
 
 @dataclass(frozen=True)
@@ -24,7 +27,7 @@ class GpuUse:
     utilisation: int | None
 
 
-def measure(uuids: list[str], nvml: Any = pynvml) -> dict[str, GpuUse]:
+def measure(uuids: Iterable[str], nvml: Any = pynvml) -> dict[str, GpuUse]:
     """Ask NVML for the use of slices.
 
     Args:
@@ -34,24 +37,39 @@ def measure(uuids: list[str], nvml: Any = pynvml) -> dict[str, GpuUse]:
     Raises:
         GpuQueryError: NVML or the driver is missing, or refuses to answer.
     """
+    return _ask(_use_of, uuids, nvml)
+
+
+def processes(uuids: Iterable[str], nvml: Any = pynvml) -> dict[str, frozenset[int]]:
+    """Ask NVML for the ids of the processes that have slices open; arguments and errors as `measure`."""
+    return _ask(_processes_of, uuids, nvml)
+
+
+def _ask(question: Callable[[Any, Any], Answer], uuids: Iterable[str], nvml: Any) -> dict[str, Answer]:
+    found = {}
     try:
         nvml.nvmlInit()
         try:
-            found = {uuid: _use_of(nvml, uuid) for uuid in uuids}
+            for uuid in uuids:
+                try:
+                    device = nvml.nvmlDeviceGetHandleByUUID(uuid)
+                except nvml.NVMLError_NotFound:
+                    continue
+                found[uuid] = question(nvml, device)
         finally:
             nvml.nvmlShutdown()
     except nvml.NVMLError as error:
         raise GpuQueryError(f"the NVIDIA driver does not answer: {error}") from error
-    return {uuid: use for uuid, use in found.items() if use is not None}
+    return found
 
 
-def _use_of(nvml: Any, uuid: str) -> GpuUse | None:
-    try:
-        device = nvml.nvmlDeviceGetHandleByUUID(uuid)
-    except nvml.NVMLError_NotFound:
-        return None
+def _use_of(nvml: Any, device: Any) -> GpuUse:
     processes = len(nvml.nvmlDeviceGetComputeRunningProcesses(device))
     try:
         return GpuUse(processes, nvml.nvmlDeviceGetUtilizationRates(device).gpu)
     except nvml.NVMLError_NotSupported:
         return GpuUse(processes, None)
+
+
+def _processes_of(nvml: Any, device: Any) -> frozenset[int]:
+    return frozenset(process.pid for process in nvml.nvmlDeviceGetComputeRunningProcesses(device))

@@ -26,7 +26,7 @@ from gpufarm_hub.spawning import engines
 from gpufarm_hub.spawning.engine import Engine, EngineError
 from gpufarm_hub.store import StoreError
 
-from . import desk, keeping, recovery
+from . import adoption, desk, keeping, recovery
 from .desk import Desk
 from .gpu_use import GpuUse, measure
 from .keeping import Notebook, Rules
@@ -120,8 +120,9 @@ def look(ours: Desk, hub: Hub, rules: Rules, use_gpu: bool, now: float, jump: fl
         EngineError: the engine of the notebooks does not answer.
         StoreError: the files cannot be used.
     """
+    ours.use.mend()
     before = ours.use.read()
-    slices = recovery.present_slices(ours, log) if use_gpu else []
+    slices = adoption.agree(ours, log) if use_gpu else []
     leases = {lease.owner: lease for lease in ours.leases.all()}
     used = measure([piece.uuid for lease in leases.values() for piece in lease.pieces]) if leases else {}
     notebooks = {}

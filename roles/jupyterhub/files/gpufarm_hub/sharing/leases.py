@@ -19,7 +19,7 @@ from .slices import Slice, count_by_profile
 from .turns import Place
 from .waiting import Ticket, Wish
 
-REMEDY = "restart jupyterhub.service, which takes the leases from the notebooks that run"
+REMEDY = "the hub takes the leases from the notebooks that run, before it hands out a slice"
 
 # Seconds between two writes of the time at which a waiting user last asked.
 SEEN_EVERY = 20.0
@@ -61,6 +61,10 @@ class Lease:
         """Seconds since the epoch when its notebook is ended at the latest; infinity for never."""
         return datetime.fromisoformat(self.taken).timestamp() + 3600 * self.hours if self.hours else math.inf
 
+    def overlaps(self, other: Lease) -> bool:
+        """Tell whether both have a slice in common."""
+        return any(piece.overlaps(one) for piece in self.pieces for one in other.pieces)
+
     @property
     def uuids(self) -> str:
         """The slices' UUIDs as CUDA takes them."""
@@ -100,15 +104,15 @@ class Leases:
         """Return every lease."""
         return self._leases(self._store.read())
 
-    def are_stored(self) -> bool:
-        """Tell whether the file is there."""
-        return self._store.path.exists()
+    def are_known(self) -> bool:
+        """Tell whether the file says who holds what; else only the notebooks that run can tell."""
+        return "leases" in self._store.read()
 
-    def set_aside_if_damaged(self) -> str:
-        """Rename a damaged file, which leaves no lease; return what was wrong and the new name, else nothing.
+    def damage(self) -> str:
+        """Return what is wrong with the file; empty when nothing is.
 
         Raises:
-            StoreError: the file cannot be read or renamed.
+            StoreError: it cannot be read.
         """
         try:
             content = self._store.read()
@@ -121,13 +125,38 @@ class Leases:
             except (AttributeError, KeyError, TypeError, ValueError) as error:
                 raise self._store.damaged(f"{type(error).__name__}: {error}") from error
         except DamagedError as error:
-            return f"{error}. It is kept as {self._store.set_aside()}"
+            return str(error)
         return ""
 
-    def adopt(self, lease: Lease) -> None:
-        """Write down what a notebook that runs holds."""
+    def set_aside_if_damaged(self) -> str:
+        """Rename a damaged file, which leaves no lease; return what was wrong and the new name, else nothing.
+
+        Raises:
+            StoreError: the file cannot be read or renamed.
+        """
+        return self._store.set_aside_if(self.damage)
+
+    def adopt(self, lease: Lease, before: Lease | None) -> bool:
+        """Write down what a notebook that runs holds.
+
+        Args:
+            lease: its lease.
+            before: the lease that it replaces, as it was when the notebook was looked at.
+
+        Returns:
+            Whether that was still so.
+        """
         with self._store.change() as content:
+            now = {one.owner: one for one in self._leases(content)}.get(lease.owner)
+            if now != before:
+                return False
             content.setdefault("leases", {})[lease.owner] = _entry(lease)
+        return True
+
+    def confirm(self) -> None:
+        """Write down that all notebooks that run have their leases."""
+        with self._store.change() as content:
+            content.setdefault("leases", {})
 
     def free(self, slices: Iterable[Slice]) -> list[Slice]:
         """Return the slices that no lease touches: a hint for the form, the decision is taken by `take`."""

@@ -22,6 +22,10 @@ class SliceCollector(Collector):
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
 
+    def describe(self) -> Iterator[GaugeMetricFamily]:
+        """Return nothing: the hub starts also while the files cannot be read."""
+        return iter(())
+
     def collect(self) -> Iterator[GaugeMetricFamily]:
         """Return the metrics."""
         use = self._desk.use.read()

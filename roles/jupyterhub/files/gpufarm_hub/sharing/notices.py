@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from gpufarm_hub.store import JsonStore
+from gpufarm_hub.store import JsonStore, StoreError
 
 
 class Notices:
@@ -17,6 +17,14 @@ class Notices:
 
     def __init__(self, path: Path) -> None:
         self._store = JsonStore(path)
+
+    def shown(self, user: str) -> dict[str, str]:
+        """Return as `of` what every page shows; nothing while the file cannot be read."""
+        try:
+            self._store.mend()
+            return self.of(user)
+        except StoreError:
+            return {}
 
     def of(self, user: str) -> dict[str, str]:
         """Return the sentences for a user's notebooks: name of the server to sentence."""

@@ -12,7 +12,7 @@ from gpufarm_hub.spawning.engine import EngineError
 
 from .desk import Desk
 from .leases import Lease
-from .slices import GpuQueryError, Slice, list_slices
+from .slices import Slice, list_slices
 
 # Seconds after which a lease is of a notebook that has started, or has failed to.
 SETTLED = 10
@@ -79,7 +79,7 @@ def present_slices(desk: Desk, log: Log) -> list[Slice]:
     if not gone:
         return slices
     # Under the lock, so that no notebook of the same name is started meanwhile.
-    for lease in desk.leases.drop(lambda lease: lease in gone and _is_revoked(lease, log)):
+    for lease in desk.leases.drop(lambda lease: lease in gone and is_revoked(lease, log)):
         desk.lost(lease)
         log.warning(
             "Dropped the lease of %s: slice %s (%s) is not there any more",
@@ -90,7 +90,8 @@ def present_slices(desk: Desk, log: Log) -> list[Slice]:
     return slices
 
 
-def _is_revoked(lease: Lease, log: Log) -> bool:
+def is_revoked(lease: Lease, log: Log) -> bool:
+    """Take the devices from the notebook of a lease; tell whether it has none now."""
     try:
         engine = engines.of(lease.unit)
         if not engine.is_over(lease.unit):
@@ -99,16 +100,3 @@ def _is_revoked(lease: Lease, log: Log) -> bool:
         log.warning("Keeping the lease of %s on a slice that is gone: %s", lease.owner, error)
         return False
     return True
-
-
-def at_hub_start(desk: Desk, log: Log) -> None:
-    """Make the leases agree with the units and slices that are there."""
-    drop_ended(desk, log)
-    desk.leases.publish()
-    desk.leases.keep_places()
-    if not desk.leases.all():
-        return
-    try:
-        present_slices(desk, log)
-    except GpuQueryError as error:
-        log.warning("Leases are kept as they are: %s", error)

@@ -19,6 +19,7 @@ from tornado import web
 
 from gpufarm_hub.people.accounts import Persons
 from gpufarm_hub.sharing.desk import Desk
+from gpufarm_hub.store import StoreError
 from gpufarm_hub.web import administrators, refusals
 
 from .images import Offer, Policy, parse
@@ -111,8 +112,11 @@ def describe(user: Any, desk: Desk, scopes: Mapping[str, Any]) -> dict[str, Any]
         return None
     account = orm.User.find(user.db, NAME)
     server = account.orm_spawners.get("") if account else None
-    lease = next((lease for lease in desk.leases.all() if lease.owner == OWNER), None)
-    held = [piece.profile for piece in lease.pieces] if lease else []
+    try:
+        leases = desk.leases.all()
+    except StoreError:  # the home page is there all the same
+        leases = []
+    held = [piece.profile for lease in leases if lease.owner == OWNER for piece in lease.pieces]
     closed = administrators.SENTENCE if user.admin else ""
     return {"running": bool(server and server.server), "slices": ", ".join(held), "closed": closed}
 

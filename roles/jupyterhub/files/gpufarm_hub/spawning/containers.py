@@ -91,17 +91,35 @@ def is_over(unit: str) -> bool:
         return state["Status"] in OVER
 
 
-def opens(unit: str) -> frozenset[str]:
-    """Return the UUIDs of the GPUs or slices that were given to a running container.
+def reach() -> dict[str, frozenset[str]]:
+    """Return, for each container that is not over, the UUIDs of the GPUs or slices that were given to it.
+
+    Raises:
+        EngineError: Docker did not answer.
+    """
+    found = {}
+    units = running()
+    with _engine("looking at notebooks") as client:
+        for unit in units:
+            try:
+                found[unit] = container.given(client.inspect_container(container_of(unit)))
+            except docker.errors.NotFound:
+                continue
+    return found
+
+
+def processes(unit: str) -> frozenset[int]:
+    """Return the ids of the container's processes.
 
     Raises:
         EngineError: Docker did not answer.
     """
     with _engine(f"looking at {unit}") as client:
         try:
-            return container.given(client.inspect_container(container_of(unit)))
+            told = client.top(container_of(unit), ps_args="-eo pid")
         except docker.errors.NotFound:
             return frozenset()
+    return frozenset(int(row[0]) for row in told["Processes"] or ())
 
 
 def cpu_seconds(unit: str) -> float | None:

@@ -30,8 +30,11 @@ class Engine(Protocol):
     def running(self) -> list[str]:
         """Return the units of all notebooks that are not over."""
 
-    def opens(self, unit: str) -> frozenset[str]:
-        """Return what opens GPUs for a running unit: paths of device nodes, or UUIDs; empty for none."""
+    def reach(self) -> dict[str, frozenset[str]]:
+        """Return, for each unit that is not over, what opens GPUs for it: paths of device nodes, or UUIDs."""
+
+    def processes(self, unit: str) -> frozenset[int]:
+        """Return the process ids of a unit, as this machine numbers them."""
 
     def is_over(self, unit: str) -> bool:
         """Tell whether no process of the unit is left; a unit that is still stopping is not over."""

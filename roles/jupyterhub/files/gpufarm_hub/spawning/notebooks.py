@@ -23,6 +23,15 @@ def running() -> list[str]:
     return [unit for engine in engines.in_use() for unit in engine.running()]
 
 
+def reach() -> dict[str, frozenset[str]]:
+    """Return what opens GPUs for each notebook that runs: paths of device nodes, or UUIDs; empty for none.
+
+    Raises:
+        EngineError: an engine did not answer.
+    """
+    return {unit: keys for engine in engines.in_use() for unit, keys in engine.reach().items()}
+
+
 def stop(user: str = "") -> list[str]:
     """End notebooks; their slices are free when the hub sees it.
 

@@ -13,12 +13,13 @@ from jupyterhub.spawner import Spawner, SpawnException
 from traitlets import Bool, Dict, Instance, Int, List, Unicode
 
 from gpufarm_hub.people import accounts
-from gpufarm_hub.sharing import answers, devices, limits, recovery
+from gpufarm_hub.sharing import adoption, answers, devices, limits
 from gpufarm_hub.sharing.desk import Desk
 from gpufarm_hub.sharing.leases import Lease, NoSliceError
 from gpufarm_hub.sharing.limits import Limit, bytes_of
 from gpufarm_hub.sharing.slices import GpuQueryError, Slice, list_slices
 from gpufarm_hub.sharing.waiting import Wish
+from gpufarm_hub.store import StoreError
 
 from . import collaborative, engines, form, mounts, offers
 from .engine import EngineError
@@ -184,12 +185,17 @@ class SliceSpawner(Spawner):  # type: ignore[misc]
         except GpuQueryError as error:
             self.log.error("No GPU slices are offered: %s", error)
             return form.render(self.memory_offered, [], problem="The GPUs of this machine do not answer.")
+        try:
+            offered = offers.offers(slices, self.desk.leases, self.owner)
+        except StoreError as error:
+            self.log.error("No GPU slices are offered: %s", error)
+            return form.render(
+                self.memory_offered, [], problem="It is not known at the moment which GPU slices are free."
+            )
         limit = self.limit
         allowed = {piece.profile for piece in slices if limit.gpus != 0 or not piece.whole}
         found = [
-            offer
-            for offer in offers.offers(slices, self.desk.leases, self.owner)
-            if offer.profile in allowed and self.profile in ("", offer.profile)
+            offer for offer in offered if offer.profile in allowed and self.profile in ("", offer.profile)
         ]
         most = limit.slices if allowed or not slices else 0
         return form.render(self.memory_offered, found, most, chosen=self.profile)
@@ -265,11 +271,18 @@ class SliceSpawner(Spawner):  # type: ignore[misc]
     async def _slices(self) -> list[Slice]:
         try:
             # Apart from taking: when the driver hangs, the hub gives up here and no lease is taken later.
-            return await asyncio.to_thread(recovery.present_slices, self.desk, self.log)
+            return await asyncio.to_thread(adoption.agree, self.desk, self.log)
         except GpuQueryError as error:
             self.log.error("No GPU slice can be leased: %s", error)
             raise RefusedSpawnError(
                 "The GPUs of this machine do not answer; choose no GPU or tell its administrator.", "gpu", 503
+            ) from error
+        except EngineError as error:
+            self.log.error("No GPU slice can be leased: %s", error)
+            raise RefusedSpawnError(
+                "It cannot be found out which GPU slices are free; choose no GPU or tell the administrator.",
+                "engine",
+                503,
             ) from error
 
     def _wish(self) -> Wish:

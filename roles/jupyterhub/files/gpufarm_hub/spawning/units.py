@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+from pathlib import Path
 
 from .engine import EngineError
 
@@ -14,6 +15,8 @@ PREFIX = "jupyterhub-notebook-"  # what the names of all notebooks' units begin 
 
 # Nodes of a GPU, of a GPU instance and of a compute instance; others are the driver's, for all GPUs.
 GPU_NODE = re.compile(r"/dev/(nvidia\d+|nvidia-caps/.+)")
+
+PROC = Path("/proc")
 
 # systemd's unit states in which no process of the unit is left (systemctl(1), ActiveState).
 OVER = ("inactive", "failed")
@@ -61,15 +64,43 @@ def running() -> list[str]:
     return [name for name, _loaded, state, *_more in map(str.split, lines.splitlines()) if state not in OVER]
 
 
-def opens(unit: str) -> frozenset[str]:
-    """Return the device nodes that open GPUs or slices and that the kernel lets a running unit open.
+def reach() -> dict[str, frozenset[str]]:
+    """Return, for each unit that is not over, the nodes of GPUs and slices that the kernel lets it open.
 
     Raises:
         EngineError: systemd did not answer.
     """
-    lines = _systemctl("show", "--property=DeviceAllow", "--value", unit).splitlines()
-    paths = (line.partition(" ")[0] for line in lines)
-    return frozenset(filter(GPU_NODE.fullmatch, paths))
+    found = {}
+    # A paragraph for each unit, in which a property with several values is there several times.
+    for paragraph in _systemctl("show", "--property=Id,ActiveState,DeviceAllow", f"{PREFIX}*").split("\n\n"):
+        pairs = [line.partition("=")[::2] for line in paragraph.splitlines()]
+        told = dict(pairs)
+        if told and told["ActiveState"] not in OVER:
+            paths = (value.partition(" ")[0] for name, value in pairs if name == "DeviceAllow")
+            found[told["Id"]] = frozenset(filter(GPU_NODE.fullmatch, paths))
+    return found
+
+
+def processes(unit: str) -> frozenset[int]:
+    """Return the ids of the unit's processes.
+
+    Raises:
+        EngineError: systemd did not answer.
+    """
+    group = _systemctl("show", "--property=ControlGroup", "--value", unit)
+    return frozenset(
+        int(folder.name) for folder in PROC.glob("[0-9]*") if group and _is_in(folder / "cgroup", group)
+    )
+
+
+def _is_in(file: Path, group: str) -> bool:
+    try:
+        lines = file.read_text(encoding="utf-8").splitlines()
+    except OSError:  # it has ended
+        return False
+    # Hierarchy, controllers, and path of the control group (cgroups(7)).
+    paths = [line.split(":", 2)[-1] for line in lines]
+    return any(path == group or path.startswith(f"{group}/") for path in paths)
 
 
 def is_over(unit: str) -> bool:
