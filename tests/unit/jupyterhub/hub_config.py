@@ -22,7 +22,7 @@ from gpufarm_hub import configuration, files  # noqa: E402
 from gpufarm_hub.people import accounts  # noqa: E402
 from gpufarm_hub.people.login import LeavingLogin  # noqa: E402
 from gpufarm_hub.sharing import adoption, devices, recovery  # noqa: E402
-from gpufarm_hub.sharing.slices import GpuQueryError, Slice  # noqa: E402
+from gpufarm_hub.sharing.slices import GpuQueryError, Gpus, Slice  # noqa: E402
 from gpufarm_hub.spawning import spawner, systemd_spawner, units  # noqa: E402
 from gpufarm_hub.upkeep import alone  # noqa: E402
 from gpufarm_hub.web import pages  # noqa: E402
@@ -62,6 +62,11 @@ def slices() -> list[Slice]:
     if (folder / "no-gpus").exists():
         raise GpuQueryError("the NVIDIA driver does not answer")
     return [Slice(**entry) for entry in json.loads((folder / "slices.json").read_text())]
+
+
+def gpus() -> Gpus:
+    found = slices()
+    return Gpus(found, frozenset(piece.gpu for piece in found))
 
 
 class Notebook(web.RequestHandler):
@@ -124,8 +129,10 @@ really_refresh, BaseHandler.refresh_auth = BaseHandler.refresh_auth, refresh_aut
 LeavingLogin.is_due = lambda self, name: (folder / "ask-again").exists()
 accounts.ensure = lambda name, uid=None, person="": None
 devices.nodes_of = lambda piece: []
-for module in (adoption, pages, recovery, spawner):
+for module in (pages, spawner):
     module.list_slices = slices
+for module in (adoption, recovery):
+    module.read_gpus = gpus
 units.running = lambda: [*running]
 units.reach = lambda: reach
 units.is_over = lambda unit: unit not in running

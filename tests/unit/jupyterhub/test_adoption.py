@@ -17,7 +17,7 @@ from gpufarm_hub.sharing.devices import DeviceError
 from gpufarm_hub.sharing.leases import Lease, Leases
 from gpufarm_hub.sharing.limits import Limit
 from gpufarm_hub.sharing.notices import Notices
-from gpufarm_hub.sharing.slices import GpuQueryError, Slice
+from gpufarm_hub.sharing.slices import GpuQueryError, Gpus, Slice
 from gpufarm_hub.sharing.waiting import Wish
 from gpufarm_hub.spawning import containers, engines, notebooks, units
 from gpufarm_hub.spawning.container import GpuAccess, Plan, environment_of, given, host_config
@@ -50,12 +50,15 @@ class Machine:
     opens: dict[str, frozenset[str]] = field(default_factory=dict)
     revoked: list[str] = field(default_factory=list)
     nvml: bool = True
+    lost: list[int] = field(default_factory=list)
     engine: bool = True
 
-    def list_slices(self) -> list[Slice]:
+    def read_gpus(self) -> Gpus:
         if not self.nvml:
             raise GpuQueryError("the NVIDIA driver does not answer")
-        return self.slices
+        slices = [piece for piece in self.slices if piece.gpu not in self.lost]
+        problems = tuple(f"GPU {gpu} is lost" for gpu in self.lost)
+        return Gpus(slices, frozenset(piece.gpu for piece in slices), problems=problems)
 
     def reach(self, prefix: str) -> dict[str, frozenset[str]]:
         if not self.engine:
@@ -65,7 +68,7 @@ class Machine:
     def keys_of(self, piece: Slice) -> frozenset[str]:
         if piece not in self.slices:
             raise DeviceError("the driver does not know it")
-        return frozenset(["/dev/nvidia0"]) if piece.whole else nodes(piece.gpu_instance or 0)
+        return frozenset([f"/dev/nvidia{piece.gpu}"]) if piece.whole else nodes(piece.gpu_instance or 0)
 
     def take(self, owner: str, unit: str, uuid: str) -> None:
         """Have a notebook that runs take a slice."""
@@ -104,8 +107,8 @@ def machine(path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
         monkeypatch.setattr(engine, "reach", lambda prefix=prefix: made.reach(prefix))
         monkeypatch.setattr(engine, "is_over", lambda unit: unit not in made.opens)
         monkeypatch.setattr(engine, "revoke_devices", made.revoked.append)
-    monkeypatch.setattr(adoption, "list_slices", made.list_slices)
-    monkeypatch.setattr(recovery, "list_slices", made.list_slices)
+    monkeypatch.setattr(adoption, "read_gpus", made.read_gpus)
+    monkeypatch.setattr(recovery, "read_gpus", made.read_gpus)
     monkeypatch.setattr(devices, "keys_of", made.keys_of)
     return made
 
@@ -240,7 +243,7 @@ def test_no_slice_of_a_notebook_is_handed_out_when_the_file_is_changed_under_the
         path.unlink()
     else:
         path.write_text(damage)
-    slices = adoption.agree(machine.desk, LOG)
+    slices = adoption.agree(machine.desk, LOG).offered
     taken = machine.desk.take(Wish("bob/", "1g.10gb", 1, Limit("x"), {}), "unit", slices)
     assert isinstance(taken, Lease) and taken.pieces == (mig(8),)
     assert machine.held() == {"alice/": ["MIG-7"], "bob/": ["MIG-8"]}
@@ -305,6 +308,20 @@ def test_a_lease_that_changed_while_notebooks_were_looked_at_is_right(
     assert [lease.share for lease in machine.desk.leases.all()] == ["students"]
     events = [json.loads(line)["event"] for line in machine.desk.audit_file.read_text().splitlines()]
     assert events == ["taken"]
+
+
+def test_a_gpu_that_is_lost_costs_nobody_a_lease_and_its_slices_are_given_to_nobody(machine: Machine) -> None:
+    lost = [Slice(f"GPU-{n}", "Tesla T4", n, None, None, 16 << 30) for n in (1, 2)]
+    machine.slices += lost
+    machine.desk.take(Wish("alice/", "Tesla T4", 1, Limit("x"), {}), ALICE, lost[:1])
+    machine.opens = {ALICE: frozenset({"/dev/nvidia1"}), BOB: frozenset({"/dev/nvidia2"})}
+    machine.lost = [1, 2]
+    offered = adoption.agree(machine.desk, LOG).offered
+    assert [piece.uuid for piece in offered] == ["MIG-7", "MIG-8", "MIG-9"]
+    assert machine.held() == {"alice/": ["GPU-1"]} and not machine.revoked
+    machine.lost = []
+    adoption.agree(machine.desk, LOG)
+    assert machine.held() == {"alice/": ["GPU-1"], "bob/second": ["GPU-2"]}
 
 
 USERS = st.from_regex(NAME, fullmatch=True)

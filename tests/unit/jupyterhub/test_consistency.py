@@ -11,7 +11,7 @@ import pytest
 from gpufarm_hub.sharing import consistency
 from gpufarm_hub.sharing.leases import Leases
 from gpufarm_hub.sharing.limits import Limit
-from gpufarm_hub.sharing.slices import Slice
+from gpufarm_hub.sharing.slices import Gpus, Slice
 from gpufarm_hub.sharing.waiting import Wish
 from gpufarm_hub.spawning import engines, units
 
@@ -40,7 +40,7 @@ class Machine:
 def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
     made = Machine(tmp_path / "leases.json")
     monkeypatch.setattr(engines, "NETWORK", tmp_path / "no-network.service")
-    monkeypatch.setattr(consistency, "list_slices", lambda: made.slices)
+    monkeypatch.setattr(consistency, "read_gpus", lambda: Gpus(made.slices, frozenset({0})))
     monkeypatch.setattr(consistency, "processes", lambda uuids: made.used)
     monkeypatch.setattr(units, "reach", lambda: made.reach)
     monkeypatch.setattr(units, "is_over", lambda unit: unit not in made.reach)

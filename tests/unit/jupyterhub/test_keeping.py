@@ -24,7 +24,7 @@ from gpufarm_hub.sharing.keeping import Notebook, Rules, judge
 from gpufarm_hub.sharing.leases import Leases
 from gpufarm_hub.sharing.limits import Limit
 from gpufarm_hub.sharing.notices import Notices
-from gpufarm_hub.sharing.slices import GpuQueryError, Slice
+from gpufarm_hub.sharing.slices import GpuQueryError, Gpus, Slice
 from gpufarm_hub.sharing.waiting import Wish
 from gpufarm_hub.spawning import units
 from gpufarm_hub.store import JsonStore
@@ -131,16 +131,16 @@ class Machine:
     use: GpuUse = field(default_factory=lambda: GpuUse(0, None))
     failure: Exception | None = None
 
-    def slices(self) -> list[Slice]:
+    def read_gpus(self) -> Gpus:
         if self.failure:
             raise self.failure
-        return [PIECE]
+        return Gpus([PIECE], frozenset({PIECE.gpu}))
 
 
 @pytest.fixture
 def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
     machine = Machine()
-    monkeypatch.setattr(recovery, "list_slices", machine.slices)
+    monkeypatch.setattr(recovery, "read_gpus", machine.read_gpus)
     monkeypatch.setattr(keeper, "measure", lambda uuids: dict.fromkeys(uuids, machine.use))
     monkeypatch.setattr(units, "reach", dict)
     monkeypatch.setattr(units, "cpu_seconds", lambda unit: machine.cpu)
@@ -339,6 +339,7 @@ def test_the_use_of_slices() -> None:
     assert found == {"MIG": GpuUse(2, None), "GPU": GpuUse(2, 42)}
     with pytest.raises(GpuQueryError, match="the NVIDIA driver does not answer"):
         gpu_use.measure(["lost"], FakeNvml())
+    assert gpu_use.measure(["lost", "GPU"], FakeNvml()) == {"GPU": GpuUse(2, 42)}
     assert gpu_use.processes(["MIG", "gone"], FakeNvml()) == {"MIG": {1, 2}}
 
 

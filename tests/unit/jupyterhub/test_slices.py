@@ -5,14 +5,19 @@
 from __future__ import annotations
 
 import subprocess
+import threading
+import time
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pynvml
 import pytest
-from gpufarm_hub.sharing import devices
-from gpufarm_hub.sharing.slices import GpuQueryError, Slice, list_slices
+from gpufarm_hub.sharing import devices, slices
+from gpufarm_hub.sharing.slices import GpuQueryError, Slice, list_slices, read_gpus
+
+from lab.patience import PATIENCE
 
 
 class FakeNvml:
@@ -25,6 +30,10 @@ class FakeNvml:
 
     def __init__(self, failing: str = "", code: int = pynvml.NVML_ERROR_UNKNOWN) -> None:
         self.failing, self.code, self.open = failing, code, 0
+        self.lost: str | None = None
+        self.hangs = threading.Event()
+        self.hangs.set()
+        self.remap_failed: list[str] = []
 
     def __getattribute__(self, name: str) -> Any:
         if name.startswith("nvml") and name == object.__getattribute__(self, "failing"):
@@ -44,9 +53,18 @@ class FakeNvml:
         return ("a100", "t4")[index]
 
     def nvmlDeviceGetMinorNumber(self, device: str) -> int:
+        if device == self.lost:
+            raise pynvml.NVMLError(pynvml.NVML_ERROR_GPU_IS_LOST)
         return {"a100": 0, "t4": 1}[device]
 
+    def nvmlDeviceGetRemappedRows(self, device: str) -> tuple[int, int, int, int]:
+        if device == "t4":
+            raise pynvml.NVMLError(pynvml.NVML_ERROR_NOT_SUPPORTED)
+        return 0, 0, 0, int(device in self.remap_failed)
+
     def nvmlDeviceGetMigMode(self, device: str) -> list[int]:
+        if device == "a100":
+            self.hangs.wait()
         if device == "t4":
             raise pynvml.NVMLError(pynvml.NVML_ERROR_NOT_SUPPORTED)
         return [1, 1]
@@ -95,6 +113,45 @@ def test_a_query_that_fails_is_an_error_and_not_an_empty_list(failing: str) -> N
     with pytest.raises(GpuQueryError, match="the NVIDIA driver does not answer"):
         list_slices(nvml)
     assert nvml.open == 0
+
+
+T4 = Slice("GPU-t4", "Tesla T4", 1, None, None, 16 << 30)
+GONE = Slice("MIG-5", "1g.10gb", 0, 5, 0, 10 << 30)
+
+
+def test_a_gpu_that_is_lost_hides_no_other() -> None:
+    nvml = FakeNvml()
+    nvml.lost = "a100"
+    found = read_gpus(nvml)
+    assert found.offered == [T4] and nvml.open == 0
+    assert found.problems[0].startswith("GPU 0 does not answer: ")
+    assert not found.is_gone(GONE), "nobody knows"
+    assert found.is_gone(replace(T4, uuid="GPU-other"))
+
+
+def test_a_gpu_that_hangs_hides_no_other_and_is_not_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(slices, "PATIENCE", 0.1)
+    nvml = FakeNvml()
+    nvml.hangs.clear()
+    for _ in range(3):
+        found = read_gpus(nvml)
+        assert found.offered == [T4] and "GPU 0 does not answer within 0.1 seconds" in found.problems
+    assert nvml.open == 1, "one question is open, not three"
+    nvml.hangs.set()
+    end = time.monotonic() + PATIENCE
+    while nvml.open and time.monotonic() < end:
+        time.sleep(0.01)
+    found = read_gpus(nvml)
+    assert len(found.slices) == 3 and not found.problems and found.is_gone(GONE)
+
+
+def test_slices_of_a_gpu_with_broken_memory_are_there_and_given_to_nobody() -> None:
+    nvml = FakeNvml()
+    nvml.remap_failed = ["a100"]
+    found = read_gpus(nvml)
+    assert found.offered == [T4] and len(found.slices) == 3
+    assert found.problems == ("GPU 0 could not remap a bad row of its memory; replace it",)
+    assert found.all_answered and not any(map(found.is_gone, found.slices))
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from .desk import Desk
 from .devices import DeviceError
 from .leases import Lease
 from .recovery import Log
-from .slices import GpuQueryError, Slice, list_slices
+from .slices import GpuQueryError, Gpus, Slice, read_gpus
 
 
 def at_hub_start(desk: Desk, log: Log) -> None:
@@ -31,22 +31,22 @@ def at_hub_start(desk: Desk, log: Log) -> None:
         desk.leases.publish()
         desk.leases.keep_places()
         if desk.leases.all():
-            recovery.present_slices(desk, log)
+            recovery.present_gpus(desk, log)
     except (EngineError, GpuQueryError, StoreError) as error:
         log.warning("No GPU slice is handed out until this is over: %s", error)
 
 
-def agree(desk: Desk, log: Log) -> list[Slice]:
+def agree(desk: Desk, log: Log) -> Gpus:
     """Make the leases agree with the notebooks that run, before a slice is handed out.
 
     Returns:
-        The slices of the machine.
+        What the GPUs of the machine say.
 
     Raises:
         EngineError, GpuQueryError, StoreError: as `adopt_running`.
     """
     adopt_running(desk, log)
-    return recovery.present_slices(desk, log)
+    return recovery.present_gpus(desk, log)
 
 
 def adopt_running(desk: Desk, log: Log) -> None:
@@ -71,7 +71,7 @@ def adopt_running(desk: Desk, log: Log) -> None:
         return
     odd = {unit: keys for unit, keys in reach.items() if not agrees(held.get(unit), keys)}
     try:
-        slices = list_slices() if odd else []
+        gpus = read_gpus() if odd else Gpus([], frozenset())
     except GpuQueryError as error:
         if not held.keys() >= odd.keys():
             raise
@@ -80,7 +80,7 @@ def adopt_running(desk: Desk, log: Log) -> None:
     if damage and (said := desk.leases.set_aside_if_damaged()):
         log.warning("%s. Users who waited for a slice must ask again", said)
     for unit, keys in odd.items():
-        _adopt(desk, unit, keys, held.get(unit), slices, log)
+        _adopt(desk, unit, keys, held.get(unit), gpus, log)
     if not known:
         desk.leases.confirm()
     _part(desk, reach, log)
@@ -115,14 +115,15 @@ def agrees(lease: Lease | None, keys: Collection[str]) -> bool:
     return len(reached(keys, lease.pieces)) == len(lease.pieces) and not unexplained(keys, lease.pieces)
 
 
-def _adopt(
-    desk: Desk, unit: str, keys: Collection[str], before: Lease | None, slices: list[Slice], log: Log
-) -> None:
-    if before and not set(slices).issuperset(before.pieces):
-        return  # recovery.present_slices ends it and tells the user
+def _adopt(desk: Desk, unit: str, keys: Collection[str], before: Lease | None, gpus: Gpus, log: Log) -> None:
+    if before and not set(gpus.slices).issuperset(before.pieces):
+        return  # recovery.present_gpus ends it and tells the user
     engine = engines.of(unit)
-    pieces = reached(keys, slices)
+    pieces = reached(keys, gpus.slices)
     if not pieces or unexplained(keys, pieces):
+        if not gpus.all_answered:
+            log.warning("%s may have slices of a GPU that does not answer; these are given to nobody", unit)
+            return
         # Nodes of slices that are gone may become those of new ones.
         engine.revoke_devices(unit)
         log.warning("Took the GPU from %s: it reached slices that are not there any more", unit)

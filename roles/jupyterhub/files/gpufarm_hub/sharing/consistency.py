@@ -17,7 +17,7 @@ from gpufarm_hub.spawning import engines, notebooks
 from .adoption import agrees, reached, unexplained
 from .gpu_use import processes
 from .leases import Lease, Leases
-from .slices import Slice, list_slices
+from .slices import Gpus, read_gpus
 
 
 def problems(path: Path) -> list[str]:
@@ -29,19 +29,18 @@ def problems(path: Path) -> list[str]:
     found = [damage] if damage else []
     if not leases and not any(reach.values()):
         return found
-    slices = list_slices()
-    found += _of_leases(leases, slices)
-    found += _of_devices(leases, reach, slices)
-    found += _of_use(leases, processes([piece.uuid for piece in slices]))
+    gpus = read_gpus()
+    found += _of_leases(leases, gpus)
+    found += _of_devices(leases, reach, gpus)
+    found += _of_use(leases, processes([piece.uuid for piece in gpus.slices]))
     return found
 
 
-def _of_leases(leases: Iterable[Lease], slices: Iterable[Slice]) -> Iterator[str]:
+def _of_leases(leases: Iterable[Lease], gpus: Gpus) -> Iterator[str]:
     """Compare the file with itself, with the slices that there are, and with what runs."""
-    present = set(slices)
     for lease in leases:
         for piece in lease.pieces:
-            if piece not in present:
+            if gpus.is_gone(piece):
                 yield f"{lease.owner} holds {piece.uuid}, which is gone"
         if engines.of(lease.unit).is_over(lease.unit):
             yield f"{lease.owner} holds {lease.uuids}, but {lease.unit} does not run"
@@ -50,18 +49,16 @@ def _of_leases(leases: Iterable[Lease], slices: Iterable[Slice]) -> Iterator[str
             yield f"{one.owner} and {other.owner} both hold {one.uuids}"
 
 
-def _of_devices(
-    leases: Iterable[Lease], reach: Mapping[str, frozenset[str]], slices: Iterable[Slice]
-) -> Iterator[str]:
+def _of_devices(leases: Iterable[Lease], reach: Mapping[str, frozenset[str]], gpus: Gpus) -> Iterator[str]:
     """Compare the device rules of what runs with the file, and with one another."""
     held = {lease.unit: lease for lease in leases}
     users: dict[str, list[str]] = {}
     for unit, keys in reach.items():
-        pieces = [piece.uuid for piece in reached(keys, slices)]
+        pieces = [piece.uuid for piece in reached(keys, gpus.slices)]
         for uuid in pieces:
             users.setdefault(uuid, []).append(unit)
         if not agrees(held.get(unit), keys):
-            opens = [*pieces, "a slice that is gone"] if unexplained(keys, slices) else pieces
+            opens = [*pieces, "a slice that is gone"] if unexplained(keys, gpus.slices) else pieces
             leased = held[unit].uuids if unit in held else "none"
             yield f"{unit} can open {','.join(opens) or 'none'}, its lease has {leased}"
     for uuid, units in users.items():

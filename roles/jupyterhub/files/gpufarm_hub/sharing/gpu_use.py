@@ -31,11 +31,11 @@ def measure(uuids: Iterable[str], nvml: Any = pynvml) -> dict[str, GpuUse]:
     """Ask NVML for the use of slices.
 
     Args:
-        uuids: of MIG devices or GPUs; those that are gone are left out.
+        uuids: of MIG devices or GPUs; those that are gone, or whose GPU is lost, are left out.
         nvml: the binding ``pynvml``.
 
     Raises:
-        GpuQueryError: NVML or the driver is missing, or refuses to answer.
+        GpuQueryError: NVML or the driver is missing, or none of them answers.
     """
     return _ask(_use_of, uuids, nvml)
 
@@ -46,18 +46,21 @@ def processes(uuids: Iterable[str], nvml: Any = pynvml) -> dict[str, frozenset[i
 
 
 def _ask(question: Callable[[Any, Any], Answer], uuids: Iterable[str], nvml: Any) -> dict[str, Answer]:
-    found = {}
+    found, failure = {}, None
     try:
         nvml.nvmlInit()
         try:
             for uuid in uuids:
                 try:
-                    device = nvml.nvmlDeviceGetHandleByUUID(uuid)
+                    found[uuid] = question(nvml, nvml.nvmlDeviceGetHandleByUUID(uuid))
                 except nvml.NVMLError_NotFound:
                     continue
-                found[uuid] = question(nvml, device)
+                except nvml.NVMLError as error:  # of one GPU, as when it is lost
+                    failure = error
         finally:
             nvml.nvmlShutdown()
+        if failure and not found:
+            raise failure
     except nvml.NVMLError as error:
         raise GpuQueryError(f"the NVIDIA driver does not answer: {error}") from error
     return found

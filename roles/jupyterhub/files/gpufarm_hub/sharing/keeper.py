@@ -31,7 +31,7 @@ from .desk import Desk
 from .gpu_use import GpuUse, measure
 from .keeping import Notebook, Rules
 from .leases import Lease
-from .slices import GpuQueryError, count_by_profile
+from .slices import GpuQueryError, Gpus, count_by_profile
 
 EVERY = 30  # seconds between two measurements
 TIMEOUT = 60  # seconds that the hub may take to answer
@@ -122,9 +122,11 @@ def look(ours: Desk, hub: Hub, rules: Rules, use_gpu: bool, now: float, jump: fl
     """
     ours.use.mend()
     before = ours.use.read()
-    slices = adoption.agree(ours, log) if use_gpu else []
+    gpus = adoption.agree(ours, log) if use_gpu else Gpus([], frozenset())
     leases = {lease.owner: lease for lease in ours.leases.all()}
-    used = measure([piece.uuid for lease in leases.values() for piece in lease.pieces]) if leases else {}
+    # A GPU that hangs must not be asked.
+    held = [piece.uuid for lease in leases.values() for piece in lease.pieces if piece in gpus.slices]
+    used = measure(held) if held else {}
     notebooks = {}
     servers = list(hub.servers())
     recovery.drop_left(ours, list(leases.values()), {server.owner for server in servers}, log)
@@ -137,7 +139,7 @@ def look(ours: Desk, hub: Hub, rules: Rules, use_gpu: bool, now: float, jump: fl
             notebooks[server.owner] = entry
     with ours.use.change() as content:
         content.clear()
-        content |= {"measured": now, "profiles": count_by_profile(slices), "notebooks": notebooks}
+        content |= {"measured": now, "profiles": count_by_profile(gpus.slices), "notebooks": notebooks}
 
 
 def _measure(

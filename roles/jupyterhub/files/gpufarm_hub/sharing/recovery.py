@@ -12,7 +12,7 @@ from gpufarm_hub.spawning.engine import EngineError
 
 from .desk import Desk
 from .leases import Lease
-from .slices import Slice, list_slices
+from .slices import Gpus, read_gpus
 
 # Seconds after which a lease is of a notebook that has started, or has failed to.
 SETTLED = 10
@@ -63,8 +63,8 @@ def _is_over(lease: Lease, log: Log) -> bool:
         return False
 
 
-def present_slices(desk: Desk, log: Log) -> list[Slice]:
-    """Return the slices of the machine; take back the leases of those that are not there any more.
+def present_gpus(desk: Desk, log: Log) -> Gpus:
+    """Return what the GPUs say; take back the leases of slices that are not there any more.
 
     A new slice may get the device nodes of the old one, so the notebook loses its devices first.
 
@@ -73,11 +73,12 @@ def present_slices(desk: Desk, log: Log) -> list[Slice]:
     """
     # In this order: a lease that is taken later may be of a slice that is newer than the list.
     held = desk.leases.all()
-    slices = list_slices()
-    present = set(slices)
-    gone = [lease for lease in held if not present.issuperset(lease.pieces)]
+    gpus = read_gpus()
+    for problem in gpus.problems:
+        log.warning("Slices of a GPU are given to nobody: %s", problem)
+    gone = [lease for lease in held if any(map(gpus.is_gone, lease.pieces))]
     if not gone:
-        return slices
+        return gpus
     # Under the lock, so that no notebook of the same name is started meanwhile.
     for lease in desk.leases.drop(lambda lease: lease in gone and is_revoked(lease, log)):
         desk.lost(lease)
@@ -87,7 +88,7 @@ def present_slices(desk: Desk, log: Log) -> list[Slice]:
             lease.uuids,
             lease.pieces[0].profile,
         )
-    return slices
+    return gpus
 
 
 def is_revoked(lease: Lease, log: Log) -> bool:

@@ -5,10 +5,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import pynvml
+
+from . import bounded
 
 
 class GpuQueryError(Exception):
@@ -54,8 +58,43 @@ def count_by_profile(slices: Iterable[Slice]) -> Counter[str]:
     return Counter(piece.profile for piece in slices)
 
 
-def list_slices(nvml: Any = pynvml) -> list[Slice]:
-    """Ask NVML for all slices, ordered by GPU and then by position.
+@dataclass(frozen=True)
+class Gpus:
+    """What the GPUs of this machine said.
+
+    Attributes:
+        slices: those of the GPUs that answered, ordered by GPU and then by position.
+        answered: minor numbers of these GPUs.
+        unfit: minor numbers of those whose slices must be given to nobody.
+        problems: what is wrong, one sentence for each GPU that did not answer or is unfit.
+    """
+
+    slices: list[Slice]
+    answered: frozenset[int]
+    unfit: frozenset[int] = frozenset()
+    problems: tuple[str, ...] = ()
+
+    @property
+    def offered(self) -> list[Slice]:
+        """The slices that may be given to somebody."""
+        return [piece for piece in self.slices if piece.gpu not in self.unfit]
+
+    @property
+    def all_answered(self) -> bool:
+        """Whether every GPU answered."""
+        return len(self.problems) == len(self.unfit)
+
+    def is_gone(self, piece: Slice) -> bool:
+        """Tell whether a slice is not there any more; of a GPU that does not answer nothing is known."""
+        return piece not in self.slices and (self.all_answered or piece.gpu in self.answered)
+
+
+# Seconds in which a GPU must answer; it takes milliseconds.
+PATIENCE = 5.0
+
+
+def read_gpus(nvml: Any = pynvml) -> Gpus:
+    """Ask NVML for all GPUs and their slices; one that is lost, or hangs, does not hide the others.
 
     NVML is initialised and shut down on each call: an open handle would keep the driver from being replaced.
 
@@ -63,24 +102,66 @@ def list_slices(nvml: Any = pynvml) -> list[Slice]:
         nvml: the binding ``pynvml``.
 
     Raises:
-        GpuQueryError: NVML or the driver is missing, or refuses to answer.
+        GpuQueryError: NVML or the driver is missing, or no GPU answers.
     """
+    slices: list[Slice] = []
+    answered, unfit, problems = set[int](), set[int](), list[str]()
     try:
-        nvml.nvmlInit()
-        try:
-            return [
-                piece
-                for index in range(nvml.nvmlDeviceGetCount())
-                for piece in _slices_of(nvml, nvml.nvmlDeviceGetHandleByIndex(index))
-            ]
-        finally:
-            nvml.nvmlShutdown()
+        with _open(nvml):
+            for index in range(nvml.nvmlDeviceGetCount()):
+                try:
+                    ask = partial(_read_gpu, nvml, index)
+                    minor, is_fit, pieces = bounded.ask(("GPU", index), ask, PATIENCE)
+                except TimeoutError:
+                    problems.append(f"GPU {index} does not answer within {PATIENCE:g} seconds")
+                    continue
+                except nvml.NVMLError as error:
+                    problems.append(f"GPU {index} does not answer: {error}")
+                    continue
+                slices += pieces
+                answered.add(minor)
+                if not is_fit:
+                    unfit.add(minor)
+                    problems.append(f"GPU {index} could not remap a bad row of its memory; replace it")
     except nvml.NVMLError as error:
         raise GpuQueryError(f"the NVIDIA driver does not answer: {error}") from error
+    if problems and not answered:
+        raise GpuQueryError(f"the NVIDIA driver does not answer: {'; '.join(problems)}")
+    return Gpus(slices, frozenset(answered), frozenset(unfit), tuple(problems))
 
 
-def _slices_of(nvml: Any, device: Any) -> Iterator[Slice]:
-    gpu = nvml.nvmlDeviceGetMinorNumber(device)
+def list_slices(nvml: Any = pynvml) -> list[Slice]:
+    """Return the slices that may be given to somebody; argument and error as `read_gpus`."""
+    return read_gpus(nvml).offered
+
+
+@contextmanager
+def _open(nvml: Any) -> Iterator[None]:
+    nvml.nvmlInit()
+    try:
+        yield
+    finally:
+        nvml.nvmlShutdown()
+
+
+def _read_gpu(nvml: Any, index: int) -> tuple[int, bool, list[Slice]]:
+    """Return a GPU's minor number, whether it is fit for work, and its slices."""
+    with _open(nvml):  # of its own, as it may outlive the caller
+        device = nvml.nvmlDeviceGetHandleByIndex(index)
+        gpu = nvml.nvmlDeviceGetMinorNumber(device)
+        return gpu, _is_fit(nvml, device), list(_slices_of(nvml, device, gpu))
+
+
+def _is_fit(nvml: Any, device: Any) -> bool:
+    """Tell whether all bad rows of memory could be remapped (NVIDIA, "GPU Memory Error Management")."""
+    try:
+        *_counts, failed = nvml.nvmlDeviceGetRemappedRows(device)
+    except nvml.NVMLError_NotSupported:
+        return True
+    return not failed
+
+
+def _slices_of(nvml: Any, device: Any, gpu: int) -> Iterator[Slice]:
     if not _mig_enabled(nvml, device):
         yield Slice(
             uuid=nvml.nvmlDeviceGetUUID(device),

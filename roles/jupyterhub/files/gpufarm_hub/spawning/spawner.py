@@ -271,7 +271,7 @@ class SliceSpawner(Spawner):  # type: ignore[misc]
     async def _slices(self) -> list[Slice]:
         try:
             # Apart from taking: when the driver hangs, the hub gives up here and no lease is taken later.
-            return await asyncio.to_thread(adoption.agree, self.desk, self.log)
+            gpus = await asyncio.to_thread(adoption.agree, self.desk, self.log)
         except GpuQueryError as error:
             self.log.error("No GPU slice can be leased: %s", error)
             raise RefusedSpawnError(
@@ -284,6 +284,7 @@ class SliceSpawner(Spawner):  # type: ignore[misc]
                 "engine",
                 503,
             ) from error
+        return gpus.offered
 
     def _wish(self) -> Wish:
         choice = self._choice

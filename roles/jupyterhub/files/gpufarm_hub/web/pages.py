@@ -117,11 +117,13 @@ class SlicesHandler(APIHandler):  # type: ignore[misc]
 
         slices = await _slices()
         used = self.desk.use.read().get("notebooks", {})
+        leases = self.desk.leases.all()
+        held = [piece for lease in leases for piece in lease.pieces if piece not in slices]
         queue = self.desk.leases.queue(slices)
         claims = [place.claim for place in queue if place.claim]
         self.write(
             {
-                "slices": describe_slices(slices, self.desk.leases.all(), claims, used, may_see),
+                "slices": describe_slices([*slices, *held], leases, claims, used, may_see),
                 "queue": [describe_place(place) for place in queue if may_see(user_of(place.ticket.owner))],
             }
         )
