@@ -147,6 +147,42 @@ def test_leases_come_back_from_the_notebooks_that_run(host, visit, leases, event
     eventually(lambda: "alice" not in leases())
 
 
+@pytest.mark.parametrize("fault", ["rm", "truncate --size=20"])
+def test_leases_that_are_lost_under_the_hub_give_nobodys_slice_away(host, visit, leases, fault):
+    alice, bob = visit("alice"), visit("bob")
+    alice.spawn(gpu="1g.10gb")
+    held = leases()["alice"]["uuid"]
+    host.check_output(f"{fault} {STATE}/leases.json")
+    bob.spawn(gpu="1g.10gb")
+    assert leases()["alice"]["uuid"] == held != leases()["bob"]["uuid"]
+    assert host.run(CONSISTENT).rc == 0
+
+
+def test_a_second_notebook_that_can_open_a_slice_is_found_and_loses_it(
+    host, visit, leases, eventually, hub_answers
+):
+    alice = visit("alice")
+    alice.spawn(gpu="1g.10gb")
+    held = leases()
+    other = "jupyterhub-notebook-eve.service"
+    allowed = "systemctl show --property=DeviceAllow --value"
+    rules = [line for line in host.check_output(f"{allowed} {UNIT}").splitlines() if line.startswith("/dev/")]
+    properties = " ".join(f"--property='DeviceAllow={rule}'" for rule in rules)
+    host.check_output("systemctl stop jupyterhub")
+    host.check_output(f"systemd-run --unit={other} --property=DevicePolicy=closed {properties} sleep 900")
+    try:
+        found = host.run(CONSISTENT)
+        assert found.rc == 1 and f"{UNIT} and {other} can all open {held['alice']['uuid']}" in found.stderr
+        host.check_output("systemctl start jupyterhub")
+        eventually(hub_answers)
+        assert "/dev/nvidia" not in host.check_output(f"{allowed} {other}")
+        assert leases() == held and host.run(CONSISTENT).rc == 0
+        assert visit("alice").slices().visible == [held["alice"]["uuid"]]
+    finally:
+        host.run(f"systemctl stop {other}")
+        host.run("systemctl start jupyterhub")
+
+
 def test_a_machine_that_dies_takes_its_notebooks_along_and_leaves_no_lease(
     host, visit, leases, eventually, hub_answers
 ):

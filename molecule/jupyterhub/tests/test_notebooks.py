@@ -109,6 +109,23 @@ def test_all_slices_of_a_profile_are_taken(host, visit, leases):
 
 
 @pytest.mark.usefixtures("one_machine")
+def test_who_is_called_and_does_not_start_loses_the_place(visit, eventually):
+    alice, bob = visit("alice"), visit("bob")
+    bob.spawn(gpu="3g.40gb")
+    with pytest.raises(Refused, match="You wait as number 1 of 1"):
+        alice.spawn(gpu="3g.40gb")
+    bob.stop()
+    place = "/hub/api/gpufarm/users/alice/queue/"
+    assert alice._api("GET", place).json()["called"]
+    assert bob.form().free == {"3g.40gb": 0, "1g.10gb": 2}
+    with pytest.raises(Refused, match="You wait as number 2 of 2"):
+        bob.spawn(gpu="3g.40gb")
+    eventually(lambda: alice._api("GET", place).status_code == 404)
+    assert "You have lost your place in the queue" in alice.page("/hub/home")
+    bob.spawn(gpu="3g.40gb")
+
+
+@pytest.mark.usefixtures("one_machine")
 def test_the_use_of_a_slice_is_measured(host, visit, leases, eventually):
     alice = visit("alice")
     alice.spawn(gpu="1g.10gb")
