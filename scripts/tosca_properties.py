@@ -27,6 +27,7 @@ def completed(source: dict[str, Any]) -> dict[str, Any]:
 
     A node type with a role has the variables of the role but the one for its state. A data type with an
     `option` has what each entry of that option has. What the source says of a property is added, and wins.
+    What it says of plays is for `tosca_playbooks`.
 
     Args:
         source: the document tosca/source.yaml.
@@ -36,6 +37,10 @@ def completed(source: dict[str, Any]) -> dict[str, Any]:
             option that no role has.
     """
     found = copy.deepcopy(source)
+    for definition in found["node_types"].values():
+        definition.pop("play", None)
+        for attribute in definition.get("attributes", {}).values():
+            attribute.pop("from", None)
     for name, definition in found["data_types"].items():
         fields = _option(definition.pop("option"), name)["options"]
         derived = {key: _field(option) for key, option in fields.items()}

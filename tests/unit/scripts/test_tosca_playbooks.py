@@ -1,0 +1,52 @@
+"""Operations of a node type run its role and return its attributes."""
+
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+import yaml
+from tosca_playbooks import operations
+from written import yaml_file
+
+METADATA = {"role": "gpufarm.cluster.farm"}
+
+
+def test_attributes_are_in_the_result_of_the_role_or_where_the_source_says() -> None:
+    attributes = {"endpoint": {}, "users": {"from": "farm_result.people | length"}}
+    definition = {"metadata": METADATA, "play": {"name": "Farm"}, "attributes": attributes}
+    (play,) = operations(definition)["configure"]
+    assert {key: play[key] for key in ("name", "hosts", "become")} == {
+        "name": "Farm",
+        "hosts": "{{ gpufarm_hosts | default('all') }}",
+        "become": True,
+    }
+    set_up, returned = play["tasks"]
+    assert set_up["ansible.builtin.include_role"] == {"name": "gpufarm.cluster.farm"}
+    assert returned["when"] == "not ansible_check_mode"
+    assert returned["ansible.builtin.set_stats"]["data"] == {
+        "endpoint": "{{ farm_result.endpoint }}",
+        "users": "{{ farm_result.people | length }}",
+    }
+
+
+def test_a_type_without_attributes_returns_nothing_and_a_removal_never_does() -> None:
+    plays = operations({"metadata": METADATA, "play": {"name": "Farm", "vars": {"who": "x"}}})
+    assert len(plays["configure"][0]["tasks"]) == 1
+    (play,) = plays["delete"]
+    assert play["name"] == "Farm, removal" and play["vars"] == {"who": "x"}
+    (task,) = play["tasks"]
+    assert task["vars"] == {"farm_state": "absent"}
+
+
+def test_what_asks_a_service_runs_where_the_deployer_does_without_root() -> None:
+    definition = {"metadata": {**METADATA, "runs_on": "controller"}, "play": {"name": "App"}}
+    for (play,) in operations(definition).values():
+        assert play["hosts"] == "{{ gpufarm_hosts | default('localhost') }}"
+        assert "become" not in play
+
+
+def test_a_written_file_says_who_writes_it_and_reads_back() -> None:
+    document = {"short": "{{ a | default('b') }}", "long": "{{ " + "a | b | " * 20 + "c }}", "list": [1]}
+    text = yaml_file(document, "scripts/x")
+    assert text.startswith("---\n# Written by scripts/x; do not edit.\nshort: \"{{ a | default('b') }}\"\n")
+    assert "list:\n  - 1\n" in text and yaml.safe_load(text) == document
