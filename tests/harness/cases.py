@@ -131,10 +131,10 @@ CASES: dict[str, Case] = {
             "app_gateway_public_host": "apps.example.org",
         },
         {
-            "Verify | Wait until the routes are those of Marathon": encoded(
+            "Verify | Wait until the routes are read from Marathon": encoded(
                 '{"failure": "", "problems": []}'
             ),
-            "Verify | Ask for a place that no app has": {
+            "Verify | Request a path that no app has": {
                 "status": 404,
                 "content": "No app has this address.",
             },
