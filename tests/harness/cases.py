@@ -200,9 +200,7 @@ CASES: dict[str, Case] = {
         },
     ),
     "gpu_health": Case(
-        answers={
-            "Verify | Ask whether the GPUs are well": said('{"status": "ok", "summary": "All is well."}')
-        }
+        answers={"Verify | Check the health of the GPUs": said('{"status": "ok", "summary": "All is well."}')}
     ),
     "jupyterhub": Case(
         {

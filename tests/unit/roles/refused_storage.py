@@ -49,8 +49,8 @@ def asked(lost: Mapping[str, tuple[int | None, str]], nameless: Sequence[str] = 
         return {"servers": servers, "nameless": list(nameless)}
 
     return {
-        "Validate | See whether anything is to be written": {"changed_files": ["default.local"]},
-        "Validate | Look for the proxies, and ask the servers for the repositories": answer,
+        "Validate | Check whether the client's files would change": {"changed_files": ["default.local"]},
+        "Validate | Resolve the proxies and query the servers of repositories": answer,
     }
 
 
@@ -60,7 +60,7 @@ REFUSED: dict[str, list[Refused]] = {
             "served by autofs on host1, and cvmfs_client_mount is static; run the role",
             {"cvmfs_client_mount": "static"},
             {
-                "Validate | Look at the client and its cache": {
+                "Validate | Inspect the client and its caches": {
                     "installed": True,
                     "autofs": True,
                     "repositories": [],
