@@ -222,11 +222,11 @@ CASES: dict[str, Case] = {
                 }
             },
             "community.crypto.get_certificate": {"cert": Path(CERTIFICATE).read_text()},
-            "Verify | Read the certificate that it should show": encoded(Path(CERTIFICATE).read_text()),
-            "Verify | Ask the hub as notebooks do": {"status": 200, "json": {"version": "6.1.1"}},
-            "Verify | Ask for the login form": {"status": 200, "content": '<input name="password">'},
-            "Verify | Ask the hub for its version": {"status": 200, "json": {"version": "6.1.1"}},
-            "Verify | Log in as far as the identity provider": {
+            "Verify | Read the installed certificate": encoded(Path(CERTIFICATE).read_text()),
+            "Verify | Query the hub by the notebooks' network": {"status": 200, "json": {"version": "6.1.1"}},
+            "Verify | Request the login form": {"status": 200, "content": '<input name="password">'},
+            "Verify | Query the version of the hub": {"status": 200, "json": {"version": "6.1.1"}},
+            "Verify | Follow the login to the identity provider": {
                 "status": 302,
                 "location": "https://iam.example.org/authorize?client_id=client",
             },

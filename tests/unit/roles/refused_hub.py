@@ -90,7 +90,7 @@ REFUSED: dict[str, list[Refused]] = {
         hub(
             "has no group no-such-group;",
             {
-                "Validate | Look for the groups on this machine": {
+                "Validate | List the groups of the host": {
                     "ansible_facts": {"getent_group": {"root": ["x", "0", ""], "sudo": ["x", "27", ""]}}
                 }
             },
@@ -107,7 +107,7 @@ REFUSED: dict[str, list[Refused]] = {
         hub(
             "nobodys of jupyterhub_file_groups is no group of",
             {
-                "Validate | Look for the groups of files": {
+                "Validate | Look up the groups of files": {
                     "rc": 2,
                     "stdout": "mlfiles:x:1001:",
                     "stdout_lines": ["mlfiles:x:1001:"],
@@ -120,7 +120,7 @@ REFUSED: dict[str, list[Refused]] = {
         hub(
             "jupyterhub_backup_schedule is sometimes, which is no calendar event of systemd",
             {
-                "Validate | Check when backups are made": {
+                "Validate | Parse the schedule of backups": {
                     "rc": 1,
                     "stdout": "",
                     "stderr": "Failed to parse calendar specification 'sometimes': Invalid argument",
