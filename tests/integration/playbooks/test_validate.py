@@ -59,7 +59,7 @@ def refusal(output: str) -> str:
     """What the last play says."""
     assert "changed=0" in output and "PLAY RECAP" in output
     last = output.rpartition("PLAY [")[2]
-    assert last.startswith("Refuse what cannot work"), last
+    assert last.startswith("Refuse invalid settings and unsuitable hosts"), last
     return last
 
 
