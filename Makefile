@@ -57,7 +57,7 @@ lint: setup-test ## ansible-lint (production), yamllint, ruff, mypy; locks, docu
 	ruff check .
 	ruff format --check .
 	pytest -q -p no:cacheprovider tests/contract/test_locks.py
-	mypy lab molecule scripts/proof scripts/mutation scripts/mutants scripts/described.py scripts/tosca_playbooks.py scripts/tosca_properties.py scripts/written.py tosca/gpufarm plugins roles/jupyterhub/files/gpufarm_hub roles/app_gateway/files/gpufarm_gateway
+	mypy lab molecule scripts/proof scripts/mutation scripts/mutants scripts/described.py scripts/tosca_playbooks.py scripts/tosca_properties.py scripts/written.py scripts/pages tosca/gpufarm plugins roles/jupyterhub/files/gpufarm_hub roles/app_gateway/files/gpufarm_gateway
 	ansible-lint --strict --offline
 	antsibull-changelog lint
 	scripts/role-docs --check
@@ -128,6 +128,10 @@ docs: setup-test ## Write the generated parts of documentation and TOSCA library
 	scripts/tosca-types
 	scripts/template-docs
 
+.PHONY: docs-site
+docs-site: setup-test ## Build the documentation as a web site in .work/site
+	scripts/docs-site
+
 .PHONY: release
 release: setup-test ## Build the collection, with its changelog, and the command gpufarm as a wheel, in dist/
 	scripts/release
@@ -138,6 +142,8 @@ LOCK := uv pip compile --quiet --upgrade --universal --generate-hashes --no-emit
 .PHONY: lock
 lock: setup ## Resolve the Python packages of controller, GPU modules and hub anew and lock them with hashes
 	$(LOCK) --python-version 3.11 --extra dev --output-file requirements/controller.lock pyproject.toml
+	$(LOCK) --python-version 3.11 --no-annotate --constraint requirements/controller.lock \
+		--output-file requirements/docs.lock requirements/docs.in
 	$(LOCK) --python-version 3.9 --no-annotate --output-file roles/_common/files/gpu.lock roles/_common/files/gpu.in
 	$(LOCK) --python-version 3.11 --no-annotate --output-file roles/jupyterhub/files/hub.lock roles/jupyterhub/files/hub.in
 	$(LOCK) --python-version 3.11 --no-annotate --output-file roles/jupyterhub/files/collaborative.lock \

@@ -20,7 +20,7 @@ LOCKS = sorted(
 )
 NPM = sorted(
     path
-    for folder in ("roles", "lab")
+    for folder in ("roles", "lab", "scripts")
     for path in (ROOT / folder).rglob("package-lock.json")
     if "node_modules" not in path.parts
 )
