@@ -32,12 +32,6 @@ class Executor(TaskExecutor):  # type: ignore[misc]  # Ansible has no types
 
     recording: Recording
 
-    def __init__(self, host: Any, task: Any, *others: Any) -> None:
-        super().__init__(host, task, *others)
-        # Nothing here takes time, so nobody waits for it.
-        task.delay = 0
-        task.async_val = 0
-
     def _get_connection(self, cvars: Any, templar: Any, current_connection: str) -> Any:
         """Return a connection that is never used and quickly made; the variables keep the declared one."""
         return super()._get_connection(cvars, templar, "ansible.builtin.local")
