@@ -67,6 +67,11 @@ lint: setup-test ## ansible-lint (production), yamllint, ruff, mypy; locks, docu
 unit: setup-test ## Unit and contract tests: no root, no bench
 	pytest -q -n 2 tests/unit tests/contract
 
+.PHONY: unit-ansible
+unit-ansible: setup ## Tests without hosts, with another ansible-core: ANSIBLE=2.21; needs Python 3.12 (Debian 13)
+	uv run --quiet --no-project --with-requirements requirements/ansible/$(ANSIBLE).lock \
+		python -m pytest -q -n 2 tests/unit/plugins tests/unit/roles tests/contract
+
 .PHONY: mutants
 mutants: setup-test ## Make each mistake of tests/mutants.yml and see whether tests notice (root); docs/testing.md
 	scripts/mutants --at-once 2
@@ -144,6 +149,9 @@ lock: setup ## Resolve the Python packages of controller, GPU modules and hub an
 	$(LOCK) --python-version 3.11 --extra dev --output-file requirements/controller.lock pyproject.toml
 	$(LOCK) --python-version 3.11 --no-annotate --constraint requirements/controller.lock \
 		--output-file requirements/docs.lock requirements/docs.in
+	for release in requirements/ansible/*.in; do \
+		$(LOCK) --python-version 3.12 --no-annotate --output-file $${release%.in}.lock $$release; \
+	done
 	$(LOCK) --python-version 3.9 --no-annotate --output-file roles/_common/files/gpu.lock roles/_common/files/gpu.in
 	$(LOCK) --python-version 3.11 --no-annotate --output-file roles/jupyterhub/files/hub.lock roles/jupyterhub/files/hub.in
 	$(LOCK) --python-version 3.11 --no-annotate --output-file roles/jupyterhub/files/collaborative.lock \
