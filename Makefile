@@ -51,8 +51,10 @@ test-changed: setup-test ## Run what your change affects, uncommitted work inclu
 affected: setup-test ## List what test-changed would run, and why
 	@scripts/affected
 
+WORKFLOWS := uv run --quiet --no-project --with-requirements requirements/workflows.lock
+
 .PHONY: lint
-lint: setup-test ## ansible-lint (production), yamllint, ruff, mypy; locks, documentation and changelog
+lint: setup-test ## ansible-lint (production), yamllint, ruff, mypy; locks, documentation, changelog and hosted CI
 	yamllint --strict .
 	ruff check .
 	ruff format --check .
@@ -62,6 +64,9 @@ lint: setup-test ## ansible-lint (production), yamllint, ruff, mypy; locks, docu
 	antsibull-changelog lint
 	scripts/role-docs --check
 	scripts/tosca-types --check
+	$(WORKFLOWS) check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	$(WORKFLOWS) check-jsonschema --builtin-schema vendor.gitlab-ci --data-transform gitlab-ci .gitlab-ci.yml
+	$(WORKFLOWS) zizmor --quiet --offline .github/workflows
 
 .PHONY: unit
 unit: setup-test ## Unit and contract tests: no root, no bench
@@ -147,8 +152,10 @@ LOCK := uv pip compile --quiet --upgrade --universal --generate-hashes --no-emit
 .PHONY: lock
 lock: setup ## Resolve the Python packages of controller, GPU modules and hub anew and lock them with hashes
 	$(LOCK) --python-version 3.11 --extra dev --output-file requirements/controller.lock pyproject.toml
-	$(LOCK) --python-version 3.11 --no-annotate --constraint requirements/controller.lock \
-		--output-file requirements/docs.lock requirements/docs.in
+	for tools in docs workflows; do \
+		$(LOCK) --python-version 3.11 --no-annotate --constraint requirements/controller.lock \
+			--output-file requirements/$$tools.lock requirements/$$tools.in; \
+	done
 	for release in requirements/ansible/*.in; do \
 		$(LOCK) --python-version 3.12 --no-annotate --output-file $${release%.in}.lock $$release; \
 	done
