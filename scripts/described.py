@@ -23,11 +23,15 @@ def roles() -> tuple[str, ...]:
 
 
 @cache
+def specs(role: str) -> dict[str, Any]:
+    """Return what the argument spec of a role says of its entry point `main`."""
+    path = ROOT / "roles" / role / "meta" / "argument_specs.yml"
+    return dict(yaml.safe_load(path.read_text())["argument_specs"]["main"])
+
+
 def options(role: str) -> dict[str, dict[str, Any]]:
     """Return the options of a role by the names of its variables."""
-    path = ROOT / "roles" / role / "meta" / "argument_specs.yml"
-    specs = yaml.safe_load(path.read_text())["argument_specs"]
-    return specs["main"]["options"]
+    return dict(specs(role)["options"])
 
 
 class Plain(Formatter):

@@ -63,12 +63,15 @@ class Names:
 
         Args:
             name: the role, with or without the name of the collection.
-            entry: the file of tasks that is run. Only of `_common` are these files independent of each other.
+            entry: the file of tasks that is run. Only of `_common` are these files independent of each other;
+                Ansible reads what is said of the role as a whole with each of them.
         """
         folder = f"roles/{name.removeprefix(COLLECTION)}"
         tasks = f"{folder}/tasks/{entry}.yml"
-        paths = [tasks] if folder == "roles/_common" and tasks in self.tree.texts else self.tree.below(folder)
-        yield from (Reference(path) for path in paths if not path.endswith(".md"))
+        if folder == "roles/_common" and tasks in self.tree.texts:
+            yield from self.files([tasks, f"{folder}/meta/main.yml"])
+        else:
+            yield from (Reference(path) for path in self.tree.below(folder) if not path.endswith(".md"))
 
     def plugin(self, name: str) -> Iterator[Reference]:
         """Find modules and other plugins by their name in the collection."""

@@ -31,6 +31,7 @@ FILES = (
     "plugins/module_utils/_nvml/io/session.py",
     "plugins/modules/mig.py",
     "roles/_common/files/gpu.lock",
+    "roles/_common/meta/main.yml",
     "roles/_common/tasks/gpu_python.yml",
     "roles/_common/tasks/keystore.yml",
     "roles/mig/README.md",
@@ -72,7 +73,7 @@ def named(path: str, text: str) -> frozenset[Reference]:
         ("ansible.builtin.import_role: {name: gpufarm.cluster.mig}", MIG),
         (
             "include_role: {name: gpufarm.cluster._common, tasks_from: keystore}",
-            {"roles/_common/tasks/keystore.yml"},
+            {"roles/_common/meta/main.yml", "roles/_common/tasks/keystore.yml"},
         ),
         ("include_role: {name: gpufarm.cluster._common, tasks_from: '{{ entry }}'}", COMMON),
         ("roles: [gpufarm.cluster.mig]", MIG),
