@@ -143,8 +143,14 @@ docs-site: setup-test ## Build the documentation as a web site in .work/site
 	scripts/docs-site
 
 .PHONY: release
-release: setup-test ## Build the collection, with its changelog, and the command gpufarm as a wheel, in dist/
+release: setup-test ## Build the collection, with its changelog, and gpufarm as a wheel, in dist/; what Galaxy would say
 	scripts/release
+	@# ansible-lint is left to make lint
+	cd .work && GALAXY_IMPORTER_RUN_ANSIBLE_LINT=false \
+		uv run --quiet --no-project --with-requirements ../requirements/release.lock \
+		python -m galaxy_importer.main "$$(ls -t ../dist/gpufarm-cluster-*.tar.gz | head -n 1)" > galaxy-importer.log 2>&1 || \
+		{ cat galaxy-importer.log; exit 1; }
+	! grep -E '^(WARNING|ERROR)' .work/galaxy-importer.log
 
 LOCK := uv pip compile --quiet --upgrade --universal --generate-hashes --no-emit-index-url --no-header \
 	--override requirements/locks.override
@@ -156,6 +162,8 @@ lock: setup ## Resolve the Python packages of controller, GPU modules and hub an
 		$(LOCK) --python-version 3.11 --no-annotate --constraint requirements/controller.lock \
 			--output-file requirements/$$tools.lock requirements/$$tools.in; \
 	done
+	# it needs an older attrs than .venv has
+	$(LOCK) --python-version 3.11 --no-annotate --output-file requirements/release.lock requirements/release.in
 	for release in requirements/ansible/*.in; do \
 		$(LOCK) --python-version 3.12 --no-annotate --output-file $${release%.in}.lock $$release; \
 	done
