@@ -260,7 +260,7 @@ CASES: dict[str, Case] = {
             "lustre_server_apt_key_fingerprint": APT_KEY_FINGERPRINT,
             "lustre_server_networks": [{"name": "tcp", "interfaces": ["eth0"]}],
         },
-        {**LUSTRE, "Verify | Ask the targets": SERVED},
+        {**LUSTRE, "Verify | Query the targets": SERVED},
     ),
     "marathon": Case(
         {

@@ -20,7 +20,7 @@ KERNEL = {"version": "", "built_for": "", "fits": False, "headers": False, "runn
 
 def lustre(**found: Any) -> dict[str, Answer]:
     """What ``lustre_info`` says of a machine that has something else than a new one."""
-    return {"Validate | Look at kernels, interfaces, LNet and mounts": {**LUSTRE_MACHINE, **found}}
+    return {"Validate | Inspect kernels, interfaces, LNet and mounts": {**LUSTRE_MACHINE, **found}}
 
 
 PROXY = "http://127.0.0.1:3128"
@@ -141,7 +141,7 @@ REFUSED: dict[str, list[Refused]] = {
             "No server of 10.98.0.99@tcp:/more answers at port 988 from host1",
             {"lustre_client_file_systems": [{"source": "10.98.0.99@tcp:/more", "path": "/more"}]},
             {
-                "Validate | Ask the servers": lambda call: {
+                "Validate | Query the servers": lambda call: {
                     "servers": dict.fromkeys(call.args["servers"], "Connection refused")
                 }
             },
@@ -189,7 +189,7 @@ REFUSED: dict[str, list[Refused]] = {
             },
             {
                 **lustre(names={"nowhere.example.org": [], "both.example.org": ["10.99.0.10", "10.99.0.11"]}),
-                "Validate | Look for units of others in their places": {
+                "Validate | Find existing units with the names of planned units": {
                     "files": [{"path": "/etc/systemd/system/theirs.mount"}]
                 },
             },
