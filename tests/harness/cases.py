@@ -289,10 +289,10 @@ CASES: dict[str, Case] = {
             "mesos_agent_resources": {"cpus": 4, "mem": 8192, "disk": 10000, "ports": "31000-32000"},
         },
         {
-            "Validate | Look at control groups, C library, kernel and devices": said(
+            "Validate | Inspect control groups, C library, kernel and devices": said(
                 "cgroup2fs\nglibc 2.36\n6.1.0"
             ),
-            "Validate | Look at the GPUs": said("0, Enabled\n1, Disabled"),
+            "Validate | Inspect the GPUs": said("0, Enabled\n1, Disabled"),
             "gpufarm.cluster.mesos_info": cluster(),
             "gpufarm.cluster.path_info": has(*TLS_FILES),
         },

@@ -98,7 +98,7 @@ WITH: dict[str, dict[str, Any]] = {
     **{f"{role}_tls": TLS[role] for role in MESOS},
 }
 FOUND: dict[str, dict[str, Answer]] = {
-    "mesos_agent_drain_timeout": {"Remove | Look for the unit": {"stat": {"exists": True}}},
+    "mesos_agent_drain_timeout": {"Remove | Check whether the unit exists": {"stat": {"exists": True}}},
     **{
         f"mesos_agent_{name}": {"gpufarm.cluster.mesos_info": cluster(gpus=1.0)}
         for name in ("gpu_devices", "mig_gpus")

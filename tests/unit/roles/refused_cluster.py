@@ -13,7 +13,7 @@ from harness.stubs import PUBLIC_KEY, has
 from refused import Refused
 
 NO_GPU = {
-    "Validate | Look at the GPUs": {"rc": 127, "stdout": "", "stdout_lines": [], "stderr": "", "msg": ""}
+    "Validate | Inspect the GPUs": {"rc": 127, "stdout": "", "stdout_lines": [], "stderr": "", "msg": ""}
 }
 IMAGE = "127.0.0.1:5000/double:1"
 # What the module command and Docker say where there is no Docker, and no image.
