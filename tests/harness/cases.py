@@ -271,7 +271,10 @@ CASES: dict[str, Case] = {
             "marathon_java_home": "/usr/lib/jvm/java-8",
             "marathon_libmesos": "/usr/lib/libmesos.so",
         },
-        {"gpufarm.cluster.path_info": JAVA, "Install | Look for the program": {"stat": {"exists": True}}},
+        {
+            "gpufarm.cluster.path_info": JAVA,
+            "Install | Check that the archive contains the program": {"stat": {"exists": True}},
+        },
     ),
     "marathon_app": Case(
         {
