@@ -315,8 +315,8 @@ CASES: dict[str, Case] = {
     "mig": Case({"mig_partition_flavor": "7x 1g.10gb"}),
     "monitoring": Case(
         answers={
-            "Validate | Look for Grafana": {"stat": {"exists": True}},
-            "Verify | Ask the server whom it asks": {
+            "Validate | Check for Grafana": {"stat": {"exists": True}},
+            "Verify | Query the targets of Prometheus": {
                 "status": 200,
                 "json": {"data": {"activeTargets": [{"labels": {"instance": "host1"}, "health": "up"}] * 2}},
             },

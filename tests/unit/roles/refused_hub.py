@@ -134,7 +134,7 @@ REFUSED: dict[str, list[Refused]] = {
         Refused(
             "has no /etc/grafana/provisioning",
             {"monitoring_grafana": True},
-            {"Validate | Look for Grafana": {"stat": {"exists": False}}},
+            {"Validate | Check for Grafana": {"stat": {"exists": False}}},
         ),
     ],
     "user_accounts": [
