@@ -347,7 +347,7 @@ CASES: dict[str, Case] = {
     "user_accounts": Case(
         {"user_accounts_users": [{"os_user_name": "ada", "os_user_ssh_public_key": PUBLIC_KEY}]},
         {
-            "Verify | Ask sshd what holds for a user": said(
+            "Verify | Read the effective sshd settings of a user": said(
                 "authorizedkeysfile /etc/ssh/gpufarm-users.d/%u\n"
                 "authenticationmethods publickey\npasswordauthentication no"
             )
