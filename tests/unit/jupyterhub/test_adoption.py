@@ -124,6 +124,7 @@ def machine(path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
         '{"leases": {"alice/": {"unit": "a", "slices": [{"uuid": "MIG-7"}], "taken": "", "share": ""}}}',
         '{"leases": {"alice/": {"unit": "a", "slices": [], "taken": "yesterday", "share": ""}}}',
         '{"leases": {"alice/": {"unit": "a", "slices": [], "taken": "2026-11-23T10:00:00", "share": ""}}}',
+        '{"leases": {"alice/": {"unit": "", "slices": [], "taken": "2026-11-23", "share": "", "hours": []}}}',
         '{"queue": {"alice/": {"seen": 1e99}}}',
         '{"queue": {"alice/": 7}}',
     ],

@@ -79,10 +79,14 @@ def adopt_running(desk: Desk, log: Log) -> None:
         return
     if damage and (said := desk.leases.set_aside_if_damaged()):
         log.warning("%s. Users who waited for a slice must ask again", said)
-    for unit, keys in odd.items():
-        _adopt(desk, unit, keys, held.get(unit), gpus, log)
-    if not known:
-        desk.leases.confirm()
+    if odd or not known:
+        leases = []
+        for unit, keys in odd.items():
+            before = held.get(unit)
+            if lease := _lease_of(desk, unit, keys, before, gpus, log):
+                leases.append((before, lease))
+        for lease in desk.adopt(leases):
+            log.warning("%s runs with slice %s: its lease says so again", lease.owner, lease.uuids)
     _part(desk, reach, log)
 
 
@@ -115,28 +119,28 @@ def agrees(lease: Lease | None, keys: Collection[str]) -> bool:
     return len(reached(keys, lease.pieces)) == len(lease.pieces) and not unexplained(keys, lease.pieces)
 
 
-def _adopt(desk: Desk, unit: str, keys: Collection[str], before: Lease | None, gpus: Gpus, log: Log) -> None:
+def _lease_of(
+    desk: Desk, unit: str, keys: Collection[str], before: Lease | None, gpus: Gpus, log: Log
+) -> Lease | None:
+    """Return the lease that a notebook must have; None where there is none to write down."""
     if before and not set(gpus.slices).issuperset(before.pieces):
-        return  # recovery.present_gpus ends it and tells the user
+        return None  # recovery.present_gpus ends it and tells the user
     engine = engines.of(unit)
     pieces = reached(keys, gpus.slices)
     if not pieces or unexplained(keys, pieces):
         if not gpus.all_answered:
             log.warning("%s may have slices of a GPU that does not answer; these are given to nobody", unit)
-            return
+            return None
         # Nodes of slices that are gone may become those of new ones.
         engine.revoke_devices(unit)
         log.warning("Took the GPU from %s: it reached slices that are not there any more", unit)
-        return
+        return None
     if before:
-        lease = replace(before, pieces=tuple(pieces))
-    else:
-        owner = engine.owner_of(unit)
-        share = desk.limit_of(owner.partition("/")[0], ()).name
-        now = datetime.now(UTC).isoformat(timespec="seconds")
-        lease = Lease(owner, unit, tuple(pieces), now, share)
-    if desk.adopt(lease, before):
-        log.warning("%s runs with slice %s: its lease says so again", lease.owner, lease.uuids)
+        return replace(before, pieces=tuple(pieces))
+    owner = engine.owner_of(unit)
+    share = desk.limit_of(owner.partition("/")[0], ()).name
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    return Lease(owner, unit, tuple(pieces), now, share)
 
 
 def _part(desk: Desk, reach: Collection[str], log: Log) -> None:

@@ -101,10 +101,10 @@ class Desk:
             "Save your work, stop the notebook and start it again with another slice.",
         )
 
-    def adopt(self, lease: Lease, before: Lease | None) -> bool:
+    def adopt(self, leases: Iterable[tuple[Lease | None, Lease]]) -> list[Lease]:
         """Do as `Leases.adopt`, and write it down."""
-        adopted = self.leases.adopt(lease, before)
-        if adopted:
+        adopted = self.leases.adopt(leases)
+        for lease in adopted:
             self._record_lease("adopted", lease)
         return adopted
 

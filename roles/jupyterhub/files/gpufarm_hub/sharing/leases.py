@@ -119,6 +119,7 @@ class Leases:
             try:
                 for lease in self._leases(content):
                     datetime.fromisoformat(lease.taken)
+                    float(lease.hours)
                     if not lease.pieces:
                         raise ValueError(f"no slices for {lease.owner}")
                 self._tickets(content, lost=[])
@@ -136,27 +137,22 @@ class Leases:
         """
         return self._store.set_aside_if(self.damage)
 
-    def adopt(self, lease: Lease, before: Lease | None) -> bool:
-        """Write down what a notebook that runs holds.
+    def adopt(self, leases: Iterable[tuple[Lease | None, Lease]]) -> list[Lease]:
+        """Write down what notebooks that run hold; from then on the file says who holds what.
 
         Args:
-            lease: its lease.
-            before: the lease that it replaces, as it was when the notebook was looked at.
+            leases: of each notebook the lease that it had when it was looked at, and the one that it gets.
 
         Returns:
-            Whether that was still so.
+            Those whose notebook still had the same lease, and which are written.
         """
         with self._store.change() as content:
-            now = {one.owner: one for one in self._leases(content)}.get(lease.owner)
-            if now != before:
-                return False
-            content.setdefault("leases", {})[lease.owner] = _entry(lease)
-        return True
-
-    def confirm(self) -> None:
-        """Write down that all notebooks that run have their leases."""
-        with self._store.change() as content:
-            content.setdefault("leases", {})
+            stored = content.setdefault("leases", {})
+            now = {lease.owner: lease for lease in self._leases(content)}
+            adopted = [lease for before, lease in leases if now.get(lease.owner) == before]
+            for lease in adopted:
+                stored[lease.owner] = _entry(lease)
+        return adopted
 
     def free(self, slices: Iterable[Slice]) -> list[Slice]:
         """Return the slices that no lease touches: a hint for the form, the decision is taken by `take`."""
