@@ -138,6 +138,10 @@ docs: setup-test ## Write the generated parts of documentation and TOSCA library
 	scripts/tosca-types
 	scripts/template-docs
 
+.PHONY: new-role
+new-role: setup-test ## Write the files of a new role: NAME=slurm_node TITLE="Slurm on a node"
+	scripts/new-role "$(NAME)" "$(TITLE)"
+
 .PHONY: docs-site
 docs-site: setup-test ## Build the documentation as a web site in .work/site
 	scripts/docs-site

@@ -10,6 +10,7 @@ from typing import Any
 from harness.certificates import CERTIFICATE
 from harness.recording import Answer
 from harness.run import Run, run_role
+from harness.specs import roles
 from harness.stubs import APT_KEY, APT_KEY_FINGERPRINT, DEBIAN, PUBLIC_KEY, encoded, has, said
 
 # Files of hosts that variables name; others are all that begin with /srv/other.
@@ -122,7 +123,7 @@ class Case:
         )
 
 
-CASES: dict[str, Case] = {
+_CASES = {
     "app_gateway": Case(
         {
             "app_gateway_marathon_urls": ["https://master1.example.org:8443"],
@@ -355,3 +356,5 @@ CASES: dict[str, Case] = {
     ),
     "zookeeper": Case(elsewhere={"host2": {}}),
 }
+# Other roles run with their defaults.
+CASES: dict[str, Case] = {role: _CASES.get(role, Case()) for role in roles()}

@@ -11,6 +11,11 @@ import yaml
 ROLES = Path(__file__).resolve().parents[2] / "roles"
 
 
+def roles() -> list[str]:
+    """Return the names of the roles that are used by themselves."""
+    return sorted(path.name for path in ROLES.iterdir() if path.is_dir() and not path.name.startswith("_"))
+
+
 @cache
 def options(role: str) -> dict[str, Any]:
     """Return the argument spec of a role's variables."""

@@ -1,0 +1,69 @@
+"""A new role is written whole: what is written keeps the contracts that all roles keep."""
+
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[3]
+CONTRACTS = ("documentation", "every_variable", "life_of_roles", "prose", "proof", "roles", "tosca", "units")
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the files in git, linked as the collection, which a role may be written into."""
+    folder = tmp_path_factory.mktemp("checkout")
+    listed = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    names = subprocess.run(listed, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    for name in filter(None, names.split("\0")):
+        if (ROOT / name).is_file():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, folder / name)
+    link = folder / ".work/collections/ansible_collections/gpufarm/cluster"
+    link.parent.mkdir(parents=True)
+    link.symlink_to(folder)
+    subprocess.run(["git", "init", "--quiet"], cwd=folder, check=True)
+    return folder
+
+
+def new_role(checkout: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, checkout / "scripts/new-role", *arguments]
+    return subprocess.run(command, cwd=checkout, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [
+        ("Slurm", "is not a name of a role"),
+        ("../slurm", "is not a name of a role"),
+        ("slurm__node", "is not a name of a role"),
+        ("mig", "the role mig exists"),
+    ],
+)
+def test_a_name_that_cannot_be_is_refused_and_nothing_written(
+    checkout: Path, name: str, problem: str
+) -> None:
+    before = (checkout / "tosca/source.yaml").read_text()
+    done = new_role(checkout, name, "Slurm on a node")
+    assert done.returncode == 1 and problem in done.stderr
+    assert (checkout / "tosca/source.yaml").read_text() == before
+
+
+def test_a_new_role_keeps_the_contracts(checkout: Path) -> None:
+    done = new_role(checkout, "slurm_node", "Slurm on a node")
+    assert done.returncode == 0, done.stderr
+    assert "scripts/scenarios slurm_node" in done.stdout
+    written = [path for path in checkout.rglob("*slurm*") if ".git" not in path.parts]
+    assert not [path for path in written if path.is_file() and "NAME" in path.read_text()]
+    subprocess.run(["git", "add", "--all"], cwd=checkout, check=True)
+    contracts = [f"tests/contract/test_{name}.py" for name in CONTRACTS]
+    judged = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *contracts]
+    judged += ["-k", "slurm_node or SlurmNode or every_file or every_page or up_to_date"]
+    result = subprocess.run(judged, cwd=checkout, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stdout[-4000:]
