@@ -13,7 +13,8 @@ description:
   - Installs a program that runs on the host by itself, such as the one that makes partitions at boot, in
     C(/opt/gpufarm/bin).
   - All programs share one Python package, C(gpufarm_host) in C(/opt/gpufarm/lib). It is replaced as a whole
-    when it differs from this version of the collection, so a host never has parts of two versions.
+    when it differs from this version of the collection, so no program has parts of two versions. The one
+    before stays until the next replacement, for programs that have just started.
   - The last program that is removed takes the package along.
 extends_documentation_fragment:
   - gpufarm.cluster.attributes.changing_module
@@ -85,7 +86,7 @@ def main() -> None:
         if changes and not module.check_mode:
             (host.install if present else host.remove)(name)
     except OSError as error:
-        module.fail_json(msg=f"{error.filename} cannot be changed: {error.strerror}.")
+        module.fail_json(msg=f"{error.filename or ROOT} cannot be changed: {error.strerror}.")
     module.exit_json(changed=bool(changes), path=str(host.bin / name), diff=[shown(one) for one in changes])
 
 

@@ -194,7 +194,7 @@ class Host:
         return {"changed": self._write(call, path, File("directory", "", "0755"))}
 
     def _host_program(self, call: Call) -> Mapping[str, Any]:
-        path, package = f"/opt/gpufarm/bin/{call.args['name']}", "/opt/gpufarm/lib/gpufarm_host"
+        path, package = f"/opt/gpufarm/bin/{call.args['name']}", "/opt/gpufarm/lib/current"
         if call.args.get("state") != "absent":
             changed = [
                 self._write(call, package, File("link")),

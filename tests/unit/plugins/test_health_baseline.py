@@ -11,6 +11,7 @@ import pytest
 from ansible_collections.gpufarm.cluster.plugins.module_utils._health.baseline import Baseline, dump, load
 from ansible_collections.gpufarm.cluster.plugins.module_utils._health.finding import HealthError
 from ansible_collections.gpufarm.cluster.plugins.module_utils._health.io import store
+from ansible_collections.gpufarm.cluster.plugins.module_utils._host.io.files import replace_file
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -66,7 +67,7 @@ def test_links_of_others_are_not_followed(tmp_path: Path) -> None:
     victim.write_text("precious")
     (tmp_path / ".metrics.prom.new").symlink_to(victim)
     with pytest.raises(OSError, match="symbolic links"):
-        store.replace_file(tmp_path / "metrics.prom", "x", 0o644)
+        replace_file(tmp_path / "metrics.prom", "x", 0o644)
     assert victim.read_text() == "precious"
 
 

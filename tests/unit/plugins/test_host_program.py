@@ -4,10 +4,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 from __future__ import annotations
 
+import errno
 import json
 import os
 import subprocess
 import sys
+import time
+import uuid
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -45,6 +48,20 @@ def run(root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Run:
         return json.loads(capsys.readouterr().out)
 
     return call
+
+
+def package(root: Path) -> Path:
+    return (root / "lib/current").resolve() / "gpufarm_host"
+
+
+def become_former(root: Path) -> None:
+    """Make the package one of an earlier version, with a module that this one has not."""
+    folder = (root / "lib/current").resolve()
+    former = folder.with_name(f"gpufarm_host-{uuid.uuid4().hex[:16]}")
+    folder.rename(former)
+    (former / "gpufarm_host/former.py").touch()
+    (root / "lib/current").unlink()
+    (root / "lib/current").symlink_to(former.name)
 
 
 def files(root: Path) -> set[str]:
@@ -94,24 +111,66 @@ def test_a_second_run_changes_nothing_and_check_mode_never_does(run: Run, root: 
     assert files(root) == before
 
 
-@pytest.mark.parametrize("damage", ["changed", "missing", "of an earlier version"])
+@pytest.mark.parametrize("damage", ["changed", "missing", "too much"])
 def test_what_differs_is_replaced_as_a_whole(run: Run, root: Path, damage: str) -> None:
     run("gpufarm-home")
     before = files(root)
-    package = root / "lib/gpufarm_host"
+    timed = package(root) / "_host/io/timed.py"
     if damage == "changed":
-        (package / "_host/io/timed.py").write_text("raise SystemExit\n")
+        timed.write_text("raise SystemExit\n")
     elif damage == "missing":
-        (package / "_host/io/timed.py").unlink()
+        timed.unlink()
     else:
-        (root / "lib/gpufarm_host-0123456789abcdef").mkdir()
-        (root / "lib/gpufarm_host-0123456789abcdef/_former.py").write_text("")
-        package.unlink()
-        package.symlink_to("gpufarm_host-0123456789abcdef")
+        timed.with_name("former.py").touch()
     assert run("gpufarm-home", check=True)["changed"]
     assert run("gpufarm-home")["changed"]
     assert files(root) == before
     assert not run("gpufarm-home")["changed"]
+
+
+def test_a_program_that_starts_meanwhile_has_the_package_that_it_began_with(run: Run, root: Path) -> None:
+    run("gpufarm-home")
+    become_former(root)
+    code = (root / "bin/gpufarm-home").read_text().partition("from gpufarm_host.")[0]
+    code += "import gpufarm_host\ninput()\nimport gpufarm_host.former\n"
+    with subprocess.Popen([sys.executable, "-I", "-S", "-u", "-c", code], stdin=subprocess.PIPE) as program:
+        stopped = f"/proc/{program.pid}/syscall"
+        while not Path(stopped).read_text().startswith("0 0x0 "):  # read(2) from its standard input
+            time.sleep(0.01)
+        run("gpufarm-home")
+        program.communicate(b"\n")
+    assert program.returncode == 0
+    assert not (package(root) / "former.py").exists()
+
+
+def test_no_more_than_the_package_and_the_one_before_stay(run: Run, root: Path) -> None:
+    for _ in range(3):
+        run("gpufarm-home")
+        become_former(root)
+    run("gpufarm-home")
+    assert len(list((root / "lib").glob("gpufarm_host-*"))) == 2
+
+
+@pytest.mark.parametrize("step", [1, 20, 40])
+def test_a_full_disk_is_said_and_leaves_what_was_there(
+    run: Run, root: Path, monkeypatch: pytest.MonkeyPatch, step: int
+) -> None:
+    run("gpufarm-home")
+    become_former(root)
+    before = files(root)
+    written = Path.write_text
+    steps = iter(range(1, 1000))
+
+    def write(path: Path, *arguments: Any, **options: Any) -> int:
+        if next(steps) >= step:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return written(path, *arguments, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "write_text", write)
+        assert run("gpufarm-home")["msg"] == f"{root} cannot be changed: No space left on device."
+    assert files(root) == before
+    assert run("gpufarm-home")["changed"]
 
 
 def test_the_last_program_takes_the_package_along(run: Run, root: Path) -> None:

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from ..._host.io.files import replace_file
 from .. import report
 from ..baseline import Baseline
 from ..finding import (
@@ -151,7 +152,7 @@ def _record(settings: Settings, options: argparse.Namespace) -> tuple[list[Findi
     if settings.textfile:
         try:
             metrics = report.prometheus(findings, time.time())
-            store.replace_file(Path(settings.textfile), metrics, 0o644)
+            replace_file(Path(settings.textfile), metrics, 0o644)
         except OSError as error:
             problem = (
                 f"The metrics cannot be written to {settings.textfile} ({error.strerror}): check its folder."

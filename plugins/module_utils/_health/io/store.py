@@ -10,11 +10,10 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from ..._host.io.files import replace_file
 from ..baseline import Baseline, dump, load
 
 FOLDER = Path("/var/lib/gpufarm/health")
-# The folder of a metrics collector may belong to another user, whose links are not to be followed.
-_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
 
 
 def read(folder: Path = FOLDER) -> Baseline:
@@ -43,15 +42,3 @@ def lock(folder: Path = FOLDER) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
-
-
-def replace_file(file: Path, text: str, mode: int) -> None:
-    """Write a file so that a reader, also after a power cut, sees it whole: the old one or the new one."""
-    fresh = file.with_name(f".{file.name}.new")
-    descriptor = os.open(fresh, _FLAGS, mode)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
-        os.fchmod(descriptor, mode)
-        stream.write(text)
-        stream.flush()
-        os.fsync(descriptor)
-    fresh.replace(file)

@@ -3,35 +3,36 @@
 """The programs of this collection that run on hosts by themselves: at boot, at logins, again and again.
 
 Each is a launcher in `bin`. What they import is one package for all of them, in a folder of `lib` that is
-named after its content. So a program that starts meanwhile finds the old package or the new one, never both.
+named after its content, to which a link leads. A launcher follows the link once, and the folder before stays,
+so a program that starts while the package is replaced has all of the old one or all of the new one.
 """
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
-import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 
-from ..._cdi.io import command
+from ..._cdi.io import command as cdi_command
 from ..._health.io import command as health_command
 from ..._metrics.io import command as metrics_command
 from ..._mig.io import restore
 from ..._nvml.io.session import GPU_PYTHON
 from ..._shared_home.io import command as shared_home_command
+from .files import replace_file
 
 ROOT = Path("/opt/gpufarm")
 PACKAGE = "gpufarm_host"
 SYSTEM_PYTHON = "/usr/bin/python3"
 # Which interpreter a program runs with, and the module whose `main` it is.
 PROGRAMS: Mapping[str, tuple[str, ModuleType]] = {
-    "gpufarm-cdi": (GPU_PYTHON, command),
+    "gpufarm-cdi": (GPU_PYTHON, cdi_command),
     "gpufarm-health": (GPU_PYTHON, health_command),
     "gpufarm-home": (SYSTEM_PYTHON, shared_home_command),
     "gpufarm-metrics": (GPU_PYTHON, metrics_command),
@@ -42,9 +43,10 @@ _ABOVE = __name__.partition("._host.")[0]
 _LAUNCHER = """\
 #!{interpreter} -I
 # Written by the collection gpufarm.cluster; changes are lost.
+import os
 import sys
 
-sys.path.insert(0, "{library}")
+sys.path.insert(0, os.path.realpath("{current}"))
 from {package}.{module} import main
 
 sys.exit(main())
@@ -77,16 +79,6 @@ def _relative(module: ModuleType) -> str:
     return module.__name__.removeprefix(f"{_ABOVE}.")
 
 
-@contextlib.contextmanager
-def _beside(path: Path) -> Iterator[Path]:
-    """Give a path in the same folder, for what shall replace the path in one step."""
-    new = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        yield new
-    finally:
-        new.unlink(missing_ok=True)
-
-
 class Host:
     """What of the programs is on this host.
 
@@ -97,13 +89,14 @@ class Host:
     def __init__(self, root: Path) -> None:
         self.bin = root / "bin"
         self.lib = root / "lib"
-        self.link = self.lib / PACKAGE
+        self.current = self.lib / "current"
+        self.package = self.current / PACKAGE
 
     def launcher(self, program: str) -> str:
         """Return the text of a program's launcher."""
         interpreter, module = PROGRAMS[program]
         return _LAUNCHER.format(
-            interpreter=interpreter, library=self.lib, package=PACKAGE, module=_relative(module)
+            interpreter=interpreter, current=self.current, package=PACKAGE, module=_relative(module)
         )
 
     def missing(self, program: str) -> list[Change]:
@@ -113,7 +106,7 @@ class Host:
             OSError: a file cannot be read.
         """
         path = self.bin / program
-        changes = [Change(self.link / name, *texts) for name, texts in self._package_changes().items()]
+        changes = [Change(self.package / name, *texts) for name, texts in self._package_changes().items()]
         before = path.read_text(encoding="utf-8") if path.is_file() else None
         if before != self.launcher(program) or path.stat().st_mode & 0o777 != 0o755:
             changes.append(Change(path, before, self.launcher(program)))
@@ -129,10 +122,7 @@ class Host:
             folder.mkdir(mode=0o755, parents=True, exist_ok=True)
         if self._package_changes():
             self._install_package()
-        with _beside(self.bin / program) as new:
-            new.write_text(self.launcher(program), encoding="utf-8")
-            new.chmod(0o755)
-            new.replace(self.bin / program)
+        replace_file(self.bin / program, self.launcher(program), 0o755)
 
     def left_over(self, program: str) -> list[Change]:
         """Return what differs from a host without this program, whose package the last one takes along.
@@ -142,7 +132,7 @@ class Host:
         """
         files = [self.bin / program] if (self.bin / program).exists() else []
         if not self._others(program):
-            files += sorted(self.link.rglob("*.py"))
+            files += sorted(self.package.rglob("*.py"))
         return [Change(path, path.read_text(encoding="utf-8"), None) for path in files]
 
     def remove(self, program: str) -> None:
@@ -153,7 +143,7 @@ class Host:
         """
         (self.bin / program).unlink(missing_ok=True)
         if not self._others(program):
-            self.link.unlink(missing_ok=True)
+            self.current.unlink(missing_ok=True)
             for folder in self.lib.glob(f"{PACKAGE}-*"):
                 shutil.rmtree(folder)
         for folder in (self.bin, self.lib, self.bin.parent):
@@ -166,8 +156,8 @@ class Host:
     def _package_changes(self) -> dict[str, tuple[str | None, str | None]]:
         wanted = package()
         there = {
-            str(path.relative_to(self.link)): path.read_text(encoding="utf-8")
-            for path in self.link.rglob("*.py")
+            str(path.relative_to(self.package)): path.read_text(encoding="utf-8")
+            for path in self.package.rglob("*.py")
         }
         names = sorted(wanted.keys() | there.keys())
         return {
@@ -178,17 +168,19 @@ class Host:
         files = package()
         content = hashlib.sha256("".join(f"{name}\0{text}\0" for name, text in files.items()).encode())
         folder = self.lib / f"{PACKAGE}-{content.hexdigest()[:16]}"
-        new = Path(tempfile.mkdtemp(prefix=f"{PACKAGE}-", dir=self.lib))
-        new.chmod(0o755)
-        for name, text in files.items():
-            (new / name).parent.mkdir(mode=0o755, parents=True, exist_ok=True)
-            (new / name).write_text(text, encoding="utf-8")
-        if folder.exists():  # damaged, as it differs
-            shutil.rmtree(folder)
-        new.replace(folder)
-        with _beside(self.link) as link:
+        before = self.current.resolve()
+        # Its folder goes with all that is in it, should the disk be full.
+        with tempfile.TemporaryDirectory(prefix=f"{PACKAGE}-", dir=self.lib) as staging:
+            new, link = Path(staging, "new"), Path(staging, "link")
+            for name, text in files.items():
+                path = new / PACKAGE / name
+                path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+                path.write_text(text, encoding="utf-8")
+            if folder.exists():  # damaged, as it differs
+                shutil.rmtree(folder)
+            new.replace(folder)
             link.symlink_to(folder.name)
-            link.replace(self.link)
+            link.replace(self.current)
         for other in self.lib.glob(f"{PACKAGE}-*"):
-            if other != folder:
+            if other not in (folder, before):
                 shutil.rmtree(other)

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 from ..._health.io.child import is_stuck
-from ..._health.io.store import replace_file
+from ..._host.io.files import replace_file
 from ..gpu import GpuUse, Use, render
 from .read import read_certificates, read_gpus, read_holders
 
