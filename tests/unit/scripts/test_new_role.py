@@ -38,19 +38,23 @@ def new_role(checkout: Path, *arguments: str) -> subprocess.CompletedProcess[str
 
 
 @pytest.mark.parametrize(
-    ("name", "problem"),
+    ("name", "title", "problem"),
     [
-        ("Slurm", "is not a name of a role"),
-        ("../slurm", "is not a name of a role"),
-        ("slurm__node", "is not a name of a role"),
-        ("mig", "the role mig exists"),
+        ("Slurm", "Slurm", "is not a name of a role"),
+        ("../slurm", "Slurm", "is not a name of a role"),
+        ("slurm__node", "Slurm", "is not a name of a role"),
+        ("mig", "MIG", "the role mig exists"),
+        ("jupyter_hub", "Hub", "there is a type JupyterHub already"),
+        ("slurm_node", "Slurm: on a node", "is not a title"),
+        ("slurm_node", "{{ lookup('pipe', 'id') }}", "is not a title"),
+        ("slurm_node", "", "is not a title"),
     ],
 )
 def test_a_name_that_cannot_be_is_refused_and_nothing_written(
-    checkout: Path, name: str, problem: str
+    checkout: Path, name: str, title: str, problem: str
 ) -> None:
     before = (checkout / "tosca/source.yaml").read_text()
-    done = new_role(checkout, name, "Slurm on a node")
+    done = new_role(checkout, name, title)
     assert done.returncode == 1 and problem in done.stderr
     assert (checkout / "tosca/source.yaml").read_text() == before
 
