@@ -59,7 +59,7 @@ lint: setup-test ## ansible-lint (production), yamllint, ruff, mypy; locks, docu
 	ruff check .
 	ruff format --check .
 	pytest -q -p no:cacheprovider tests/contract/test_locks.py
-	mypy lab molecule scripts/proof scripts/mutation scripts/mutants scripts/described.py scripts/tosca_playbooks.py scripts/tosca_properties.py scripts/written.py scripts/pages tosca/gpufarm plugins roles/jupyterhub/files/gpufarm_hub roles/app_gateway/files/gpufarm_gateway
+	mypy lab molecule scripts/proof scripts/mutation scripts/mutants scripts/described.py scripts/tosca_playbooks.py scripts/tosca_properties.py scripts/written.py scripts/pages tosca/gpufarm plugins packages/hub/gpufarm_hub packages/notebook/gpufarm_notices
 	ansible-lint --strict --offline
 	antsibull-changelog lint
 	scripts/role-docs --check

@@ -267,7 +267,7 @@ class Load:
         for name in ("plain", "guest01"):
             self._on(
                 "hub",
-                "env PYTHONPATH=/opt/jupyterhub/gpufarm /opt/jupyterhub/bin/python -c "
+                "/opt/jupyterhub/bin/python -c "
                 f"\"from gpufarm_hub.people import accounts; accounts.ensure('{name}')\"",
             )
         self._on("hub", "systemctl restart jupyterhub")

@@ -50,7 +50,7 @@ _value:
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ansible_collections.gpufarm.cluster.plugins.module_utils._app_gateway import problems
+from ansible_collections.gpufarm.cluster.plugins.module_utils._gateway.problems import problems
 
 
 class FilterModule:

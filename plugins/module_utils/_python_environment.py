@@ -7,6 +7,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 # What `python -m venv` brings along; uv leaves these alone in an environment that it did not create.
@@ -39,11 +40,31 @@ class Requirement:
 
 
 @dataclass(frozen=True)
+class Project:
+    """A package that is installed from its sources.
+
+    Attributes:
+        name: in its normal form.
+        version: as its ``pyproject.toml`` says.
+        digest: fingerprint of its files.
+    """
+
+    name: str
+    version: str
+    digest: str
+
+    @property
+    def text(self) -> str:
+        """The project as a diff shows it."""
+        return f"{self.name}=={self.version}, made of {self.digest[:12]}"
+
+
+@dataclass(frozen=True)
 class Record:
     """What the last run left in the environment.
 
     `created` says that the environment itself was finished, `complete` that its packages were too: a run
-    that was interrupted leaves a record that says so.
+    that was interrupted leaves a record that says so. `projects` are those that were installed to the end.
     """
 
     python: str
@@ -52,22 +73,33 @@ class Record:
     installed: tuple[tuple[str, str], ...]
     created: bool
     complete: bool
+    projects: tuple[Project, ...] = ()
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What to do: build the environment anew, install packages (all of them again if some may be torn)."""
+    """What to do.
+
+    Attributes:
+        create: build the environment anew.
+        synchronize: install the packages of the lock, and then all projects.
+        reinstall: install these packages again, as some may be torn.
+        projects: those to install where the packages are right.
+        before: lines that tell what is there.
+        after: lines that tell what will be there.
+    """
 
     create: bool
     synchronize: bool
     reinstall: bool
+    projects: tuple[Project, ...]
     before: tuple[str, ...]
     after: tuple[str, ...]
 
     @property
     def changed(self) -> bool:
         """Whether there is anything to do."""
-        return self.create or self.synchronize
+        return self.create or self.synchronize or bool(self.projects)
 
 
 def normalize(name: str) -> str:
@@ -114,6 +146,17 @@ def digest(requirements: tuple[Requirement, ...]) -> str:
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
 
+def project(name: str, version: str, files: Mapping[str, str]) -> Project:
+    """Return what is to be known of a project.
+
+    :arg name: as its ``pyproject.toml`` says
+    :arg version: as that says
+    :arg files: their texts by their paths
+    """
+    texts = json.dumps(sorted(files.items())).encode()
+    return Project(normalize(name), version, hashlib.sha256(texts).hexdigest())
+
+
 def render_uv(requirements: tuple[Requirement, ...]) -> str:
     """Return the part of a lock that pip needs to install uv."""
     chosen = [requirement for requirement in requirements if requirement.name == "uv"]
@@ -141,6 +184,7 @@ def parse_record(text: str) -> Record | None:
             installed=tuple((name, version) for name, version in found["installed"]),
             created=found["created"],
             complete=found["complete"],
+            projects=tuple(Project(**one) for one in found.get("projects", ())),
         )
     except (ValueError, KeyError, TypeError):
         return None
@@ -148,34 +192,53 @@ def parse_record(text: str) -> Record | None:
 
 def plan(
     requirements: tuple[Requirement, ...],
+    projects: tuple[Project, ...],
     python: str,
     record: Record | None,
     installed: tuple[tuple[str, str], ...],
+    torn: frozenset[str] = frozenset(),
 ) -> Plan:
     """Compare an environment with a lock.
 
     :arg requirements: what the lock says
+    :arg projects: what is installed beside
     :arg python: the version of the interpreter that the environment is for, such as `3.11`
     :arg record: what the last run left, None when there was none
     :arg installed: (name, version) of the packages found now
+    :arg torn: names of projects of which an installed file is not as it was installed
     """
-    after = (f"python {python}", *(requirement.text for requirement in requirements))
+    after = (
+        f"python {python}",
+        *(requirement.text for requirement in requirements),
+        *(one.text for one in projects),
+    )
     if record is None or not record.created:
-        return Plan(True, True, False, (), after)
-    before = (f"python {record.python}", *record.requirements, *_drift(record, installed))
+        return Plan(True, True, False, projects, (), after)
+    before = (
+        f"python {record.python}",
+        *record.requirements,
+        *(one.text for one in record.projects),
+        *_drift(record, installed),
+        *(f"{name} was changed by hand" for name in sorted(torn)),
+    )
     if record.python != python:
-        return Plan(True, True, False, before, after)
+        return Plan(True, True, False, projects, before, after)
     if not record.complete:
-        return Plan(False, True, True, (*before, "an installation that was interrupted"), after)
+        return Plan(False, True, True, projects, (*before, "an installation that was interrupted"), after)
+    stale = tuple(one for one in projects if one not in record.projects or one.name in torn)
     same = record.digest == digest(requirements) and record.installed == installed
-    return Plan(False, not same, False, before, after)
+    # uv removes what neither the lock nor a project names.
+    same = same and {one.name for one in record.projects} <= {one.name for one in projects}
+    return Plan(False, not same, False, stale if same else projects, before, after)
 
 
 def difference(
-    requirements: tuple[Requirement, ...], installed: tuple[tuple[str, str], ...]
+    requirements: tuple[Requirement, ...],
+    projects: tuple[Project, ...],
+    installed: tuple[tuple[str, str], ...],
 ) -> tuple[str, ...]:
-    """Return a clause for each way in which the installed packages contradict a lock; empty if they agree."""
-    allowed: dict[str, set[str]] = {}
+    """Return a clause for each way in which installed packages contradict lock and projects, if any."""
+    allowed: dict[str, set[str]] = {one.name: {_comparable(one.version)} for one in projects}
     for requirement in requirements:
         allowed.setdefault(requirement.name, set()).add(_comparable(requirement.version))
     problems = [f"{name} {version} is not in the lock" for name, version in installed if name not in allowed]
@@ -185,7 +248,8 @@ def difference(
         if name in allowed and _comparable(version) not in allowed[name]
     ]
     present = SEED_PACKAGES.union(name for name, _version in installed)
-    problems += [f"{r.name} is missing" for r in requirements if not r.marker and r.name not in present]
+    wanted = [*(one.name for one in projects), *(one.name for one in requirements if not one.marker)]
+    problems += [f"{name} is missing" for name in wanted if name not in present]
     return tuple(problems)
 
 

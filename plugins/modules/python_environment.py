@@ -15,6 +15,7 @@ description:
     Packages that the lock does not name are removed; C(pip), C(setuptools) and C(wheel) as they came with the
     environment stay.
   - Only wheels are installed, as building a package would fetch build tools that no hash vouches for.
+    Projects that are given as sources are built by C(uv) itself, which fetches nothing.
   - A run without a change reads the names of the installed packages and starts neither C(pip) nor C(uv).
   - An interrupted run is finished by the next one. A new minor version of the interpreter, as after an
     upgrade of the distribution, rebuilds the environment. Other files below O(path) are left alone.
@@ -47,6 +48,27 @@ options:
       - Package index to install from. If empty, the one that C(pip) is configured for on the target.
     type: str
     default: ""
+  projects:
+    description:
+      - Python projects to install from their sources, as P(gpufarm.cluster.python_project#lookup) returns
+        them. The lock pins what they depend on, and their build backend is C(uv_build).
+      - A project that is dropped from the list is removed.
+    type: list
+    elements: dict
+    default: []
+    suboptions:
+      name:
+        description: The name of the package.
+        type: str
+        required: true
+      version:
+        description: Its version.
+        type: str
+        required: true
+      files:
+        description: The text of each file by its path below the folder of the project.
+        type: dict
+        required: true
   python:
     description:
       - Interpreter that the environment is made for.
@@ -91,6 +113,10 @@ packages:
     uv: 0.13.8
 """
 
+import base64
+import csv
+import dataclasses
+import hashlib
 import json
 import os
 import shutil
@@ -117,6 +143,10 @@ class Environment:
         self.path = Path(module.params["path"])
         self.python = self.path / "bin" / "python"
         self.record_file = self.path / RECORD
+        self.sources = {
+            environment.project(one["name"], one["version"], one["files"]): one["files"]
+            for one in module.params["projects"]
+        }
 
     def fail(self, message: str) -> NoReturn:
         """End the module with a message."""
@@ -165,6 +195,17 @@ class Environment:
         found = self.path.glob("lib/python3*/site-packages/*.dist-info")
         return environment.installed_packages([path.name for path in found])
 
+    def torn(self) -> frozenset[str]:
+        """Return the names of projects of which an installed file is not as it was installed."""
+        found = self.path.glob("lib/python3*/site-packages/*.dist-info/RECORD")
+        names = {one.name: one for one in self.sources}
+        return frozenset(
+            name
+            for record in found
+            for name, _version in environment.installed_packages([record.parent.name])
+            if name in names and not _whole(record)
+        )
+
     def create(self, python: str) -> None:
         """Build the environment anew, with nothing but pip in it."""
         self._write_record(environment.Record(python, "", (), (), created=False, complete=False))
@@ -179,13 +220,30 @@ class Environment:
             command, f"The environment {self.path} could not be created", "On Debian, install python3-venv."
         )
 
-    def synchronize(
-        self, requirements: tuple[environment.Requirement, ...], python: str, reinstall: bool
+    def apply(
+        self, requirements: tuple[environment.Requirement, ...], python: str, todo: environment.Plan
     ) -> None:
         """Make the packages equal to the lock, look whether they are, and write that down."""
-        digest = environment.digest(requirements)
         lines = tuple(requirement.text for requirement in requirements)
-        self._write_record(environment.Record(python, digest, lines, (), created=True, complete=False))
+        record = environment.Record(
+            python, environment.digest(requirements), lines, (), created=True, complete=False
+        )
+        if todo.synchronize:
+            self._write_record(record)
+            self._synchronize(requirements, todo.reinstall)
+        else:
+            kept = tuple(one for one in self.sources if one not in todo.projects)
+            whole = dataclasses.replace(record, installed=self.installed(), complete=True)
+            self._write_record(dataclasses.replace(whole, projects=kept))
+        for project in todo.projects:
+            self._install(project)
+        installed, projects = self.installed(), tuple(self.sources)
+        problems = environment.difference(requirements, projects, installed)
+        if problems:
+            self.fail(f"{self.path} differs from its lock after the installation: {'; '.join(problems)}.")
+        self._write_record(dataclasses.replace(record, installed=installed, complete=True, projects=projects))
+
+    def _synchronize(self, requirements: tuple[environment.Requirement, ...], reinstall: bool) -> None:
         index = self._index_variables()
         uv = {
             (requirement.name, requirement.version)
@@ -195,11 +253,6 @@ class Environment:
         if reinstall or not uv & set(self.installed()):
             self._install_uv(requirements, index)
         self._uv_sync(reinstall, index)
-        installed = self.installed()
-        problems = environment.difference(requirements, installed)
-        if problems:
-            self.fail(f"{self.path} differs from its lock after the installation: {'; '.join(problems)}.")
-        self._write_record(environment.Record(python, digest, lines, installed, created=True, complete=True))
 
     def _install_uv(self, requirements: tuple[environment.Requirement, ...], index: dict[str, str]) -> None:
         command = [str(self.python), "-m", "pip", "install", "--disable-pip-version-check", "--no-cache-dir"]
@@ -213,6 +266,18 @@ class Environment:
         command += ["--compile-bytecode", "--quiet"] + (["--reinstall"] if reinstall else [])
         command.append(self._temporary(self.lock_text()))
         self._run(command, f"The packages of {self.path} could not be installed", UNREACHABLE, index)
+
+    def _install(self, project: environment.Project) -> None:
+        command = [str(self.path / "bin" / "uv"), "pip", "install", "--python", str(self.python)]
+        command += ["--no-deps", "--no-index", "--offline", "--no-cache", "--no-config", "--reinstall"]
+        command += ["--compile-bytecode", "--quiet"]
+        with tempfile.TemporaryDirectory(dir=self.module.tmpdir) as folder:
+            for name, text in self.sources[project].items():
+                file = Path(folder) / name
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_text(text, encoding="utf-8")
+            problem = f"{project.name} could not be installed in {self.path}"
+            self._run([*command, folder], problem, "Install the collection again.")
 
     def _index_variables(self) -> dict[str, str]:
         """Name the index in the environment, where other users of the machine cannot read it as in argv."""
@@ -232,7 +297,8 @@ class Environment:
 
     def _write_record(self, record: environment.Record) -> None:
         self.path.mkdir(parents=True, exist_ok=True)
-        self.module.atomic_move(self._temporary(json.dumps(vars(record), indent=1)), str(self.record_file))
+        text = json.dumps(dataclasses.asdict(record), indent=1)
+        self.module.atomic_move(self._temporary(text), str(self.record_file))
 
     def _run(
         self, command: list[str], problem: str, advice: str, variables: dict[str, str] | None = None
@@ -245,6 +311,27 @@ class Environment:
         return out
 
 
+def _whole(record: Path) -> bool:
+    """Tell whether the files of a package have the digests of its record.
+
+    That is ``RECORD`` in the PyPA specification "Recording installed projects".
+    """
+    try:
+        with record.open(encoding="utf-8", newline="") as lines:
+            return all(
+                digest == _digest(record.parents[1] / name)
+                for name, digest, _size in csv.reader(lines)
+                if digest
+            )
+    except (OSError, ValueError):
+        return False
+
+
+def _digest(file: Path) -> str:
+    found = base64.urlsafe_b64encode(hashlib.sha256(file.read_bytes()).digest())
+    return "sha256=" + found.decode().rstrip("=")
+
+
 def main() -> None:
     """Run the module."""
     module = AnsibleModule(
@@ -253,6 +340,16 @@ def main() -> None:
             "lock_file": {"type": "path"},
             "requirements": {"type": "str"},
             "index_url": {"type": "str", "default": ""},
+            "projects": {
+                "type": "list",
+                "elements": "dict",
+                "default": [],
+                "options": {
+                    "name": {"type": "str", "required": True},
+                    "version": {"type": "str", "required": True},
+                    "files": {"type": "dict", "required": True},
+                },
+            },
             "python": {"type": "path", "default": "/usr/bin/python3"},
         },
         mutually_exclusive=[("lock_file", "requirements")],
@@ -264,11 +361,13 @@ def main() -> None:
     target = Environment(module)
     requirements = target.lock()
     python = target.system_python()
-    todo = environment.plan(requirements, python, target.record(), target.installed())
+    todo = environment.plan(
+        requirements, tuple(target.sources), python, target.record(), target.installed(), target.torn()
+    )
     if todo.changed and not module.check_mode:
         if todo.create:
             target.create(python)
-        target.synchronize(requirements, python, todo.reinstall)
+        target.apply(requirements, python, todo)
     result = {
         "changed": todo.changed,
         "path": str(target.path),

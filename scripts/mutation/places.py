@@ -15,7 +15,7 @@ from mutation.mutant import Mutant, mutant
 
 PYTHON = re.compile(
     r"plugins/(module_utils|modules|filter|lookup|inventory)/.*\.py"
-    r"|roles/\w+/files/gpufarm_\w+/.*\.py"
+    r"|packages/.*\.py"
     r"|tosca/gpufarm/.*\.py"
 )
 ROLE = re.compile(r"roles/(\w+)/(tasks|handlers|defaults|vars)/.*\.yml")

@@ -22,6 +22,9 @@ PYTHON_NAME = re.compile(r"\b(?:lab|gpufarm(?!\.cluster\b))(?:\.\w+)+")
 COMMAND = re.compile(r"\bbin/(lab|gpufarm)\b")
 COMMANDS = {"lab": "lab.cli", "gpufarm": "gpufarm.cli"}
 PATH = re.compile(r"[\w.@+/-]+")
+# What returns the files of a Python project; the words in quotes beside it name projects.
+PROJECT_LOOKUP = f"{COLLECTION}python_project"
+QUOTED = re.compile(r"'(\w+)'")
 # Plugins that have no name in the collection.
 UNNAMED = {"plugins/module_utils", "plugins/doc_fragments"}
 # Folders that Python finds modules in beside those of packages.
@@ -111,7 +114,7 @@ class Names:
             near: path of the file that imports it.
         """
         words = dotted.removeprefix("ansible_collections.gpufarm.cluster.").split(".")
-        for folder in (posixpath.dirname(near), *PYTHON_FOLDERS, *self._role_packages(words[0])):
+        for folder in (posixpath.dirname(near), *PYTHON_FOLDERS, *self._projects):
             paths = [posixpath.join(folder, *words[: count + 1]) for count in range(len(words))]
             found = [
                 *self.files(f"{path}.py" for path in paths),
@@ -122,11 +125,10 @@ class Names:
                 yield from self.files([f"{paths[-1]}/__main__.py"])
                 return
 
-    def _role_packages(self, package: str) -> Iterator[str]:
-        """Packages that roles copy to machines; tests import them from there."""
-        for role in sorted(self.roles):
-            if f"roles/{role}/files/{package}" in self.tree.folders:
-                yield f"roles/{role}/files"
+    @cached_property
+    def _projects(self) -> list[str]:
+        """Folders of Python projects that roles install."""
+        return sorted({"/".join(path.split("/")[:2]) for path in self.tree.below("packages")})
 
     def path(self, text: str, near: str) -> Iterator[Reference]:
         """Find what a path names: a file, or the files of a folder.
@@ -164,6 +166,9 @@ class Names:
         """Find all that a piece of text names: plugins, Python modules and paths."""
         for match in COLLECTION_NAME.finditer(text):
             yield from self.plugin(match[1])
+        if PROJECT_LOOKUP in text:
+            for match in QUOTED.finditer(text):
+                yield from self.folder(f"packages/{match[1]}")
         for match in PYTHON_NAME.finditer(text):
             yield from self.module(match[0], near)
         for match in COMMAND.finditer(text):

@@ -16,7 +16,7 @@ from proof.tree import git, working_tree
 
 ROOT = Path(__file__).resolve().parents[2]
 # Layers whose files must be inputs of some job on hosts.
-LAYERS = ("lab", "molecule", "playbooks", "plugins", "roles", "tosca")
+LAYERS = ("lab", "molecule", "packages", "playbooks", "plugins", "roles", "tosca")
 # Files that no job on hosts uses, and why.
 UNUSED = {
     r".*\.md": "documentation; of a README that tests read, they say so",

@@ -31,7 +31,7 @@ for number in range(7):
 
 
 def at_the_desk(*arguments: str) -> None:
-    python = ["env", "PYTHONPATH=/opt/jupyterhub/gpufarm", "/opt/jupyterhub/bin/python"]
+    python = ["/opt/jupyterhub/bin/python"]
     lab = ["lab", "--bench", Demo().name, "exec", GPU_HOST, "--"]
     subprocess.run([*lab, *python, "-c", DESK, *arguments], check=True)
 

@@ -191,6 +191,9 @@ class Host:
         if call.args.get("state") == "absent":
             return {"changed": self._remove(call, path)}
         self._write(call, f"{path}/bin/python", File("file", "", "0755"))
+        for project in call.args.get("projects", []):
+            for name, text in project["files"].items():
+                self._write(call, f"{path}/lib/{project['name']}/{name}", File("file", text, "0644"))
         return {"changed": self._write(call, path, File("directory", "", "0755"))}
 
     def _host_program(self, call: Call) -> Mapping[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any
 
 
 def test_nothing_is_left(host: Any) -> None:
-    for path in ("/etc/app-gateway", "/var/lib/app-gateway", "/opt/gpufarm/app-gateway", "/run/app-gateway"):
+    for path in ("/etc/app-gateway", "/var/lib/app-gateway", "/opt/gpufarm", "/run/app-gateway"):
         assert not host.file(path).exists, path
     assert not host.user("app-gateway").exists and not host.user("app-gateway-routes").exists
     assert host.run("systemctl cat app-gateway app-gateway-routes").rc != 0

@@ -17,10 +17,7 @@ from lab.visitor import Refused
 STATE = "/var/lib/jupyterhub"
 ASIDE = "/var/lib/jupyterhub-aside"
 UNIT = "jupyterhub-notebook-alice.service"
-CONSISTENT = (
-    "env PYTHONPATH=/opt/jupyterhub/gpufarm /opt/jupyterhub/bin/python "
-    f"-m gpufarm_hub.sharing.consistency {STATE}/leases.json"
-)
+CONSISTENT = f"/opt/jupyterhub/bin/gpufarm-hub-check {STATE}/leases.json"
 
 pytestmark = pytest.mark.usefixtures("one_machine")
 

@@ -264,7 +264,7 @@ for path in ("/tmp", "/var/tmp", "/dev/shm"):
 def test_names_of_the_machines_own_accounts_are_refused(host):
     """The bench's provider has no user of such a name, so the rule is asked itself, on the machine."""
     code = "from gpufarm_hub.people import accounts; accounts.ensure('daemon')"
-    asked = host.run(f'env PYTHONPATH=/opt/jupyterhub/gpufarm /opt/jupyterhub/bin/python -c "{code}"')
+    asked = host.run(f'/opt/jupyterhub/bin/python -c "{code}"')
     assert "daemon belongs to an account of this machine itself" in asked.stderr
 
 

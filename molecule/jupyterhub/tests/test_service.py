@@ -63,7 +63,7 @@ def test_the_audit_log_is_rotated(host):
 
 def test_a_second_hub_of_the_machine_is_refused(host):
     code = "from gpufarm_hub.upkeep import alone; alone.on_this_machine()"
-    asked = host.run(f'env PYTHONPATH=/opt/jupyterhub/gpufarm /opt/jupyterhub/bin/python -c "{code}"')
+    asked = host.run(f'/opt/jupyterhub/bin/python -c "{code}"')
     pid = host.check_output("systemctl show --property=MainPID --value jupyterhub")
     assert f"The hub with process id {pid} hands out the GPU slices of this machine already" in asked.stderr
 

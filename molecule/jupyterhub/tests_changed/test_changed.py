@@ -27,9 +27,10 @@ def test_the_old_port_is_closed(host):
     assert not host.socket("tcp://8888").is_listening
 
 
-def test_of_an_earlier_version_nothing_is_left_to_be_imported(host):
-    assert not host.file("/opt/jupyterhub/gpufarm/gpufarm_hub/keeper.py").exists
-    assert host.file("/opt/jupyterhub/gpufarm/gpufarm_hub/NOTES").exists
+def test_an_installed_hub_that_was_changed_by_hand_is_repaired(host):
+    package = "/opt/jupyterhub/lib/python3*/site-packages/gpufarm_hub"
+    assert "def " in host.check_output(f"cat {package}/files.py")
+    assert host.run(f"grep --recursive 'changed by hand' {package}").stdout == ""
 
 
 def test_the_client_is_the_same_with_another_redirect(host):

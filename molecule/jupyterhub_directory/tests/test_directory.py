@@ -116,9 +116,7 @@ def test_who_leaves_the_group_is_out(host, visitor):
 def test_settings_that_the_directory_does_not_fit(host, setting, value, sentence):
     login = json.loads(host.file("/etc/jupyterhub/settings.json").content_string)["login"]
     login |= {"bind_password": "password of the hub", setting: value}
-    command = (
-        "env PYTHONPATH=/opt/jupyterhub/gpufarm /opt/jupyterhub/bin/python -m gpufarm_hub.people.directory"
-    )
+    command = "/opt/jupyterhub/bin/python -m gpufarm_hub.people.directory"
     asked = host.run(f"printf %s | {command}", json.dumps(login))
     assert asked.rc == 1
     assert sentence in asked.stderr and len(asked.stderr.splitlines()) == 1

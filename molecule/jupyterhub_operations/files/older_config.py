@@ -4,11 +4,9 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, "/opt/jupyterhub/gpufarm")
 from gpufarm_hub.people import accounts
 
 settings = json.loads(Path("/etc/jupyterhub/settings.json").read_text())

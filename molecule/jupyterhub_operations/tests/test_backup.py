@@ -25,8 +25,8 @@ def test_backups_are_made_in_time(host):
 def test_without_space_there_is_no_half_backup(host):
     small = "mount -t tmpfs -o size=4k tmpfs /var/backups/jupyterhub"
     said = host.run(
-        f"unshare --mount sh -c '{small} && cd / && env PYTHONPATH=/opt/jupyterhub/gpufarm "
-        "/opt/jupyterhub/bin/python -m gpufarm_hub.upkeep.backup /etc/jupyterhub/settings.json make "
+        f"unshare --mount sh -c '{small} && cd / && "
+        "/opt/jupyterhub/bin/gpufarm-hub-backup /etc/jupyterhub/settings.json make "
         f"{FOLDER} 3; code=$?; ls -A {FOLDER}; exit $code'"
     )
     assert said.rc == 1

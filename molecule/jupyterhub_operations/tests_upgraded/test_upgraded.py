@@ -50,6 +50,6 @@ def test_an_archive_of_the_older_hub_can_be_restored(host):
     archive = host.check_output("ls -t /var/backups/jupyterhub | head -1")
     host.run_expect(
         [0],
-        "env PYTHONPATH=/opt/jupyterhub/gpufarm /opt/jupyterhub/bin/python -m gpufarm_hub.upkeep.backup "
+        "/opt/jupyterhub/bin/gpufarm-hub-backup "
         f"/etc/jupyterhub/settings.json check /var/backups/jupyterhub/{archive}",
     )

@@ -1,4 +1,4 @@
-"""Make the gateway's package importable as it is on a gateway, and give tests a Marathon they command."""
+"""Give tests a Marathon that they command."""
 
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "roles" / "app_gateway" / "files"))
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from small_marathon import SmallMarathon, running

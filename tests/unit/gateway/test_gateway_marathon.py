@@ -10,8 +10,14 @@ import time
 from collections.abc import Callable, Iterator
 
 import pytest
-from gpufarm_gateway import follow
-from gpufarm_gateway.marathon import Account, Marathon, MarathonError, lines, names
+from ansible_collections.gpufarm.cluster.plugins.module_utils._gateway.io import command
+from ansible_collections.gpufarm.cluster.plugins.module_utils._gateway.io.marathon import (
+    Account,
+    Marathon,
+    MarathonError,
+    lines,
+    names,
+)
 from hypothesis import given
 from hypothesis import strategies as st
 from small_marathon import SmallMarathon, running
@@ -90,10 +96,10 @@ def test_silence_is_given_up(marathon: SmallMarathon) -> None:
 def test_the_follower_goes_on_with_another_server(
     marathon: SmallMarathon, other: SmallMarathon, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(follow, "SHORTEST", 0.01)
+    monkeypatch.setattr(command, "SHORTEST", 0.01)
     dirty, ended = threading.Event(), threading.Event()
     client = Marathon([marathon.url, other.url], Account())
-    thread = threading.Thread(target=follow.follow, args=(client, dirty, ended), daemon=True)
+    thread = threading.Thread(target=command.follow, args=(client, dirty, ended), daemon=True)
     thread.start()
     until(dirty.is_set)
     dirty.clear()

@@ -8,9 +8,19 @@ import re
 from typing import Any
 
 import pytest
-from gpufarm_gateway.claims import settle
-from gpufarm_gateway.configuration import backends, place_map
-from gpufarm_gateway.routes import UNDERSTOOD, Check, Route, Server, Settings, judge
+from ansible_collections.gpufarm.cluster.plugins.module_utils._gateway.claims import settle
+from ansible_collections.gpufarm.cluster.plugins.module_utils._gateway.configuration import (
+    backends,
+    place_map,
+)
+from ansible_collections.gpufarm.cluster.plugins.module_utils._gateway.routes import (
+    UNDERSTOOD,
+    Check,
+    Route,
+    Server,
+    Settings,
+    judge,
+)
 from hypothesis import given
 from hypothesis import strategies as st
 

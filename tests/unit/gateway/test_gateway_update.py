@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from gpufarm_gateway import haproxy
-from gpufarm_gateway.follow import Follower
-from gpufarm_gateway.gateway import Gateway, Places
-from gpufarm_gateway.haproxy import Haproxy, HaproxyError
-from gpufarm_gateway.marathon import Account, Marathon
-from gpufarm_gateway.names import LIFETIME, Names
-from gpufarm_gateway.routes import Settings
+from ansible_collections.gpufarm.cluster.plugins.module_utils._gateway.io import haproxy
+from ansible_collections.gpufarm.cluster.plugins.module_utils._gateway.io.command import Follower
+from ansible_collections.gpufarm.cluster.plugins.module_utils._gateway.io.haproxy import Haproxy, HaproxyError
+from ansible_collections.gpufarm.cluster.plugins.module_utils._gateway.io.marathon import Account, Marathon
+from ansible_collections.gpufarm.cluster.plugins.module_utils._gateway.io.names import LIFETIME, Names
+from ansible_collections.gpufarm.cluster.plugins.module_utils._gateway.io.update import Gateway, Places
+from ansible_collections.gpufarm.cluster.plugins.module_utils._gateway.routes import Settings
 from small_marathon import SmallMarathon
 
 SETTINGS = Settings(("external",), "gate.example.org", (10000, 10100))

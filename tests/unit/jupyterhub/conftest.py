@@ -7,4 +7,4 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "roles" / "jupyterhub" / "files"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "packages" / "hub"))

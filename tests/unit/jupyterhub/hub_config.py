@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[3]
-sys.path.insert(0, str(ROOT / "roles" / "jupyterhub" / "files"))
+sys.path.insert(0, str(ROOT / "packages" / "hub"))
 
 from gpufarm_hub import configuration, files  # noqa: E402
 from gpufarm_hub.people import accounts  # noqa: E402

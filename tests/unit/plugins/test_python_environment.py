@@ -75,11 +75,11 @@ def test_comments_and_layout_do_not_change_the_digest_but_a_hash_does() -> None:
 
 
 def test_nothing_is_done_when_the_environment_holds_the_lock() -> None:
-    assert not environment.plan(REQUIREMENTS, "3.11", record(), INSTALLED).changed
+    assert not environment.plan(REQUIREMENTS, (), "3.11", record(), INSTALLED).changed
 
 
 def test_a_missing_environment_is_created() -> None:
-    todo = environment.plan(REQUIREMENTS, "3.11", None, ())
+    todo = environment.plan(REQUIREMENTS, (), "3.11", None, ())
     assert (todo.create, todo.synchronize, todo.before) == (True, True, ())
     assert "nvidia-ml-py==13.615.71" in todo.after
 
@@ -103,14 +103,14 @@ def test_what_differs_is_repaired(
     create: bool,
     reinstall: bool,
 ) -> None:
-    todo = environment.plan(REQUIREMENTS, python, record(**changes), installed)
+    todo = environment.plan(REQUIREMENTS, (), python, record(**changes), installed)
     assert todo.changed
     assert (todo.create, todo.reinstall) == (create, reinstall)
     assert todo.before != todo.after or changes == {"digest": "0"}
 
 
 def test_hand_made_changes_show_in_the_diff() -> None:
-    todo = environment.plan(REQUIREMENTS, "3.11", record(), (INSTALLED[0], ("requests", "2.0")))
+    todo = environment.plan(REQUIREMENTS, (), "3.11", record(), (INSTALLED[0], ("requests", "2.0")))
     assert "uv==0.13.8 was removed by hand" in todo.before
     assert "requests==2.0 was installed by hand" in todo.before
 
@@ -126,8 +126,8 @@ def test_packages_are_known_by_their_directories() -> None:
 
 
 def test_reality_is_compared_with_the_lock() -> None:
-    assert environment.difference(REQUIREMENTS, INSTALLED) == ()
-    assert environment.difference(REQUIREMENTS, (("nvidia-ml-py", "12.0"), ("six", "1.0"))) == (
+    assert environment.difference(REQUIREMENTS, (), INSTALLED) == ()
+    assert environment.difference(REQUIREMENTS, (), (("nvidia-ml-py", "12.0"), ("six", "1.0"))) == (
         "six 1.0 is not in the lock",
         "nvidia-ml-py is 12.0, the lock says 13.615.71",
         "uv is missing",
@@ -137,3 +137,51 @@ def test_reality_is_compared_with_the_lock() -> None:
 @pytest.mark.parametrize("text", ["", "{", "{}", '{"python": 1}'])
 def test_a_torn_record_counts_as_none(text: str) -> None:
     assert environment.parse_record(text) is None
+
+
+HUB = environment.project("GPUfarm_Hub", "0.1.0", {"pyproject.toml": "", "hub.py": "pass"})
+NEWER = environment.project("gpufarm-hub", "0.2.0", {"pyproject.toml": "", "hub.py": "return"})
+WITH_HUB = (("gpufarm-hub", "0.1.0"), *INSTALLED)
+
+
+def test_a_project_is_installed_again_when_its_files_changed() -> None:
+    before = record(installed=WITH_HUB, projects=(HUB,))
+    assert not environment.plan(REQUIREMENTS, (HUB,), "3.11", before, WITH_HUB).changed
+    todo = environment.plan(REQUIREMENTS, (NEWER,), "3.11", before, WITH_HUB)
+    assert (todo.synchronize, todo.projects) == (False, (NEWER,))
+    assert HUB.text in todo.before and NEWER.text in todo.after
+
+
+def test_a_project_that_was_changed_by_hand_is_repaired() -> None:
+    before = record(installed=WITH_HUB, projects=(HUB,))
+    todo = environment.plan(REQUIREMENTS, (HUB,), "3.11", before, WITH_HUB, frozenset({"gpufarm-hub"}))
+    assert (todo.synchronize, todo.projects) == (False, (HUB,))
+    assert "gpufarm-hub was changed by hand" in todo.before
+
+
+def test_an_interrupted_installation_of_a_project_is_finished() -> None:
+    before = record(installed=WITH_HUB, projects=())
+    todo = environment.plan(REQUIREMENTS, (HUB,), "3.11", before, WITH_HUB)
+    assert (todo.synchronize, todo.projects) == (False, (HUB,))
+    # Killed when the old files were gone already.
+    assert environment.plan(REQUIREMENTS, (HUB,), "3.11", before, INSTALLED).synchronize
+
+
+def test_a_project_that_is_dropped_is_removed() -> None:
+    before = record(installed=WITH_HUB, projects=(HUB,))
+    todo = environment.plan(REQUIREMENTS, (), "3.11", before, WITH_HUB)
+    assert (todo.synchronize, todo.projects) == (True, ())
+
+
+def test_projects_come_back_after_the_packages_of_the_lock() -> None:
+    before = record(installed=WITH_HUB, projects=(HUB,), digest="0")
+    todo = environment.plan(REQUIREMENTS, (HUB,), "3.11", before, WITH_HUB)
+    assert (todo.synchronize, todo.projects) == (True, (HUB,))
+
+
+def test_a_project_belongs_to_what_is_allowed_and_wanted() -> None:
+    assert environment.difference(REQUIREMENTS, (HUB,), WITH_HUB) == ()
+    assert environment.difference(REQUIREMENTS, (HUB,), INSTALLED) == ("gpufarm-hub is missing",)
+    assert environment.difference(REQUIREMENTS, (NEWER,), WITH_HUB) == (
+        "gpufarm-hub is 0.1.0, the lock says 0.2",
+    )

@@ -24,6 +24,9 @@ FILES = (
     "molecule/shared/files/planted.sh",
     "molecule/shared/tasks/refused.yml",
     "molecule/zookeeper/files/note",
+    "packages/hub/gpufarm_hub/desk.py",
+    "packages/hub/pyproject.toml",
+    "packages/notebook/pyproject.toml",
     "playbooks/gpu_node.yml",
     "playbooks/mig.yml",
     "plugins/filter/mig_plan.py",
@@ -92,6 +95,10 @@ def named(path: str, text: str) -> frozenset[Reference]:
         ),
         ("gpufarm.cluster.mig: {state: present}", {"plugins/modules/mig.py"}),
         ("""assert: {that: "x | gpufarm.cluster.mig_plan('a')"}""", {"plugins/filter/mig_plan.py"}),
+        (
+            """set_fact: {a: "{{ query('gpufarm.cluster.python_project', 'hub') }}"}""",
+            {"packages/hub/gpufarm_hub/desk.py", "packages/hub/pyproject.toml"},
+        ),
         ("import_playbook: gpufarm.cluster.gpu_node", {"playbooks/gpu_node.yml"}),
         ("debug: {msg: roles and docs of lab}", set()),
         ("debug: {msg: no/such/file.yml}", set()),
@@ -158,6 +165,7 @@ def test_a_template_needs_the_operations_of_its_types_and_a_library_of_types_non
             "from ansible_collections.gpufarm.cluster.plugins.module_utils._mig import plan",
             {"plugins/module_utils/_mig.py"},
         ),
+        ("from gpufarm_hub import desk", {"packages/hub/gpufarm_hub/desk.py"}),
         ("from pathlib import Path\nA = Path(__file__).with_name('flags.json')", {"lab/marathon/flags.json"}),
         ("A = Path(__file__).resolve().parents[2] / 'roles' / 'zookeeper' / 'tasks' / 'main.yml'", ZOOKEEPER),
         (

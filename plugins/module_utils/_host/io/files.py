@@ -12,12 +12,20 @@ _FLAGS = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
 
 
 def replace_file(file: Path, text: str, mode: int) -> None:
-    """Write a file so that a reader, also after a power cut, sees it whole: the old one or the new one."""
+    """Write a file so that a reader, also after a power cut, sees it whole: the old one or the new one.
+
+    Raises:
+        OSError: the file is as it was, for instance because the disk is full.
+    """
     fresh = file.with_name(f".{file.name}.new")
     descriptor = os.open(fresh, _FLAGS, mode)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
-        os.fchmod(descriptor, mode)
-        stream.write(text)
-        stream.flush()
-        os.fsync(descriptor)
-    fresh.replace(file)
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
+            os.fchmod(descriptor, mode)
+            stream.write(text)
+            stream.flush()
+            os.fsync(descriptor)
+        fresh.replace(file)
+    except OSError:
+        fresh.unlink(missing_ok=True)
+        raise

@@ -20,6 +20,7 @@ from pathlib import Path
 from types import ModuleType
 
 from ..._cdi.io import command as cdi_command
+from ..._gateway.io import command as gateway_command
 from ..._health.io import command as health_command
 from ..._metrics.io import command as metrics_command
 from ..._mig.io import restore
@@ -33,6 +34,7 @@ SYSTEM_PYTHON = "/usr/bin/python3"
 # Which interpreter a program runs with, and the module whose `main` it is.
 PROGRAMS: Mapping[str, tuple[str, ModuleType]] = {
     "gpufarm-cdi": (GPU_PYTHON, cdi_command),
+    "gpufarm-gateway": (SYSTEM_PYTHON, gateway_command),
     "gpufarm-health": (GPU_PYTHON, health_command),
     "gpufarm-home": (SYSTEM_PYTHON, shared_home_command),
     "gpufarm-metrics": (GPU_PYTHON, metrics_command),

@@ -1,3 +1,4 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Reads Marathon's apps and follows its events (Marathon, "Event Bus"; HTML, 9.2, server-sent events)."""
 

@@ -75,5 +75,10 @@ def _of_use(leases: Iterable[Lease], used: Mapping[str, Iterable[int]]) -> Itera
                 yield f"process {pid} uses {piece.uuid} of {lease.owner} and is not in {lease.unit}"
 
 
+def main() -> str | int:
+    """Return what does not agree, or 0."""
+    return "; ".join(problems(Path(sys.argv[1]))) or 0
+
+
 if __name__ == "__main__":
-    sys.exit("; ".join(problems(Path(sys.argv[1]))) or 0)
+    sys.exit(main())

@@ -137,7 +137,6 @@ def _keeper(c: Any, settings: dict[str, Any], settings_file: str) -> None:
         {
             "name": name,
             "command": [f"{settings['venv']}/bin/python", "-m", "gpufarm_hub.sharing.keeper", settings_file],
-            "environment": {"PYTHONPATH": str(Path(__file__).parents[1])},
             "display": False,
         }
     ]

@@ -1,7 +1,8 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Follows Marathon: every event, and a look from time to time, brings the gateway up to date.
+"""The command gpufarm-gateway: follow Marathon and keep the routes of HAProxy as its apps ask for them.
 
-``python3 -m gpufarm_gateway.follow SETTINGS`` runs until it is ended.
+Every event, and a look from time to time, brings the gateway up to date. It runs until it is ended.
 """
 
 from __future__ import annotations
@@ -16,24 +17,26 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from .files import replace
-from .gateway import Gateway, Places, Report
+from ..._host.io.files import replace_file
+from ..routes import Settings
 from .haproxy import Haproxy, HaproxyError, taken
 from .marathon import Account, Marathon, MarathonError
 from .names import Names
-from .routes import Settings
+from .update import Gateway, Places, Report
 
 # A look without an event: what was missed is not missed for long, and what HAProxy refused is tried again.
 RESYNC = 60.0  # seconds
 # A deployment of hundreds of tasks is a handful of reloads, and a task that ends is out within a second.
 BETWEEN = 0.5  # seconds
 SHORTEST, LONGEST = 0.5, 15.0  # seconds until the next try to get events
+MODE = 0o644  # of the file that the role and administrators read
 SILENCE = 90.0  # seconds; Marathon keeps its connections alive much more often
 
 
 def say(text: str) -> None:
     """Tell the journal."""
-    print(text, flush=True)
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
 
 
 def follow(marathon: Marathon, dirty: threading.Event, ended: threading.Event) -> None:
@@ -94,7 +97,7 @@ class Follower:
             say(f"{len(report.routes)} route(s) are served.")
         self._tell({*report.problems, *report.notes, *([failure] if failure else [])})
         document = {
-            "looked_at": datetime.now(timezone.utc).isoformat(timespec="seconds"),  # noqa: UP017
+            "looked_at": datetime.now(timezone.utc).isoformat(timespec="seconds"),
             "failure": failure,
             "problems": report.problems,
             "notes": report.notes,
@@ -110,7 +113,7 @@ class Follower:
             ],
         }
         try:
-            replace(self.status, json.dumps(document, indent=1) + "\n")
+            replace_file(self.status, json.dumps(document, indent=1) + "\n", MODE)
         except OSError as error:
             say(f"{self.status} cannot be written ({error}).")
         return failure
@@ -162,7 +165,3 @@ def main() -> None:
         failure = follower.look()
         time.sleep(BETWEEN)
         dirty.wait(5.0 if failure else RESYNC)
-
-
-if __name__ == "__main__":
-    main()

@@ -1,3 +1,4 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Brings HAProxy in line with Marathon's apps. What cannot be taken over leaves everything as it was."""
 
@@ -9,11 +10,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from .claims import settle
-from .configuration import backends, place_map
-from .files import replace, text_of
+from ..._host.io.files import replace_file
+from ..claims import settle
+from ..configuration import backends, place_map
+from ..routes import Route, Settings, judge
 from .haproxy import HaproxyError
-from .routes import Route, Settings, judge
+
+MODE = 0o644  # HAProxy reads the files under another account
 
 
 class Proxy(Protocol):
@@ -95,7 +98,7 @@ class Gateway:
         self.taken = taken
         # Unknown at the start: the program may have been ended between writing and reloading.
         self._loaded: tuple[str, str] | None = None
-        self._holders: dict[str, str] = _holders(text_of(places.holders))
+        self._holders: dict[str, str] = _holders(_text_of(places.holders))
 
     def update(self, apps: Iterable[Mapping[str, Any]]) -> Report:
         """Serve what the apps ask for.
@@ -155,7 +158,7 @@ class Gateway:
     def _good(self, routes: list[Route], addresses: Mapping[str, str]) -> list[Route]:
         """Leave out what HAProxy does not take. Labels were judged, so this is for what nobody thought of."""
         candidate = self.places.apps.with_name("candidate.cfg")
-        replace(candidate, self._written(routes, addresses)[0])
+        replace_file(candidate, self._written(routes, addresses)[0], MODE)
         try:
             self.proxy.check(candidate)
         except HaproxyError:
@@ -173,21 +176,21 @@ class Gateway:
 
     def _take_over(self, wanted: tuple[str, str]) -> None:
         files = (self.places.apps, self.places.map)
-        before = [text_of(path) for path in files]
+        before = [_text_of(path) for path in files]
         for path, text in zip(files, wanted, strict=True):
-            replace(path, text)
+            replace_file(path, text, MODE)
         if self.proxy.runs():
             try:
                 self.proxy.reload()
             except (HaproxyError, OSError):
                 for path, text in zip(files, before, strict=True):
-                    replace(path, text)
+                    replace_file(path, text, MODE)
                 raise
         self._loaded = wanted
 
     def _remember(self, holders: dict[str, str]) -> None:
         if holders != self._holders:
-            replace(self.places.holders, json.dumps(holders, indent=1, sort_keys=True) + "\n")
+            replace_file(self.places.holders, json.dumps(holders, indent=1, sort_keys=True) + "\n", MODE)
             self._holders = holders
 
 
@@ -198,6 +201,10 @@ def _nameless(routes: Iterable[Route], addresses: Mapping[str, str]) -> list[str
         for server in route.servers
         if server.host not in addresses
     ]
+
+
+def _text_of(path: Path) -> str:
+    return path.read_text(encoding="utf-8") if path.exists() else ""
 
 
 def _holders(text: str) -> dict[str, str]:
