@@ -6,8 +6,17 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
+from pathlib import Path
 from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+_TEMPLATES = FileSystemLoader(Path(__file__).parents[1] / "templates")
+_FIELDS: Any = (
+    Environment(loader=_TEMPLATES, autoescape=True, undefined=StrictUndefined)
+    .get_template("form.html")
+    .module
+)
 
 
 class ChoiceError(ValueError):
@@ -60,21 +69,6 @@ class Offer:
         return f"{self.profile} ({self.memory / 2**30:.0f} GiB): {', '.join(words)}"
 
 
-def _options(pairs: Sequence[tuple[str, str]], chosen: str | None = None) -> str:
-    return "".join(
-        f'<option value="{escape(value)}"{" selected" if value == chosen else ""}>{escape(text)}</option>'
-        for value, text in pairs
-    )
-
-
-def _select(name: str, label: str, options: str, hint: str = "") -> str:
-    # "form-select", "form-text" and "mb-3" are classes of Bootstrap, which JupyterHub's pages are made with.
-    return (
-        f'<div class="mb-3"><label class="form-label" for="{name}">{escape(label)}</label>'
-        f'<select class="form-select" id="{name}" name="{name}">{options}</select>{hint}</div>'
-    )
-
-
 def render(
     memory_choices: Sequence[str],
     offers: Sequence[Offer] | None,
@@ -91,10 +85,9 @@ def render(
         problem: why the slices are not known at the moment; shown in their place.
         chosen: profile that is selected at first; empty for no GPU.
     """
-    memory = _select("memory", "Memory", _options([(size, size) for size in memory_choices]))
+    memory = str(_FIELDS.memory(memory_choices))
     if offers is None:
         return memory
-    pairs = [("", "No GPU"), *((offer.profile, str(offer)) for offer in offers if most)]
     if problem:
         summary = problem
     elif not most:
@@ -105,13 +98,9 @@ def render(
         summary = "All GPU slices are in use; choose one to wait for it."
     else:
         summary = "A slice belongs to this notebook alone until it stops."
-    hint = f'<div class="form-text" id="gpu-summary">{escape(summary)}</div>'
-    fields = memory + _select("gpu", "GPU slice", _options(pairs, chosen), hint)
+    pairs = [("", "No GPU"), *((offer.profile, str(offer)) for offer in offers if most)]
     most = min(most, max((offer.total for offer in offers), default=0))
-    if most > 1:
-        numbers = [(str(number), str(number)) for number in range(1, most + 1)]
-        fields += _select("slices", "Number of slices", _options(numbers))
-    return fields
+    return memory + str(_FIELDS.slices(pairs, summary, chosen, [str(count + 1) for count in range(most)]))
 
 
 def image_fields(labels: Sequence[str], own_from: Sequence[str]) -> str:
@@ -121,18 +110,7 @@ def image_fields(labels: Sequence[str], own_from: Sequence[str]) -> str:
         labels: of the images that are offered to this user.
         own_from: from where the user may name an image of their own; empty for from nowhere.
     """
-    fields = ""
-    if len(labels) > 1:
-        fields += _select("image", "Image", _options([(label, label) for label in labels]))
-    if own_from:
-        hint = f"In place of an image above, one of your own from {' or '.join(own_from)}."
-        fields += (
-            '<div class="mb-3"><label class="form-label" for="own_image">Image of your own (optional)</label>'
-            '<input class="form-control" id="own_image" name="own_image" autocomplete="off" '
-            f'autocapitalize="off" spellcheck="false" placeholder="{escape(own_from[0])}/image:tag">'
-            f'<div class="form-text">{escape(hint)}</div></div>'
-        )
-    return fields
+    return str(_FIELDS.images(labels, own_from))
 
 
 def last_fields(groups: Sequence[str], folders: Sequence[str]) -> str:
@@ -142,21 +120,8 @@ def last_fields(groups: Sequence[str], folders: Sequence[str]) -> str:
         groups: those that this user can choose beside their own.
         folders: paths that this user can choose.
     """
-    fields = ""
-    if groups:
-        pairs = [("", "My own"), *((group, group) for group in groups)]
-        fields += _select("group", "Group of new files", _options(pairs))
-    if folders:
-        boxes = "".join(
-            f'<div class="form-check"><input class="form-check-input" type="checkbox" name="mounts" '
-            f'id="mounts-{number}" value="{escape(path)}">'
-            f'<label class="form-check-label" for="mounts-{number}">{escape(path)}</label></div>'
-            for number, path in enumerate(folders)
-        )
-        fields += (
-            f'<fieldset class="mb-3"><legend class="form-label fs-6">More folders</legend>{boxes}</fieldset>'
-        )
-    return fields
+    pairs = [("", "My own"), *((group, group) for group in groups)] if groups else []
+    return str(_FIELDS.files(pairs, folders))
 
 
 FIELDS = ("memory", "gpu", "slices", "image", "own_image", "group")
