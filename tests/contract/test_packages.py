@@ -1,4 +1,4 @@
-"""The Python projects below packages/: of one version, complete, and installed without a network."""
+"""Python that machines get: of one version, complete, and installed without a network."""
 
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
@@ -14,16 +14,16 @@ from pathlib import Path
 import pytest
 import yaml
 from ansible_collections.gpufarm.cluster.plugins.lookup import python_project
+from ansible_collections.gpufarm.cluster.plugins.module_utils._version import VERSION
 from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parents[2]
 PROJECTS = sorted(path.parent.name for path in ROOT.glob("packages/*/pyproject.toml"))
 
 
-@pytest.mark.parametrize("name", PROJECTS)
-def test_a_project_has_the_version_of_the_collection(name):
+def test_all_have_the_version_of_the_collection():
     version = yaml.safe_load((ROOT / "galaxy.yml").read_text())["version"]
-    assert python_project.project(name)["version"] == version
+    assert {python_project.project(name)["version"] for name in PROJECTS} == {VERSION} == {version}
 
 
 @pytest.mark.parametrize("name", PROJECTS)

@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 from ansible.module_utils.testing import patch_module_args
 from ansible_collections.gpufarm.cluster.plugins.module_utils._host.io.programs import PROGRAMS
+from ansible_collections.gpufarm.cluster.plugins.module_utils._version import VERSION
 from ansible_collections.gpufarm.cluster.plugins.modules import host_program
 
 Run = Callable[..., dict[str, Any]]
@@ -90,6 +91,13 @@ def test_the_command_for_homes_needs_no_more_than_the_systems_python(run: Run, r
     assert "usage: gpufarm-home" in done.stdout
 
 
+def test_a_program_tells_its_version(run: Run, root: Path) -> None:
+    run("gpufarm-gateway")
+    command = [root / "bin/gpufarm-gateway", "--version"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout == f"gpufarm-gateway {VERSION}\n"
+
+
 def test_everybody_may_run_and_nobody_else_may_change_it(run: Run, root: Path) -> None:
     run("gpufarm-home")
     modes = {path: path.stat().st_mode & 0o777 for path in root.rglob("*") if not path.is_symlink()}
@@ -131,7 +139,7 @@ def test_what_differs_is_replaced_as_a_whole(run: Run, root: Path, damage: str) 
 def test_a_program_that_starts_meanwhile_has_the_package_that_it_began_with(run: Run, root: Path) -> None:
     run("gpufarm-home")
     become_former(root)
-    code = (root / "bin/gpufarm-home").read_text().partition("from gpufarm_host.")[0]
+    code = (root / "bin/gpufarm-home").read_text().partition("from gpufarm_host")[0]
     code += "import gpufarm_host\ninput()\nimport gpufarm_host.former\n"
     with subprocess.Popen([sys.executable, "-I", "-S", "-u", "-c", code], stdin=subprocess.PIPE) as program:
         stopped = f"/proc/{program.pid}/syscall"

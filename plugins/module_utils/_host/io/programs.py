@@ -26,6 +26,7 @@ from ..._metrics.io import command as metrics_command
 from ..._mig.io import restore
 from ..._nvml.io.session import GPU_PYTHON
 from ..._shared_home.io import command as shared_home_command
+from ..._version import VERSION
 from .files import replace_file
 
 ROOT = Path("/opt/gpufarm")
@@ -49,8 +50,12 @@ import os
 import sys
 
 sys.path.insert(0, os.path.realpath("{current}"))
+from {package} import __version__
 from {package}.{module} import main
 
+if sys.argv[1:] == ["--version"]:
+    print("{program}", __version__)
+    sys.exit()
 sys.exit(main())
 """
 
@@ -66,7 +71,7 @@ class Change:
 
 def package() -> dict[str, str]:
     """Return the files of the package by their paths in it: all of module_utils that is imported here."""
-    found = {"__init__.py": ""}
+    found = {"__init__.py": f'__version__ = "{VERSION}"\n'}
     for name, module in sorted(sys.modules.items()):
         if not name.startswith(f"{_ABOVE}."):
             continue
@@ -98,7 +103,11 @@ class Host:
         """Return the text of a program's launcher."""
         interpreter, module = PROGRAMS[program]
         return _LAUNCHER.format(
-            interpreter=interpreter, current=self.current, package=PACKAGE, module=_relative(module)
+            interpreter=interpreter,
+            current=self.current,
+            package=PACKAGE,
+            module=_relative(module),
+            program=program,
         )
 
     def missing(self, program: str) -> list[Change]:
