@@ -91,9 +91,20 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Rule:
-    """A check: the reading that it needs, what to do when it fails, where it is from, and how it judges."""
+    """A check.
+
+    Attributes:
+        needs: the reading that it judges.
+        wrong: what is not well when it fails; the end of a sentence.
+        grades: the statuses that it may then have, in words.
+        action: what to do then.
+        source: where the rule is from.
+        judge: judges a GPU that has the reading.
+    """
 
     needs: str
+    wrong: str
+    grades: str
     action: str
     source: str
     judge: Callable[[Context], Verdict]
@@ -293,73 +304,181 @@ _RESET = "drain the machine and reset the GPU"
 
 RULES: Mapping[str, Rule] = {
     "recovery_action": Rule(
-        "recovery_action", "do as the driver asks", f"{NVML}, nvmlDeviceGpuRecoveryAction_t", _recovery
+        needs="recovery_action",
+        wrong="the driver asks for a reset, a reboot or a drain",
+        grades="critical or warning",
+        action="do as the driver asks",
+        source=f"{NVML}, nvmlDeviceGpuRecoveryAction_t",
+        judge=_recovery,
     ),
     "inforom": Rule(
-        "inforom",
-        "reset the GPU; return it if that does not help",
-        f"{NVSENTINEL}, DCGM_FR_CORRUPT_INFOROM",
-        lambda _context: Verdict(OK, "The InfoROM is valid."),
+        needs="inforom",
+        wrong="the InfoROM is corrupt",
+        grades="critical",
+        action="reset the GPU; return it if that does not help",
+        source=f"{NVSENTINEL}, DCGM_FR_CORRUPT_INFOROM",
+        judge=lambda _context: Verdict(OK, "The InfoROM is valid."),
     ),
-    "persistence": Rule("persistence", "start nvidia-persistenced", f"{GPUD}/persistence-mode", _persistence),
-    "ecc_mode": Rule("ecc_mode", "switch ECC on and reset the GPU", f"{GPUD}/ecc", _ecc_mode),
-    "ecc_uncorrected": Rule("ecc_uncorrected", _RESET, HEALTHAGENT, _ecc_uncorrected),
-    "ecc_corrected": Rule("ecc_corrected", "watch the GPU", f"{GCM}; {HEALTHAGENT}", _ecc_corrected),
-    "sram": Rule("sram", _INSPECT, f"{NVML}, nvmlEccSramErrorStatus_v1_t", _sram),
+    "persistence": Rule(
+        needs="persistence",
+        wrong="persistence mode is off",
+        grades="warning",
+        action="start nvidia-persistenced",
+        source=f"{GPUD}/persistence-mode",
+        judge=_persistence,
+    ),
+    "ecc_mode": Rule(
+        needs="ecc_mode",
+        wrong="error correction is off or waits for a reset",
+        grades="warning",
+        action="switch ECC on and reset the GPU",
+        source=f"{GPUD}/ecc",
+        judge=_ecc_mode,
+    ),
+    "ecc_uncorrected": Rule(
+        needs="ecc_uncorrected",
+        wrong="any uncorrectable memory error since the driver was loaded",
+        grades="critical",
+        action=_RESET,
+        source=HEALTHAGENT,
+        judge=_ecc_uncorrected,
+    ),
+    "ecc_corrected": Rule(
+        needs="ecc_corrected",
+        wrong="many corrected memory errors, or many per minute",
+        grades="warning",
+        action="watch the GPU",
+        source=f"{GCM}; {HEALTHAGENT}",
+        judge=_ecc_corrected,
+    ),
+    "sram": Rule(
+        needs="sram",
+        wrong="uncorrectable errors of the SRAM",
+        grades="critical",
+        action=_INSPECT,
+        source=f"{NVML}, nvmlEccSramErrorStatus_v1_t",
+        judge=_sram,
+    ),
     "row_remap_pending": Rule(
-        "remapped_rows",
-        _RESET,
-        f"{GPUD}/remapped-rows; {NVSENTINEL}",
-        _remap_flag("pending", "Memory rows wait for a reset to be remapped"),
+        needs="remapped_rows",
+        wrong="memory rows wait for a reset to be remapped",
+        grades="critical",
+        action=_RESET,
+        source=f"{GPUD}/remapped-rows; {NVSENTINEL}",
+        judge=_remap_flag("pending", "Memory rows wait for a reset to be remapped"),
     ),
     "row_remap_failed": Rule(
-        "remapped_rows",
-        _INSPECT,
-        f"{GPUD}/remapped-rows; {NVSENTINEL}",
-        _remap_flag("failure", "Remapping of a memory row has failed"),
+        needs="remapped_rows",
+        wrong="remapping of a memory row has failed",
+        grades="critical",
+        action=_INSPECT,
+        source=f"{GPUD}/remapped-rows; {NVSENTINEL}",
+        judge=_remap_flag("failure", "Remapping of a memory row has failed"),
     ),
-    "row_remap_count": Rule("remapped_rows", "plan a return", f"{GPUD}/remapped-rows", _remapped_rows),
+    "row_remap_count": Rule(
+        needs="remapped_rows",
+        wrong="many memory rows remapped",
+        grades="warning",
+        action="plan a return",
+        source=f"{GPUD}/remapped-rows",
+        judge=_remapped_rows,
+    ),
     "retired_pages": Rule(
-        "retired_pages",
-        "drain the machine and reset the GPU; return it from 64 pages on",
-        HEALTHAGENT,
-        _retired_pages,
+        needs="retired_pages",
+        wrong="memory pages wait to be retired, or many are (before Ampere)",
+        grades="warning, critical",
+        action="drain the machine and reset the GPU; return it from 64 pages on",
+        source=HEALTHAGENT,
+        judge=_retired_pages,
     ),
     "nvlink_state": Rule(
-        "nvlinks",
-        "drain the machine and reboot it",
-        f"{AZNHC}; {NVSENTINEL}, DCGM_FR_NVLINK_DOWN",
-        _nvlink_state,
+        needs="nvlinks",
+        wrong="fewer active NVLinks than expected",
+        grades="critical; warning if none are expected",
+        action="drain the machine and reboot it",
+        source=f"{AZNHC}; {NVSENTINEL}, DCGM_FR_NVLINK_DOWN",
+        judge=_nvlink_state,
     ),
-    "nvlink_errors": Rule("nvlink_errors", "check cables and bridges", f"{GPUD}/nvlink", _nvlink_errors),
+    "nvlink_errors": Rule(
+        needs="nvlink_errors",
+        wrong="NVLink errors since the last run of the timer",
+        grades="warning",
+        action="check cables and bridges",
+        source=f"{GPUD}/nvlink",
+        judge=_nvlink_errors,
+    ),
     "fabric_state": Rule(
-        "fabric",
-        "restart the fabric manager",
-        f"{DCGM}, DCGM_FR_FABRIC_MANAGER_TRAINING_ERROR",
-        _fabric,
+        needs="fabric",
+        wrong="the GPU has not joined the NVLink fabric",
+        grades="critical",
+        action="restart the fabric manager",
+        source=f"{DCGM}, DCGM_FR_FABRIC_MANAGER_TRAINING_ERROR",
+        judge=_fabric,
     ),
     "pcie_width": Rule(
-        "pcie_width", "seat the card anew", f"{DEEPOPS}; {DCGM}, DCGM_FR_PCIE_WIDTH", _pcie_width
+        needs="pcie_width",
+        wrong="fewer PCIe lanes than GPU and slot have",
+        grades="critical",
+        action="seat the card anew",
+        source=f"{DEEPOPS}; {DCGM}, DCGM_FR_PCIE_WIDTH",
+        judge=_pcie_width,
     ),
     "pcie_generation": Rule(
-        "pcie_generation",
-        "seat the card anew and check the firmware's settings",
-        f"{DCGM}, DCGM_FR_PCIE_GENERATION",
-        _pcie_generation,
+        needs="pcie_generation",
+        wrong="a slower PCIe generation while the GPU is busy",
+        grades="warning",
+        action="seat the card anew and check the firmware's settings",
+        source=f"{DCGM}, DCGM_FR_PCIE_GENERATION",
+        judge=_pcie_generation,
     ),
-    "pcie_replays": Rule("pcie_replays", "seat the card anew", HEALTHAGENT, _pcie_replays),
+    "pcie_replays": Rule(
+        needs="pcie_replays",
+        wrong="many PCIe packets sent again per minute",
+        grades="warning, critical",
+        action="seat the card anew",
+        source=HEALTHAGENT,
+        judge=_pcie_replays,
+    ),
     "throttling": Rule(
-        "clock_reasons",
-        "check cooling and power supply",
-        f"{HEALTHAGENT}; {GPUD}/hw-slowdown",
-        _throttle,
+        needs="clock_reasons",
+        wrong="clocks lowered by heat or power",
+        grades="warning; critical in several runs",
+        action="check cooling and power supply",
+        source=f"{HEALTHAGENT}; {GPUD}/hw-slowdown",
+        judge=_throttle,
     ),
     "temperature": Rule(
-        "temperature", "check the cooling", f"{HEALTHAGENT}; {GPUD}/temperature", _temperature
+        needs="temperature",
+        wrong="the GPU is hot",
+        grades="warning, critical",
+        action="check the cooling",
+        source=f"{HEALTHAGENT}; {GPUD}/temperature",
+        judge=_temperature,
     ),
-    "power": Rule("power_mw", "drain the machine and reboot it", f"{DCGM}, DCGM_FR_POWER_UNREADABLE", _power),
-    "mig_mode": Rule("mig", "reset the GPU when it is idle", f"{NVML}, nvmlDeviceGetMigMode", _mig_mode),
-    "idle": Rule("processes", "end what uses the GPU", GCM, _idle),
+    "power": Rule(
+        needs="power_mw",
+        wrong="the power cannot be read",
+        grades="unknown",
+        action="drain the machine and reboot it",
+        source=f"{DCGM}, DCGM_FR_POWER_UNREADABLE",
+        judge=_power,
+    ),
+    "mig_mode": Rule(
+        needs="mig",
+        wrong="MIG mode waits for a reset",
+        grades="warning",
+        action="reset the GPU when it is idle",
+        source=f"{NVML}, nvmlDeviceGetMigMode",
+        judge=_mig_mode,
+    ),
+    "idle": Rule(
+        needs="processes",
+        wrong="programs or memory on a GPU that should be idle (`--idle` only)",
+        grades="critical",
+        action="end what uses the GPU",
+        source=GCM,
+        judge=_idle,
+    ),
 }
 
 # What one failed call says about the whole GPU (nvml.h, nvmlReturn_t), and what to do.

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from .._health.catalogue import WRONG, step
+from .._health.catalogue import MEANINGS
 
 WARNING, CRITICAL = "warning", "critical"
 # Prometheus, "Alerting rules", section "Templating": labels may be templates. 1 and 2 are the codes of a
@@ -160,14 +160,14 @@ def health_alert(check: str) -> Alert:
         f'gpufarm_health_check{{check="{check}"}} > 0 < 3',
         "0s",
         BY_STATUS,
-        f"{MACHINE}{{{{ with $labels.gpu }}}}, {{{{ . }}}}{{{{ end }}}}: {WRONG[check]}.",
-        f"{_sentence(step(check))} The command gpufarm-health tells more there.",
+        f"{MACHINE}{{{{ with $labels.gpu }}}}, {{{{ . }}}}{{{{ end }}}}: {MEANINGS[check].wrong}.",
+        f"{_sentence(MEANINGS[check].step)} The command gpufarm-health tells more there.",
     )
 
 
 def alerts() -> tuple[Alert, ...]:
     """Return all alerts, those of the service first."""
-    return (*SERVICE, *(health_alert(check) for check in WRONG))
+    return (*SERVICE, *(health_alert(check) for check in MEANINGS))
 
 
 def rules(muted: Iterable[str]) -> list[dict[str, Any]]:

@@ -10,11 +10,10 @@ import pytest
 import sim_nvml
 from sim_host import Host
 
-WITH_MIG = [
-    *("a30", "a100-40gb", "a100-80gb", "h100-80gb", "h100-94gb", "h100-96gb", "h200-141gb", "b200-180gb"),
-    "rtx-pro-6000",
-]
+from lab.gpu_models import KEYS
+
 WITHOUT_MIG = ["v100-32gb", "t4"]
+WITH_MIG = [key for key in KEYS if key not in WITHOUT_MIG]
 
 
 def test_these_are_all_models(make_host: Callable[..., Host]) -> None:

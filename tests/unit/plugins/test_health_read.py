@@ -22,6 +22,7 @@ from ansible_collections.gpufarm.cluster.plugins.module_utils._nvml.io import ke
 from health_readings import judge
 from simulated_machine import Machine
 
+from lab.gpu_models import KEYS
 from lab.patience import PATIENCE
 
 Make = Callable[..., Machine]
@@ -146,6 +147,13 @@ def test_what_is_wrong_with_a_gpu_is_found(make_machine: Make, fault: str, check
     machine.simgpu("set", 0, fault)
     bad = {name for name, one in judge(read().gpus[0]).items() if one.status not in ("ok", "skipped")}
     assert bad == {check}
+
+
+@pytest.mark.parametrize("model", KEYS)
+def test_a_healthy_gpu_of_any_model_is_left_without_a_finding(make_machine: Make, model: str) -> None:
+    make_machine(model).simgpu("set", 0, "persistence=1")
+    found = judge(read().gpus[0])
+    assert {name: one.detail for name, one in found.items() if one.status not in ("ok", "skipped")} == {}
 
 
 def test_a_card_that_retires_pages_is_judged_by_them(make_machine: Make) -> None:
