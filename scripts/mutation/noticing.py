@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from functools import cached_property
+from itertools import islice
 from pathlib import PurePosixPath
 
 from proof.names import Names
@@ -31,7 +32,7 @@ NOT_FOR_THIS = (
     *(f"tests/unit/{program}/" for program in ("lab", "molecule", "mutation", "nvmlsim", "proof", "scripts")),
 )
 NEAREST = 8  # files of tests; more of them seldom notice what these do not
-USERS = 2  # roles that stand for all that use an entry point of _common
+USERS = 2  # roles that stand for all that use the same file
 HARNESS = "tests/harness/"
 REAL = ("plugins/filter", "plugins/lookup")
 DEFINED = re.compile(r"^\s*(?:def|class) (\w+)", re.MULTILINE)
@@ -43,6 +44,11 @@ def _cases(tests: Sequence[str], roles: Sequence[str]) -> tuple[str, ...]:
     """The words for the cases that run one of some roles; none where there is no test or role."""
     cases = " or ".join(f"[{name}{end}" for name in roles for end in ("]", "-", ":"))
     return (*tests, "-k", cases) if tests and roles else ()
+
+
+def _public(role: str) -> bool:
+    """Whether a role is used by itself."""
+    return not role.startswith("_")
 
 
 class Noticing:
@@ -80,21 +86,25 @@ class Noticing:
         names = [PurePosixPath(one).stem for one in plugins if self._distance(one, path) is not None]
         word = re.compile(rf"gpufarm\.cluster\.({'|'.join(names) or '-'})\b")
         files = [one for one in self.names.tree.below("roles") if word.search(texts[one])]
-        return sorted({one.split("/")[1] for one in files} - {"_common"})[:USERS]
+        return sorted(filter(_public, {one.split("/")[1] for one in files}))[:USERS]
 
     def _roles(self, path: str) -> list[str]:
-        """The role of a file, or roles that use an entry point of ``_common``."""
+        """The role of a file, or roles that include the file as a part of a role that they share."""
         name = path.split("/")[1]
-        if name != "_common":
+        if _public(name):
             return [name]
-        word = re.compile(rf"\b{PurePosixPath(path).name.split('.')[0]}\b")
-        texts = self.names.tree.texts
-        users = {
-            other.split("/")[1]
-            for other in self.names.tree.below("roles")
-            if "/tasks/" in other and "_common" in texts[other] and word.search(texts[other])
-        } - {"_common"}
-        return sorted(users)[:USERS]
+        users = (role for role in sorted(self.names.roles) if _public(role) and path in self._parts(role))
+        return list(islice(users, USERS))
+
+    def _parts(self, role: str) -> set[str]:
+        """The files of a role and of the roles that it includes."""
+        reached = {reference.path for reference in self.names.role(role)}
+        seen: set[str] = set()
+        while reached:
+            seen |= reached
+            named = {other for path in reached if path.endswith(".yml") for other in self._references(path)}
+            reached = {path for path in named if path.startswith("roles/")} - seen
+        return seen
 
     def nearest(self, path: str, within: int = 9) -> list[str]:
         """Return the files of tests that come to a file, those first that share most names with it.

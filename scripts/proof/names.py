@@ -29,6 +29,8 @@ QUOTED = re.compile(r"'(\w+)'")
 UNNAMED = {"plugins/module_utils", "plugins/doc_fragments"}
 # Folders that Python finds modules in beside those of packages.
 PYTHON_FOLDERS = ("", "tosca", "molecule/shared/fixtures", "tests/unit/plugins")
+# What Ansible reads of a role whichever entry point of it is used.
+WHOLE = ("meta/main", "meta/argument_specs", "defaults/main", "vars/main", "handlers/main")
 PARTS = ("tasks", "files", "templates", "vars")
 
 
@@ -66,13 +68,14 @@ class Names:
 
         Args:
             name: the role, with or without the name of the collection.
-            entry: the file of tasks that is run. Only of `_common` are these files independent of each other;
-                Ansible reads what is said of the role as a whole with each of them.
+            entry: the file of tasks that is run. Only of roles that others include, whose names begin with an
+                underscore, are these files independent of each other; Ansible reads what is said of the role
+                as a whole with each of them.
         """
         folder = f"roles/{name.removeprefix(COLLECTION)}"
         tasks = f"{folder}/tasks/{entry}.yml"
-        if folder == "roles/_common" and tasks in self.tree.texts:
-            yield from self.files([tasks, f"{folder}/meta/main.yml"])
+        if folder.startswith("roles/_") and tasks in self.tree.texts:
+            yield from self.files([tasks, *(f"{folder}/{path}.yml" for path in WHOLE)])
         else:
             yield from (Reference(path) for path in self.tree.below(folder) if not path.endswith(".md"))
 

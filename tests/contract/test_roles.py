@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -71,8 +72,11 @@ def test_every_variable_carries_the_name_of_its_role_and_a_description(role: Pat
 @EVERY_ROLE
 def test_main_is_a_table_of_contents(role: Path) -> None:
     missing = {"service", "install"} | ({"configure"} if role.name in on_controller() else set())
+    text = (role / "tasks" / "main.yml").read_text()
+    shared = [ROOT / "roles" / name for name in re.findall(r"gpufarm\.cluster\.(_\w+)", text)]
     for step in ("validate", "install", "configure", "service", "verify", "remove"):
-        assert (role / "tasks" / f"{step}.yml").is_file() or step in missing, step
+        paths = [one / "tasks" / f"{step}.yml" for one in (role, *shared)]
+        assert any(path.is_file() for path in paths) or step in missing, step
     # every task of main.yml does nothing but call a step
     for task in load(role / "tasks" / "main.yml"):
         names = [name for block in task.get("block", [task]) for name in block]

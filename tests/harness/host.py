@@ -395,7 +395,13 @@ class Host:
         asked = tuple(path for path in paths if path.startswith(("/etc/", "/opt/", "/usr/", "/var/")))
         newer = [path for path, file in self.files.items() if file.time > since and path.startswith(asked)]
         different = "check" in words and bool(newer)
-        return {"rc": int(different), "stdout": "\n".join(newer), "stdout_lines": newer}
+        count = sum(1 for _ in itertools.takewhile(lambda word: not word.startswith("-"), words[1:]))
+        gone = words[0] == "find" and not all(map(self._finds, paths[:count]))
+        return {"rc": int(different or gone), "stdout": "\n".join(newer), "stdout_lines": newer}
+
+    def _finds(self, path: str) -> bool:
+        """Whether a path is there, as far as roles make it."""
+        return path.startswith("/usr/") or self._is_there(path)
 
     def _cvmfs_config(self, call: Call, what: str) -> Mapping[str, Any]:
         """Have autofs mount repositories, as the program of CernVM-FS does."""

@@ -122,6 +122,27 @@ def test_tests_of_a_role_are_its_cases_of_the_tests_of_all_roles() -> None:
     assert Noticing(tree).commands("roles/r/tasks/main.yml") == [(test, *cases) for test in tests]
 
 
+def test_tests_of_a_shared_role_are_the_cases_of_roles_that_include_the_file() -> None:
+    test = "tests/contract/test_secrets.py"
+
+    def including(role: str, entry: str) -> str:
+        return f"- include_role: {{name: gpufarm.cluster.{role}, tasks_from: {entry}}}\n"
+
+    tree = Tree(
+        {
+            "roles/_far/tasks/one.yml": "[]\n",
+            "roles/_far/tasks/other.yml": "[]\n",
+            "roles/_near/tasks/main.yml": including("_far", "one"),
+            "roles/a/tasks/main.yml": including("_far", "other"),
+            "roles/b/tasks/main.yml": including("_near", "main"),
+            test: "",
+        }
+    )
+    for path, role in (("_far/tasks/one", "b"), ("_far/tasks/other", "a"), ("_near/tasks/main", "b")):
+        cases = ("-k", f"[{role}] or [{role}- or [{role}:")
+        assert Noticing(tree).commands(f"roles/{path}.yml") == [(test, *cases)]
+
+
 def test_changed_lines_have_the_mutants(checkout: Path) -> None:
     commit = git(checkout, "rev-parse", "HEAD").decode().strip()
     (checkout / PATH).write_text("def f(a):\n    return a < 1\n\n\ndef g(a):\n    return a > 2\n")

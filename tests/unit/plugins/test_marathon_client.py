@@ -41,9 +41,9 @@ def test_urls_are_those_that_the_role_marathon_has_written() -> None:
 
 
 def test_the_account_is_the_one_that_the_role_marathon_has_written() -> None:
-    template = (ROLE / "templates" / "secrets.env.j2").read_text()
+    template = (ROLE.parent / "_framework" / "templates" / "secrets.env.j2").read_text()
     assert template.startswith(
-        "MESOSPHERE_HTTP_CREDENTIALS={{ marathon_http_user }}:{{ __marathon_password }}\n"
+        "MESOSPHERE_HTTP_CREDENTIALS={{ __framework_given.http_user }}:{{ __framework_password }}\n"
     )
     found = client(["m1"], [environment(host="m1")], "MESOSPHERE_HTTP_CREDENTIALS=ada:a=b:c\nOTHER=x\n")
     assert (found["user"], found["password"]) == ("ada", "a=b:c")

@@ -33,7 +33,10 @@ FILES = (
     "plugins/module_utils/_mig.py",
     "plugins/module_utils/_nvml/io/session.py",
     "plugins/modules/mig.py",
+    "roles/_common/README.md",
     "roles/_common/files/gpu.lock",
+    "roles/_common/handlers/main.yml",
+    "roles/_common/meta/argument_specs.yml",
     "roles/_common/meta/main.yml",
     "roles/_common/tasks/gpu_python.yml",
     "roles/_common/tasks/keystore.yml",
@@ -54,7 +57,9 @@ node_types:
     interfaces: {Standard: {configure: {implementation: ../playbooks/mig/configure.yml}}}
   tosca.nodes.Mig: {derived_from: tosca.nodes.Base}
 """
-COMMON = {path for path in FILES if path.startswith("roles/_common/")}
+COMMON = {path for path in FILES if path.startswith("roles/_common/") and not path.endswith(".md")}
+# Ansible reads them whichever entry point is used.
+WHOLE = {f"roles/_common/{path}.yml" for path in ("handlers/main", "meta/argument_specs", "meta/main")}
 ZOOKEEPER = {"roles/zookeeper/tasks/main.yml"}
 MIG = {"roles/mig/tasks/main.yml", "roles/mig/templates/unit.j2"}
 
@@ -76,7 +81,7 @@ def named(path: str, text: str) -> frozenset[Reference]:
         ("ansible.builtin.import_role: {name: gpufarm.cluster.mig}", MIG),
         (
             "include_role: {name: gpufarm.cluster._common, tasks_from: keystore}",
-            {"roles/_common/meta/main.yml", "roles/_common/tasks/keystore.yml"},
+            WHOLE | {"roles/_common/tasks/keystore.yml"},
         ),
         ("include_role: {name: gpufarm.cluster._common, tasks_from: '{{ entry }}'}", COMMON),
         ("roles: [gpufarm.cluster.mig]", MIG),

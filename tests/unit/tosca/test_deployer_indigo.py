@@ -219,7 +219,10 @@ def variables() -> set[str]:
     """The variables of all roles."""
     found: set[str] = set()
     for path in (ROOT / "roles").glob("*/meta/argument_specs.yml"):
-        found |= set(yaml.safe_load(path.read_text())["argument_specs"]["main"]["options"])
+        entries = yaml.safe_load(path.read_text())["argument_specs"]
+        found |= set(
+            entries.get("main", {}).get("options", {})
+        )  # roles that others include have no such entry
     return found
 
 

@@ -1,0 +1,66 @@
+"""Roles that only other roles include: callers give what their argument specs say."""
+
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).resolve().parents[2]
+ROLES = ROOT / "roles"
+SHARED = sorted(path.parents[1].name for path in ROLES.glob("_*/meta/argument_specs.yml"))
+
+
+def specs(role: str) -> dict[str, Any]:
+    """The options of each entry point of a role."""
+    found = yaml.safe_load((ROLES / role / "meta" / "argument_specs.yml").read_text())["argument_specs"]
+    return {entry: one.get("options", {}) for entry, one in found.items()}
+
+
+def tasks(value: Any) -> Iterator[dict[str, Any]]:
+    """Every task, also those in blocks and plays."""
+    for one in value if isinstance(value, list) else []:
+        yield one
+        for part in ("block", "rescue", "always", "tasks"):
+            yield from tasks(one.get(part))
+
+
+def calls(role: str) -> Iterator[tuple[Path, str, dict[str, Any]]]:
+    """The files that include a role, each with the entry point and the variables that it gives."""
+    for pattern in ("roles/*/tasks/*.yml", "playbooks/**/*.yml", "lab/layers/*/*.yml"):
+        for path in ROOT.glob(pattern):
+            for task in tasks(yaml.load(path.read_text(), yaml.CBaseLoader)):
+                included = task.get("ansible.builtin.include_role", {})
+                if included.get("name") == f"gpufarm.cluster.{role}":
+                    yield path, included.get("tasks_from", "main"), task.get("vars", {})
+
+
+@pytest.mark.parametrize("role", SHARED)
+def test_callers_give_an_entry_point_all_that_it_needs_and_nothing_else(role: str) -> None:
+    found = list(calls(role))
+    for path, entry, given in found:
+        options = specs(role)[entry]
+        required = {name for name, option in options.items() if option.get("required")}
+        assert required <= given.keys() <= options.keys(), (str(path), entry)
+    assert {entry for _, entry, _ in found} == specs(role).keys(), "an entry point that nobody uses"
+
+
+@pytest.mark.parametrize("role", SHARED)
+def test_variables_are_described_and_cannot_be_a_caller_s_own(role: str) -> None:
+    for entry, options in specs(role).items():
+        for name, option in options.items():
+            assert name.startswith(f"{role}_"), (entry, name)
+            assert option["description"], (entry, name)
+
+
+def test_the_shared_role_of_frameworks_knows_none_of_them() -> None:
+    users = {path.relative_to(ROLES).parts[0] for path, _, _ in calls("_framework")}
+    assert len(users) > 1
+    for path in ROLES.glob("_framework/*/*"):
+        if path.name != "argument_specs.yml":
+            assert not [user for user in users if user in path.read_text().lower()], path
