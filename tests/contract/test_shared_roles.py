@@ -13,7 +13,7 @@ import yaml
 
 ROOT = Path(__file__).resolve().parents[2]
 ROLES = ROOT / "roles"
-SHARED = sorted(path.parents[1].name for path in ROLES.glob("_*/meta/argument_specs.yml"))
+SHARED = sorted(path.name for path in ROLES.glob("_*"))
 
 
 def specs(role: str) -> dict[str, Any]:
