@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import logging
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from .people.accounts import Persons
 from .sharing import adoption, desk
 from .sharing.desk import Desk
 from .sharing.metrics import SliceCollector
-from .spawning import collaborative, mounts, systemd_spawner
+from .spawning import collaborative, mounts
 from .spawning.spawner import apply_choice, give_back
 from .upkeep import alone, tokens
 from .web import hardening, leavers, mine, monitoring, pages, refusals, strangers
@@ -93,12 +94,7 @@ def _login(c: Any, settings: dict[str, Any]) -> None:
 
 
 def _notebooks(c: Any, settings: dict[str, Any], ours: Desk) -> None:
-    if settings["spawner"] == "docker":
-        from .spawning import docker_spawner  # loads the library of Docker, which other hubs do without
-
-        docker_spawner.configure(c, settings)
-    else:
-        systemd_spawner.configure(c, settings)
+    entry_points(group="gpufarm_hub.spawners")[settings["spawner"]].load()(c, settings)
     spawner = c.SliceSpawner
     spawner.desk = ours
     spawner.persons = Persons(Path(settings["persons_file"]))

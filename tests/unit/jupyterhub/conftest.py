@@ -5,6 +5,18 @@
 from __future__ import annotations
 
 import sys
+import tempfile
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "packages" / "hub"))
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from installed import make_importable
+
+METADATA = tempfile.TemporaryDirectory(prefix="gpufarm-hub-")
+make_importable(Path(METADATA.name))
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    METADATA.cleanup()

@@ -15,8 +15,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[3]
-sys.path.insert(0, str(ROOT / "packages" / "hub"))
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from installed import make_importable
+
+folder = Path(os.environ["GPUFARM_TEST_FOLDER"])
+make_importable(folder / "installed")
 
 from gpufarm_hub import configuration, files  # noqa: E402
 from gpufarm_hub.people import accounts  # noqa: E402
@@ -32,7 +36,6 @@ from jupyterhub.proxy import Proxy  # noqa: E402
 from tornado import httpserver, web  # noqa: E402
 from tornado.netutil import bind_sockets  # noqa: E402
 
-folder = Path(os.environ["GPUFARM_TEST_FOLDER"])
 running: dict[str, httpserver.HTTPServer] = {}
 reach: dict[str, frozenset[str]] = {}
 

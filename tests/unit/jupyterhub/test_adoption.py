@@ -100,9 +100,9 @@ def machine(path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
         [Limit("students", users=frozenset({"alice"}))],
     )
     made = Machine(desk)
-    network = path.with_name("jupyterhub-network.service")
-    network.touch()
-    monkeypatch.setattr(engines, "NETWORK", network)
+    monkeypatch.setattr(engines, "IN_USE", path.with_name("engines"))
+    engines.IN_USE.mkdir()
+    (engines.IN_USE / "docker").touch()
     for engine, prefix in ((units, units.PREFIX), (containers, containers.PREFIX)):
         monkeypatch.setattr(engine, "reach", lambda prefix=prefix: made.reach(prefix))
         monkeypatch.setattr(engine, "is_over", lambda unit: unit not in made.opens)

@@ -39,7 +39,7 @@ class Machine:
 @pytest.fixture
 def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
     made = Machine(tmp_path / "leases.json")
-    monkeypatch.setattr(engines, "NETWORK", tmp_path / "no-network.service")
+    monkeypatch.setattr(engines, "IN_USE", tmp_path / "engines")
     monkeypatch.setattr(consistency, "read_gpus", lambda: Gpus(made.slices, frozenset({0})))
     monkeypatch.setattr(consistency, "processes", lambda uuids: made.used)
     monkeypatch.setattr(units, "reach", lambda: made.reach)

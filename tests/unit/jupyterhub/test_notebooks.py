@@ -23,9 +23,8 @@ jupyterhub-notebook-carol.service        loaded failed       failed  /bin/bash -
 def stopped(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
     """Alice has a notebook in a container, and one of the same name as a unit."""
     calls: list[str] = []
-    network = tmp_path / "jupyterhub-network.service"
-    network.touch()
-    monkeypatch.setattr(engines, "NETWORK", network)
+    monkeypatch.setattr(engines, "IN_USE", tmp_path)
+    (tmp_path / "docker").touch()
     monkeypatch.setattr(units, "running", lambda: [units.name_of("alice/"), units.name_of("bob/second")])
     monkeypatch.setattr(containers, "running", lambda: [containers.name_of("alice/")])
     monkeypatch.setattr(units, "stop", calls.append)
@@ -46,7 +45,7 @@ def test_units_that_are_not_over_run(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_docker_is_asked_only_where_notebooks_may_be_in_containers(stopped: list[str]) -> None:
     assert notebooks.running() == ALL
-    engines.NETWORK.unlink()
+    (engines.IN_USE / "docker").unlink()
     assert notebooks.running() == ALL[:2]
 
 

@@ -20,6 +20,8 @@ class Engine(Protocol):
     def name_of(self, owner: str) -> str:
         """Return the unit of a notebook; no two notebooks share one.
 
+        It begins with the name of the engine and a colon, except units of systemd.
+
         Args:
             owner: user and server name, ``alice/`` for the default server.
         """

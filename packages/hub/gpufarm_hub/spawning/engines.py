@@ -1,24 +1,27 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The engines that this hub knows."""
+"""The engines that this hub knows: entry points of the group ``gpufarm_hub.engines``.
+
+An engine is loaded when it is asked, as a hub does without the libraries of engines that it does not use.
+"""
 
 from __future__ import annotations
 
+from functools import cache
+from importlib.metadata import entry_points
 from pathlib import Path
 
-from . import units
 from .engine import Engine
 
-# There while this hub may have notebooks in containers; without it Docker, if there is one, is not asked.
-NETWORK = Path("/etc/systemd/system/jupyterhub-network.service")
+SYSTEMD = "systemd"  # every machine has it, and the collaborative notebook may be one of its units
+# The role writes a file with the name of each other engine that may have notebooks here.
+IN_USE = Path("/etc/jupyterhub/engines")
 
 
+@cache
 def called(name: str) -> Engine:
     """Return an engine by its name, a value of the role's variable ``jupyterhub_spawner``."""
-    if name == "docker":
-        from . import containers  # loads the library of Docker, which other hubs do without
-
-        return containers
-    return units
+    engine: Engine = entry_points(group="gpufarm_hub.engines")[name].load()
+    return engine
 
 
 def of(unit: str) -> Engine:
@@ -27,9 +30,11 @@ def of(unit: str) -> Engine:
     Args:
         unit: as one of the engines has named it (`Engine.name_of`).
     """
-    return called("docker" if unit.startswith("docker:") else "systemd")
+    name = unit.partition(":")[0]
+    return called(name if name in entry_points(group="gpufarm_hub.engines").names else SYSTEMD)
 
 
 def in_use() -> list[Engine]:
     """Return the engines that may run notebooks of this hub."""
-    return [called("systemd"), *([called("docker")] if NETWORK.exists() else [])]
+    others = sorted(path.name for path in IN_USE.glob("*"))
+    return [called(name) for name in (SYSTEMD, *others)]
