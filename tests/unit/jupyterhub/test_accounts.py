@@ -48,7 +48,7 @@ def test_an_account_is_made_once_and_locked(monkeypatch: pytest.MonkeyPatch) -> 
     def getpwnam(name: str) -> SimpleNamespace:
         if name not in known:
             raise KeyError(name)
-        return SimpleNamespace(pw_name=name, pw_uid=1001)
+        return SimpleNamespace(pw_name=name, pw_uid=1001, pw_dir="/nonexistent")
 
     def run(command: list[str], **options: Any) -> SimpleNamespace:
         commands.append(command)
@@ -126,7 +126,7 @@ def kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     command.write_text(f'#!/bin/sh\necho "$@" >> {tmp_path}/called\n')
     command.chmod(0o755)
     monkeypatch.setattr(homes, "COMMAND", command)
-    monkeypatch.setattr(accounts, "_entry", lambda name: SimpleNamespace(pw_uid=1001))
+    monkeypatch.setattr(accounts, "_entry", lambda name: SimpleNamespace(pw_uid=1001, pw_dir="/nonexistent"))
     monkeypatch.setattr(accounts, "_is_ours", lambda name: True)
     return command
 

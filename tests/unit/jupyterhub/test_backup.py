@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from gpufarm_hub.people import numbers
 from gpufarm_hub.upkeep import archive, backup, database
 from gpufarm_hub.upkeep.archive import ArchiveError
 from hypothesis import given
@@ -144,6 +145,7 @@ def test_a_backup_is_whole_while_somebody_writes(ours: backup.Places) -> None:
         "secrets/hub.env",
         "tls/ca-key.pem",
         "persons/persons.json",
+        "accounts/numbers.json",
     }
     database.check(files["state/jupyterhub.sqlite"])
 
@@ -199,3 +201,42 @@ def test_an_archive_that_cannot_be_read_is_told(
     monkeypatch.setattr(sys, "argv", ["backup", str(tmp_path / "settings.json"), "check", "/nowhere.tar.gz"])
     with pytest.raises(SystemExit, match=r"/nowhere\.tar\.gz cannot be used: No such file"):
         backup.main()
+
+
+def make_archive(ours: backup.Places, folder: Path, **files: bytes) -> Path:
+    file = folder / "offer.tar.gz"
+    file.write_bytes(archive.pack({**FILES, **files}, HUB, "6.1.1", NOW))
+    return file
+
+
+def test_numbers_of_somebody_else_here_are_refused_before_any_change(
+    ours: backup.Places, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    taken = {backup.NUMBERS: b'{"alice": {"uid": 1001, "gid": 1001}}'}
+    file = make_archive(ours, tmp_path, **taken)
+    sentence = "The user alice had the number 1001, which is that of the user carol here."
+    monkeypatch.setattr(numbers, "conflicts", lambda wanted: [sentence] if wanted else [])
+    monkeypatch.setattr(numbers, "restore", lambda wanted: pytest.fail("nothing may be changed"))
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    for action in ("check", "restore"):
+        monkeypatch.setattr(sys, "argv", ["backup", str(tmp_path / "settings.json"), action, str(file)])
+        with pytest.raises(SystemExit) as caught:
+            backup.main()
+        assert str(caught.value).startswith(f"{sentence} Files in homes belong to numbers, so give ")
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+
+
+def test_an_archive_from_before_archives_had_numbers(
+    ours: backup.Places, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[object] = []
+    monkeypatch.setattr(numbers, "restore", made.append)
+    backup.restore(ours, backup.check(ours, make_archive(ours, tmp_path)))
+    assert made == [{}]
+    assert (tmp_path / "secrets" / "hub.env").read_text() == "KEY=1\n"
+
+
+def test_numbers_that_are_none_are_refused(ours: backup.Places, tmp_path: Path) -> None:
+    file = make_archive(ours, tmp_path, **{backup.NUMBERS: b'{"alice": {"uid": 0, "gid": 0}}'})
+    with pytest.raises(ArchiveError, match="'alice' has numbers of no person"):
+        backup.check(ours, file)

@@ -24,6 +24,11 @@ NAME = re.compile(r"[a-z_][a-z0-9_.-]{0,31}")
 
 EXPIRED = "1970-01-02"  # usermod(8): day 1; day 0 would mean never to some programs (shadow(5))
 
+LAST_PERSON = 60000  # UID_MAX of login.defs(5) unless that says otherwise; larger ones are a directory's
+
+NUMBER_TAKEN = 4  # useradd(8), exit values
+TRIES = 5
+
 LOGIN_DEFS = Path("/etc/login.defs")
 FIRST_PERSON = 1000  # Debian Policy Manual, section 9.2.2: accounts below belong to the system
 NOBODY = (65534, 65535)  # the same section: user nobody, and (uid_t) -1 in 16 bits
@@ -47,6 +52,16 @@ def _is_ours(name: str) -> bool:
         return name in grp.getgrnam(GROUP).gr_mem
     except KeyError:
         return False
+
+
+def made_here() -> dict[str, pwd.struct_passwd]:
+    """Return the accounts of persons that the hub has made, by name."""
+    try:
+        members = grp.getgrnam(GROUP).gr_mem
+    except KeyError:
+        return {}
+    entries = {name: _entry(name) for name in members}
+    return {name: entry for name, entry in entries.items() if entry and is_person(entry.pw_uid)}
 
 
 def _first_person() -> int:
@@ -145,8 +160,14 @@ def ensure(name: str, uid: int | None = None, person: str = "") -> None:
     check_name(name, uid)
     try:
         if not _entry(name):
-            _make(name, _shared_number(name, uid, person) if homes.are_kept() else None)
+            if homes.are_kept():
+                make(name, _shared_number(name, uid, person))
+            else:
+                homes.check_absent(name)
+                make(name)
         homes.ensure(name, person)
+        if entry := _entry(name):
+            homes.check_owner(entry)
     except homes.HomeError as error:
         _log.error("The home of %s: %s", name, error)
         raise AccountError(str(error)) from error
@@ -166,30 +187,59 @@ def _shared_number(name: str, uid: int | None, person: str) -> int:
     )
 
 
-def _make(name: str, number: int | None) -> None:
-    made = subprocess.run(
-        [
-            "/usr/sbin/useradd",
-            *(["--create-home"] if number is None else ["--no-create-home", "--uid", str(number)]),
-            "--user-group",
-            "--groups", GROUP,
-            "--shell", "/usr/sbin/nologin",
-            # A key opens SSH without a shell, too; PAM gives an expired account no session whatever the way.
-            "--expiredate", EXPIRED,
-            "--key", "HOME_MODE=0700",
-            "--comment", "JupyterHub user",
-            "--", name,
-        ],
-        check=False,
-        capture_output=True,
-        text=True,
-    )  # fmt: skip
+def make(name: str, number: int | None = None, group: str = "") -> None:
+    """Make an account that is locked for any other way of logging in.
+
+    Args:
+        name: the user's name.
+        number: the user id; None for one of which nothing in the homes' folder is left from before.
+        group: the group that it belongs to; empty for one of its own.
+
+    Raises:
+        AccountError: the account could not be made.
+    """
+    free = _free_number() if number is None and not homes.are_kept() else None
+    for attempt in range(TRIES):
+        wanted = number if free is None else free + attempt
+        made = subprocess.run(_command(name, wanted, group), check=False, capture_output=True, text=True)
+        if made.returncode != NUMBER_TAKEN or free is None:
+            break
     if made.returncode and not _entry(name):  # another notebook of the user may have been quicker
         _log.error("The account %s could not be made: %s", name, made.stderr.strip())
         raise AccountError(
             f"The account {name} could not be made on this machine. Tell the administrator of this service; "
             "the hub's journal has the reason."
         )
+
+
+def _free_number() -> int | None:
+    """Return a user id above those of all homes; None where all of these have an account.
+
+    A home without an account may wait for its user's account to be restored, and whoever had got its number
+    before that could read it.
+    """
+    owners, taken = homes.owners(), {entry.pw_uid for entry in pwd.getpwall()}
+    if owners <= taken:
+        return None
+    persons = [number for number in owners | taken if is_person(number) and number < LAST_PERSON]
+    return max([*persons, _first_person() - 1]) + 1
+
+
+def _command(name: str, number: int | None, group: str) -> list[str]:
+    return [
+        "/usr/sbin/useradd",
+        # A home that is there already is left as it is.
+        "--no-create-home" if homes.are_kept() else "--create-home",
+        *([] if number is None else ["--uid", str(number)]),
+        *(["--gid", group, "--no-user-group"] if group else ["--user-group"]),
+        "--groups", GROUP,
+        "--shell", "/usr/sbin/nologin",
+        # A key opens SSH without a shell, too; PAM gives an expired account no session whatever the way.
+        "--expiredate", EXPIRED,
+        "--key", "HOME_MODE=0700",
+        "--comment", "JupyterHub user",
+        "--", name,
+    ]  # fmt: skip
 
 
 class Persons:

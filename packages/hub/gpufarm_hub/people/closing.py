@@ -12,14 +12,12 @@ that has expired gets none, as the stage `account` of PAM refuses it to sshd, cr
 from __future__ import annotations
 
 import argparse
-import grp
-import pwd
 import subprocess
 from collections.abc import Collection
 from datetime import date
 from pathlib import Path
 
-from .accounts import EXPIRED, GROUP, is_person
+from .accounts import EXPIRED, made_here
 
 SHADOW = Path("/etc/shadow")
 LINGER = Path("/var/lib/systemd/linger")  # loginctl(1), enable-linger
@@ -42,23 +40,6 @@ def still_open(shadow: str, names: Collection[str], today: int) -> list[str]:
             if not (day.isdecimal() and 1 <= int(day) <= today):
                 found.append(name)
     return sorted(found)
-
-
-def _ours() -> dict[str, int]:
-    """Return the accounts that the hub has made: name to user id."""
-    try:
-        members = grp.getgrnam(GROUP).gr_mem
-    except KeyError:
-        return {}
-    found = {}
-    for name in members:
-        try:
-            uid = pwd.getpwnam(name).pw_uid
-        except KeyError:
-            continue
-        if is_person(uid):
-            found[name] = uid
-    return found
 
 
 def _slices() -> set[str]:
@@ -85,7 +66,7 @@ def close(check: bool) -> list[str]:
         OSError: /etc/shadow cannot be read.
         subprocess.CalledProcessError: an account could not be changed.
     """
-    ours = _ours()
+    ours = {name: entry.pw_uid for name, entry in made_here().items()}
     today = (date.today() - date(1970, 1, 1)).days
     unexpired = still_open(SHADOW.read_text(encoding="utf-8"), ours, today)
     lingering = [name for name in ours if (LINGER / name).exists()]

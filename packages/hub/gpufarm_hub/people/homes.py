@@ -1,15 +1,29 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Homes that the role shared_home keeps: on a file system of the site, with a quota for each user."""
+"""Homes: whose they are, and those that the role shared_home keeps on a file system of the site.
+
+The owner of a file is a number. A home that was put back on another machine may have that of somebody else
+there. Nothing here ever gives a home to anybody: that is for an administrator to decide.
+"""
 
 from __future__ import annotations
 
+import pwd
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
+
+from gpufarm_hub.sharing import bounded
 
 # There where the role shared_home keeps the homes. It makes a user's home unless it is there, sets the quota,
 # and gives up by itself when the file system hangs; what fails it says in one sentence.
 COMMAND = Path("/usr/local/sbin/gpufarm-home")
 TIMEOUT = 60  # seconds; more than the command's own patience
+
+HOMES = Path("/home")  # where useradd(8) makes homes
+
+
+Answer = TypeVar("Answer")
 
 
 class HomeError(Exception):
@@ -33,6 +47,82 @@ def ensure(name: str, person: str) -> None:
     """
     if are_kept():
         _ask(name, f"--person={person}")
+
+
+def check_owner(account: pwd.struct_passwd) -> None:
+    """Refuse a home of somebody else; of one that cannot be looked at, the kernel knows the owner.
+
+    Raises:
+        HomeError: with the owner, and what an administrator does about it.
+    """
+    home = Path(account.pw_dir)
+    owner = _owner(home)
+    if owner is not None and owner != account.pw_uid:
+        raise HomeError(
+            f"Your home {home} belongs to {_called(owner)}, and your account here has the number "
+            f"{account.pw_uid}. Ask the administrator of this service to restore the accounts from a backup "
+            "of the hub, or to find out whose files these are."
+        )
+
+
+def check_absent(name: str) -> None:
+    """Refuse to make an account whose home is there before it: the new number would not be the owner's.
+
+    Raises:
+        HomeError: as `check_owner`.
+    """
+    home = HOMES / name
+    owner = _owner(home)
+    if owner is not None:
+        raise HomeError(
+            f"There is a home {home} of {_called(owner)} already, but no account {name}. Ask the "
+            "administrator of this service to restore the accounts from a backup of the hub, or to move the "
+            "folder away."
+        )
+
+
+def owners() -> set[int]:
+    """Return the numbers of those whom homes belong to.
+
+    Raises:
+        HomeError: their file system does not answer.
+    """
+    return {number for number in _ask_system(HOMES, _owners) or () if number is not None}
+
+
+def _owner(home: Path) -> int | None:
+    return _ask_system(home, lambda: home.stat().st_uid)
+
+
+def _owners() -> list[int | None]:
+    return [_number(home) for home in HOMES.iterdir()]
+
+
+def _number(home: Path) -> int | None:
+    try:
+        return home.stat().st_uid
+    except OSError:
+        return None
+
+
+def _ask_system(path: Path, question: Callable[[], Answer]) -> Answer | None:
+    """Return the answer of a file system; None for what is not there or is closed to root."""
+    try:
+        return bounded.ask(("home", path), question, TIMEOUT)
+    except TimeoutError as error:
+        raise HomeError(
+            f"The file system of {path} does not answer. Try again in some minutes; if it lasts, tell the "
+            "administrator of this service."
+        ) from error
+    except OSError:
+        return None
+
+
+def _called(number: int) -> str:
+    try:
+        return f"the account {pwd.getpwuid(number).pw_name} (number {number})"
+    except KeyError:
+        return f"the number {number}, which no account has here"
 
 
 def number(name: str, person: str) -> int:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Copies of what the hub must not lose: its database, keys, certificates, leases, and whose the accounts are.
+"""Copies of what the hub must not lose: its database, keys, certificates, leases, whose the accounts are, and
+their numbers, by which files in homes belong to them.
 
 ``python -m gpufarm_hub.upkeep.backup SETTINGS make FOLDER KEEP`` writes an archive while the hub runs and
 prints its path; ``... check ARCHIVE`` looks whether an archive may be restored here, and ``... restore
@@ -18,11 +19,19 @@ from importlib.metadata import version
 from pathlib import Path
 
 from gpufarm_hub.files import replace
+from gpufarm_hub.people import numbers
+from gpufarm_hub.people.accounts import AccountError
+from gpufarm_hub.people.numbers import Numbers
 
 from . import archive, database
 from .archive import ArchiveError
 
 PATTERN = "jupyterhub-*.tar.gz"
+NUMBERS = "accounts/numbers.json"  # not a file of this machine, but what its accounts are
+
+
+class TakenError(Exception):
+    """Accounts of this machine stand in the way; the text says which."""
 
 
 @dataclass(frozen=True)
@@ -75,6 +84,7 @@ def collect(ours: Places) -> dict[str, bytes]:
                 files[f"{part}/{file.name}"] = file.read_bytes()
     if ours.database.exists():
         files["state/jupyterhub.sqlite"] = database.copy(ours.database)
+    files[NUMBERS] = numbers.dump()
     return files
 
 
@@ -106,6 +116,7 @@ def check(ours: Places, file: Path) -> dict[str, bytes]:
     """Return the contents of an archive that may be restored here.
 
     Raises:
+        TakenError: it may not be on this machine, whose accounts are others.
         ArchiveError: it may not, with the reason.
         DatabaseError: its database is damaged.
         OSError: it cannot be read.
@@ -113,20 +124,34 @@ def check(ours: Places, file: Path) -> dict[str, bytes]:
     files = archive.unpack(file.read_bytes(), ours.hub, version("jupyterhub"))
     for name in files:
         part = name.partition("/")[0]
-        if part not in ours.folders:
+        if part not in ours.folders and name != NUMBERS:
             raise ArchiveError(f"it holds {name}, which nobody here knows")
     if "state/jupyterhub.sqlite" in files:
         database.check(files["state/jupyterhub.sqlite"])
+    if found := numbers.conflicts(_numbers_in(files)):
+        raise TakenError(" ".join(found))
     return files
 
 
+def _numbers_in(files: dict[str, bytes]) -> dict[str, Numbers]:
+    """Return the numbers of accounts; none of an archive that was made before archives had these."""
+    try:
+        return numbers.load(files.get(NUMBERS, b"{}"))
+    except ValueError as error:
+        raise ArchiveError(f"its numbers of accounts are no such ({error})") from error
+
+
 def restore(ours: Places, files: dict[str, bytes]) -> None:
-    """Put the files back; what the archive does not hold stays. Interrupted, it can be done again.
+    """Put accounts and files back; what the archive does not hold stays. Interrupted, it can be done again.
 
     Raises:
+        AccountError: an account cannot be made.
         OSError: a file cannot be written.
     """
+    numbers.restore(_numbers_in(files))
     for name, content in files.items():
+        if name == NUMBERS:
+            continue
         part, _slash, base = name.partition("/")
         if name == "state/jupyterhub.sqlite":
             # What SQLite had not written into the old database yet must not get into this one.
@@ -148,6 +173,7 @@ def main() -> None:
     options = parser.parse_args()
     os.umask(0o077)
     ours = places(options.settings)
+    advice = "" if options.action == "make" else " Give another archive."
     try:
         if options.action == "make":
             print(make(ours, options.folder, options.keep))
@@ -156,9 +182,16 @@ def main() -> None:
         if options.action == "restore":
             restore(ours, files)
     except (ArchiveError, database.DatabaseError) as error:
-        sys.exit(f"{getattr(options, 'archive', ours.database)} is of no use: {error}.")
+        sys.exit(f"{getattr(options, 'archive', ours.database)} is of no use: {error}.{advice}")
+    except TakenError as error:
+        sys.exit(
+            f"{error} Files in homes belong to numbers, so give these accounts of this machine other numbers "
+            "(usermod --uid, groupmod --gid) or remove them, then restore the archive."
+        )
+    except AccountError as error:
+        sys.exit(str(error))
     except OSError as error:
-        sys.exit(f"{error.filename or 'A file of the hub'} cannot be used: {error.strerror}.")
+        sys.exit(f"{error.filename or 'A file of the hub'} cannot be used: {error.strerror}.{advice}")
 
 
 if __name__ == "__main__":
