@@ -4,37 +4,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator
-
 import httpx
 import pytest
-import testinfra
-from testinfra.host import Host
 from websockets.exceptions import ConnectionClosed
 
 from lab.patience import PATIENCE
 from lab.visitor import Refused
-
-PROVIDER = "/etc/iam/config.json"
-
-
-@pytest.fixture
-def join(host: Host) -> Iterator[Callable[[str, list[str]], None]]:
-    """Let a user of the provider be in these groups and no others; at the end all are in their own again."""
-    provider = testinfra.get_host(f"ansible://iam?ansible_inventory={host.backend.ansible_inventory}")
-    before = provider.file(PROVIDER).content_string
-
-    def write(content: str) -> None:
-        provider.run_expect([0], f"printf %%s %s > {PROVIDER} && systemctl restart iam", content)
-
-    def change(name: str, groups: list[str]) -> None:
-        config = json.loads(before)
-        next(user for user in config["users"] if user["name"] == name)["groups"] = groups
-        write(json.dumps(config))
-
-    yield change
-    write(before)
 
 
 @pytest.mark.usefixtures("one_machine")

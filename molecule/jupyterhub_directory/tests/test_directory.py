@@ -81,6 +81,7 @@ def test_the_form_is_said_why_while_the_directory_is_down(host, visitor):
             visitor().login("alice")
         assert caught.value.status == 503
         alice.spawn()  # asks for the groups anew, in vain
+        assert "The directory that knows the users has not answered since" in alice.page("/hub/home")
         assert alice.running()
     finally:
         host.check_output("systemctl start slapd")
@@ -96,6 +97,19 @@ def test_who_leaves_the_group_is_out(host, visitor):
             alice.spawn()
         with pytest.raises(Refused, match="none of the groups"):
             visitor().login("alice")
+    finally:
+        change_group(host, "add")
+
+
+def test_the_notebook_of_who_leaves_ends(host, visitor, eventually, hub_answers):
+    alice = visitor()
+    alice.login("alice")
+    alice.spawn()
+    change_group(host, "delete")
+    try:
+        host.check_output("systemctl restart jupyterhub")  # whose first look at a user asks
+        eventually(hub_answers)
+        eventually(lambda: host.run("systemctl is-active jupyterhub-notebook-alice").rc != 0)
     finally:
         change_group(host, "add")
 

@@ -61,6 +61,40 @@ def test_who_leaves_the_group_is_out(host, visitor):
         host.check_output("gpasswd --add carol gpu")
 
 
+def test_a_former_administrator_and_a_notebook_of_who_left_end(host, visitor, eventually, hub_answers):
+    carol, frank = visitor(), visitor()
+    carol.login("carol")
+    carol.spawn()
+    frank.login("frank")
+    token = frank._api("POST", "/hub/api/users/frank/tokens", json={}).json()["token"]
+    listing = (
+        "curl --silent --output /dev/null --write-out '%{http_code}' "
+        f"--header 'Authorization: token {token}' http://127.0.0.1:8081/hub/api/users"
+    )
+    assert host.check_output(listing) == "200"
+    host.check_output("gpasswd --delete carol gpu && gpasswd --delete frank wheel")
+    try:
+        host.check_output("systemctl restart jupyterhub")  # whose first look at a user asks
+        eventually(hub_answers)
+        eventually(lambda: host.run("systemctl is-active jupyterhub-notebook-carol").rc != 0)
+        assert host.check_output(listing) == "403"
+    finally:
+        host.check_output("gpasswd --add carol gpu && gpasswd --add frank wheel")
+
+
+def test_closed_logins_end_no_notebook(host, visitor, eventually, hub_answers):
+    carol = visitor()
+    carol.login("carol")
+    carol.spawn()
+    host.check_output("touch /run/nologin && systemctl restart jupyterhub")
+    try:
+        eventually(hub_answers)
+        time.sleep(45)  # the keeper comes every 30 seconds
+        assert host.service("jupyterhub-notebook-carol").is_running
+    finally:
+        host.check_output("rm /run/nologin")
+
+
 def test_no_session_was_opened_and_no_password_written_down(host):
     journal = host.check_output("journalctl --unit=jupyterhub --unit=jupyterhub-proxy --no-pager")
     assert "password of" not in journal

@@ -12,7 +12,7 @@ from typing import Any
 from jupyterhub.handlers.base import BaseHandler
 from prometheus_client import REGISTRY
 
-from .people import login_ldap, login_oidc, login_pam
+from .people import login_ldap, login_oidc, login_pam, visitors
 from .people.accounts import Persons
 from .sharing import adoption, desk
 from .sharing.desk import Desk
@@ -57,8 +57,7 @@ def _hub(c: Any, settings: dict[str, Any], ours: Desk) -> None:
     c.JupyterHub.hub_bind_url = settings["hub_url"]
     c.JupyterHub.db_url = f"sqlite:///{state / 'jupyterhub.sqlite'}"
     c.JupyterHub.upgrade_db = True
-    tokens.limit(state / "jupyterhub.sqlite")
-    c.JupyterHub.token_expires_in_max_seconds = tokens.LIFETIME
+    tokens.configure(c, settings["token_hours"], state / "jupyterhub.sqlite")
     # JupyterHub 6.1.1 reads it without having set it when the user of a server that somebody else starts has
     # no valid login (BaseHandler.refresh_auth).
     BaseHandler._token_authenticated = False
@@ -91,6 +90,8 @@ def _login(c: Any, settings: dict[str, Any]) -> None:
     else:
         login_pam.configure(c, login)
     c.LeavingLogin.shared_account = collaborative.NAME
+    c.LeavingLogin.refused_file = f"{settings['state_folder']}/refused.json"
+    c.LeavingLogin.relogin_hours = settings["relogin_hours"]
 
 
 def _notebooks(c: Any, settings: dict[str, Any], ours: Desk) -> None:
@@ -117,8 +118,7 @@ def _notebooks(c: Any, settings: dict[str, Any], ours: Desk) -> None:
         "--LabApp.news_url=None",
         "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
         "--LabApp.extension_manager=readonly",
-        # Seconds for which a notebook believes what the hub has said about a user.
-        "--HubOAuth.cache_max_age=60",
+        f"--HubOAuth.cache_max_age={visitors.BELIEVED}",
         # On TCP every user of the machine could read what kernels print.
         "--KernelManager.transport=ipc",
     ]

@@ -46,7 +46,9 @@ VALUES: dict[str, Any] = {
     "jupyterhub_process_limit": 71933,
     "jupyterhub_queue_claim_minutes": 71935,
     "jupyterhub_queue_patience_minutes": 71934,
+    "jupyterhub_relogin_hours": 71936,
     "jupyterhub_tmp_size": "7532M",
+    "jupyterhub_token_hours": 71937,
     "jupyterhub_warning_minutes": 71930,
 }
 LDAP = {

@@ -23,7 +23,7 @@ folder = Path(os.environ["GPUFARM_TEST_FOLDER"])
 make_importable(folder / "installed")
 
 from gpufarm_hub import configuration, files  # noqa: E402
-from gpufarm_hub.people import accounts  # noqa: E402
+from gpufarm_hub.people import accounts, visitors  # noqa: E402
 from gpufarm_hub.people.login import LeavingLogin  # noqa: E402
 from gpufarm_hub.sharing import adoption, devices, recovery  # noqa: E402
 from gpufarm_hub.sharing.slices import GpuQueryError, Gpus, Slice  # noqa: E402
@@ -101,8 +101,9 @@ class NoProxy(Proxy):
 
     should_start = False
 
-    async def add_route(self, *args: Any) -> None:
-        pass
+    async def add_route(self, spec: str, *args: Any) -> None:
+        with (folder / "routes").open("a") as file:
+            file.write(f"{spec}\n")
 
     async def delete_route(self, *args: Any) -> None:
         pass
@@ -121,6 +122,9 @@ class Login(DummyAuthenticator):
         name = data["username"]
         return {"name": name, "groups": ["students"] if name.startswith("student") else []}
 
+    def doubt(self, name: str) -> str:
+        return ""
+
     async def refresh_user(self, user: Any, handler: Any = None) -> bool:
         return user.name != "collaborative"  # where nobody logs in
 
@@ -130,6 +134,7 @@ really_replace, files.replace = files.replace, replace
 really_record, BaseHandler._record_activity = BaseHandler._record_activity, record
 really_refresh, BaseHandler.refresh_auth = BaseHandler.refresh_auth, refresh_auth
 LeavingLogin.is_due = lambda self, name: (folder / "ask-again").exists()
+visitors.BELIEVED = 0
 accounts.ensure = lambda name, uid=None, person="": None
 devices.nodes_of = lambda piece: []
 for module in (pages, spawner):

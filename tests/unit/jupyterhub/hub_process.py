@@ -75,6 +75,8 @@ class HubProcess:
             "process_limit": 4096,
             "tmp_size": "1G",
             "limits": limits,
+            "token_hours": 720,
+            "relogin_hours": 24,
             "queue_patience_minutes": 10,
             "queue_claim_minutes": 10,
             "idle_minutes": 0,

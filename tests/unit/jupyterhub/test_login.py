@@ -5,11 +5,14 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from gpufarm_hub import files
 from gpufarm_hub.people.login_oidc import OidcLogin, groups_in
 from tornado.httpclient import HTTPError as HttpClientError
 from tornado.web import HTTPError
@@ -20,6 +23,8 @@ def authenticator(tmp_path: Path) -> OidcLogin:
     return OidcLogin(
         issuer="https://iam.example.org/",
         persons_file=str(tmp_path / "persons.json"),
+        refused_file=str(tmp_path / "refused.json"),
+        relogin_hours=24,
         manage_groups=True,
         allowed_groups={"ml-infn-users"},
         admin_groups={"ml-infn"},
@@ -102,14 +107,62 @@ def refresh(authenticator: OidcLogin, monkeypatch: pytest.MonkeyPatch, answer: A
         return {"token_response": {}}
 
     user = SimpleNamespace(name="alice", get_auth_state=state)
-    return asyncio.run(authenticator.look_again(user, None))
+    return asyncio.run(authenticator.refresh_user(user, None))
 
 
 @pytest.mark.parametrize("failure", [HttpClientError(503), ConnectionRefusedError(111), TimeoutError()])
 def test_nobody_is_thrown_out_while_the_provider_is_down(
     authenticator: OidcLogin, monkeypatch: pytest.MonkeyPatch, failure: Exception
 ) -> None:
+    monkeypatch.setattr(time, "time", lambda: 1_800_000_000.0)
+    assert authenticator.doubt("alice") == ""
     assert refresh(authenticator, monkeypatch, failure) is True
+    monkeypatch.setattr(time, "time", lambda: 1_800_000_600.0)
+    assert refresh(authenticator, monkeypatch, failure) is True
+    assert authenticator.doubt("alice") == (
+        "Your identity provider has not answered since 2027-01-15 08:00 UTC, so it is not known whether you "
+        "may still come in. You stay logged in meanwhile."
+    )
+    assert authenticator.doubt("carol") == ""
+    refresh(authenticator, monkeypatch, model("alice", ["ml-infn-users"]))
+    assert authenticator.doubt("alice") == ""
+
+
+def test_whom_the_provider_refuses_has_some_hours_to_log_in_again(
+    authenticator: OidcLogin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The provider says the same of a session that is over and of an account that is closed."""
+    ended: list[float] = []
+    now = 1_800_000_000.0
+    monkeypatch.setattr(time, "time", lambda: now)
+
+    async def end(user: Any, handler: Any) -> None:
+        ended.append(now)
+
+    monkeypatch.setattr(authenticator, "_end", end)
+    still = model("alice", ["ml-infn-users"])
+    for hours in (0, 12, 24):
+        now = 1_800_000_000.0 + 3600 * hours
+        assert refresh(authenticator, monkeypatch, False) is False
+    assert ended == []
+    assert refresh(authenticator, monkeypatch, still) == still  # logged in again
+    now += 1
+    assert refresh(authenticator, monkeypatch, False) is False
+    assert ended == []
+    again = OidcLogin(refused_file=authenticator.refused_file, relogin_hours=24)  # the hub started anew
+    monkeypatch.setattr(again, "_end", end)
+    now += 24 * 3600 + 1
+    assert refresh(again, monkeypatch, False) is False
+    assert ended == [now]
+
+
+def test_a_disk_that_is_full_ends_nothing(authenticator: OidcLogin, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(path: Path, content: bytes) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(files, "replace", full)
+    monkeypatch.setattr(authenticator, "relogin_hours", 0)
+    assert refresh(authenticator, monkeypatch, False) is False
 
 
 def test_requests_that_come_together_share_one_question(
@@ -149,7 +202,14 @@ def test_who_logged_in_another_way_logs_in_again(authenticator: OidcLogin) -> No
 
 
 def test_who_has_left_the_group_is_out(authenticator: OidcLogin, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert refresh(authenticator, monkeypatch, model("alice", ["cms"])) is None
+    ended: list[str] = []
+
+    async def end(user: Any, handler: Any) -> None:
+        ended.append(user.name)
+
+    monkeypatch.setattr(authenticator, "_end", end)
+    assert refresh(authenticator, monkeypatch, model("alice", ["cms"])) is False
+    assert ended == ["alice"]
     still = model("alice", ["ml-infn-users"])
     assert refresh(authenticator, monkeypatch, still) == still
     assert refresh(authenticator, monkeypatch, False) is False

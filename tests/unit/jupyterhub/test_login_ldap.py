@@ -91,6 +91,7 @@ def login(content: dict[str, dict[str, Any]], folder: Path, **other: Any) -> Lda
         directory=directory(content, **other),
         issuer=f"ldap:{PEOPLE}",
         persons_file=str(folder / "persons.json"),
+        refused_file=str(folder / "refused.json"),
         manage_groups=True,
         allowed_groups={"gpu"},
         admin_groups={"ops"},
@@ -246,6 +247,7 @@ def test_a_directory_that_is_down_is_told_and_throws_nobody_out(tmp_path: Path) 
         come_in(hub, "alice")
     assert caught.value.status_code == 503
     assert asyncio.run(hub.refresh_user(SimpleNamespace(name="alice"))) is True
+    assert hub.doubt("alice").startswith("The directory that knows the users has not answered since ")
 
 
 def test_who_leaves_is_out_soon(tmp_path: Path) -> None:

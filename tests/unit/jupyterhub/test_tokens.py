@@ -10,14 +10,16 @@ from pathlib import Path
 from gpufarm_hub.upkeep import tokens
 from jupyterhub import orm
 
+LIFETIME = 7 * 24 * 3600
+
 
 def test_tokens_without_an_end_get_one(tmp_path: Path) -> None:
     path = tmp_path / "jupyterhub.sqlite"
-    tokens.limit(path)
+    tokens.limit(path, LIFETIME)
     assert not path.exists()
     session = orm.new_session_factory(f"sqlite:///{path}")()
     user, service = orm.User(name="alice"), orm.Service(name="keeper")
-    soon = datetime(2026, 11, 23)
+    soon = datetime(2020, 11, 23)
     session.add_all(
         orm.APIToken(note=note, hashed=str(note), prefix="", expires_at=end, user=owner, service=other)
         for note, end, owner, other in (
@@ -25,6 +27,7 @@ def test_tokens_without_an_end_get_one(tmp_path: Path) -> None:
             ("mine", None, user, None),
             (None, None, user, None),
             ("soon", soon, user, None),
+            ("late", datetime(2099, 1, 1), user, None),  # of a hub that gave them more time
             ("service", None, None, service),
         )
     )
@@ -32,17 +35,17 @@ def test_tokens_without_an_end_get_one(tmp_path: Path) -> None:
     before = {token.note or "": token.expires_at for token in session.query(orm.APIToken)}
     session.close()
     for _ in range(2):
-        tokens.limit(path)
+        tokens.limit(path, LIFETIME)
     session = orm.new_session_factory(f"sqlite:///{path}")()
     after = {token.note or "": token.expires_at for token in session.query(orm.APIToken)}
     notes = {note for note in before if note.startswith(("Server", "service", "soon"))}
     assert {note: after[note] for note in notes} == {note: before[note] for note in notes}
-    latest = datetime.now(UTC).replace(tzinfo=None) + timedelta(seconds=tokens.LIFETIME)
+    latest = datetime.now(UTC).replace(tzinfo=None) + timedelta(seconds=LIFETIME)
     ends = [after[note] for note in after.keys() - notes]
-    assert len(ends) == 2 and all(latest - timedelta(hours=1) < end <= latest for end in ends)
+    assert len(ends) == 3 and all(latest - timedelta(hours=1) < end <= latest for end in ends)
 
 
 def test_a_database_without_tables(tmp_path: Path) -> None:
     path = tmp_path / "jupyterhub.sqlite"
     path.touch()
-    tokens.limit(path)
+    tokens.limit(path, LIFETIME)

@@ -63,6 +63,8 @@ REFUSED: dict[str, list[Refused]] = {
             queue_patience_minutes=0,
         ),
         hub("jupyterhub_queue_claim_minutes is not above 0", queue_claim_minutes=0),
+        hub("jupyterhub_token_hours is 0 and jupyterhub_relogin_hours is 24; give", token_hours=0),
+        hub("jupyterhub_relogin_hours is -1; give", relogin_hours=-1),
         hub("../theirs in jupyterhub_mounts is not a path", mounts=[{"source": "../theirs"}]),
         hub("must both be given", certificate_type="provided"),
         hub(

@@ -9,13 +9,17 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from jupyterhub.auth import Authenticator
 from tornado.web import HTTPError
-from traitlets import Set, Unicode
+from traitlets import Float, Set, Unicode
 
-from . import accounts
+from gpufarm_hub.store import JsonStore, StoreError
+
+from . import accounts, visitors
 from .accounts import AccountError
 
 
@@ -52,8 +56,9 @@ def apply_groups(authenticator: Any, groups: list[str], admin_groups: list[str])
     authenticator.allowed_groups = set(groups)
     authenticator.admin_groups = set(admin_groups)
     authenticator.enable_auth_state = True
-    # Seconds between two looks at the groups of a user.
-    authenticator.auth_refresh_age = 300
+    # Seconds between two looks at the groups of a user. With what the keeper (30) and a notebook (60) may
+    # take after that, who leaves is out within six minutes.
+    authenticator.auth_refresh_age = 240
     authenticator.refresh_pre_spawn = True
     # Tokens, and so notebooks, are refused as well while a user has to log in again.
     authenticator.auth_refresh_strict = True
@@ -83,11 +88,33 @@ class LeavingLogin(Authenticator):  # type: ignore[misc]
     """
 
     shared_account = Unicode(help="An account of nobody, under whose name nobody logs in.").tag(config=True)
+    refused_file = Unicode(help="The file that remembers who must log in again.").tag(config=True)
+    relogin_hours = Float(help="How long notebooks go on of users who must log in again.").tag(config=True)
+    source = "The service that knows the users"
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._looks: dict[str, asyncio.Future[bool | dict[str, Any] | None]] = {}
         self._asked: dict[str, float] = {}
+        self._unknown: dict[str, float] = {}  # since when nobody can tell who they are
+
+    def doubt(self, name: str) -> str:
+        """Return what users are told while nobody can say who they are by now; empty when somebody can."""
+        if name not in self._unknown:
+            return ""
+        since = datetime.fromtimestamp(self._unknown[name], UTC).strftime("%Y-%m-%d %H:%M UTC")
+        return (
+            f"{self.source} has not answered since {since}, so it is not known whether you may still come "
+            "in. You stay logged in meanwhile."
+        )
+
+    async def get_authenticated_user(self, handler: Any, data: Any) -> dict[str, Any] | None:
+        """Log a user in."""
+        model: dict[str, Any] | None = await super().get_authenticated_user(handler, data)
+        if model:
+            self._unknown.pop(model["name"], None)
+            self._remember_refusal(model["name"], False)
+        return model
 
     def is_due(self, name: str) -> bool:
         """Tell whether it is time to ask again who a user is."""
@@ -99,6 +126,9 @@ class LeavingLogin(Authenticator):  # type: ignore[misc]
         Returns:
             As `refresh_user` of JupyterHub: the user's model, True for as before, False for a user who must
             log in again; or None for a user who may not come in any more.
+
+        Raises:
+            LoginDownError: nobody can tell.
         """
         raise NotImplementedError
 
@@ -114,17 +144,36 @@ class LeavingLogin(Authenticator):  # type: ignore[misc]
             self._asked[user.name] = time.monotonic()
             look = self._looks[user.name] = asyncio.ensure_future(self.look_again(user, handler))
             look.add_done_callback(lambda _look: self._looks.pop(user.name, None))
-        answer = await asyncio.shield(look)
-        if answer is None:
+        try:
+            answer = await asyncio.shield(look)
+        except LoginDownError as error:
+            self.log.warning("%s stays logged in: %s", user.name, error)
+            self._unknown.setdefault(user.name, time.time())
+            return True
+        self._unknown.pop(user.name, None)
+        if answer is None or self._remember_refusal(user.name, answer is False) > 3600 * self.relogin_hours:
             await self._end(user, handler)
             return False
         return dict(answer) if isinstance(answer, dict) else answer
 
+    def _remember_refusal(self, name: str, refused: bool) -> float:
+        """Remember whether a user must log in again; return for how many seconds that has been so."""
+        store, now = JsonStore(Path(self.refused_file)), time.time()
+        try:
+            if not refused and name not in store.read():
+                return 0
+            with store.change() as content:
+                if refused:
+                    return now - float(content.setdefault(name, now))
+                content.pop(name, None)
+                return 0
+        except StoreError as error:
+            self.log.error("It is not known since when %s must log in again: %s", name, error)
+            return 0
+
     async def _end(self, user: Any, handler: Any) -> None:
         self.log.warning("%s may not come in any more: tokens and notebooks end", user.name)
-        for token in list(user.orm_user.api_tokens):
-            user.db.delete(token)
-        user.db.commit()
+        visitors.shut_out(handler, user.orm_user)
         for name, spawner in user.spawners.items():
             if spawner.ready:
                 await handler.stop_single_user(user, name)
@@ -193,12 +242,8 @@ class PasswordLogin(LeavingLogin):
         return True
 
     async def look_again(self, user: Any, handler: Any) -> bool | dict[str, Any] | None:
-        """Look again who the user is. While nobody can tell, nobody is thrown out."""
-        try:
-            person = await self._apart(self.look_up, user.name)
-        except LoginDownError as error:
-            self.log.warning("%s stays logged in: %s", user.name, error)
-            return True
+        """Look again who the user is."""
+        person = await self._apart(self.look_up, user.name)
         if person is None:
             return None
         model = self._model(person)

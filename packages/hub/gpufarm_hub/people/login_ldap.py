@@ -35,6 +35,7 @@ class LdapLogin(PasswordLogin):
     directory = Instance(Directory, help="The directory.").tag(config=True)
     issuer = Unicode(help="What a person's identifier belongs to.").tag(config=True)
     persons_file = Unicode(help="The file that remembers whose a user name is.").tag(config=True)
+    source = "The directory that knows the users"
     whom_to_ask = "the administrators of your directory"
 
     def identify(self, name: str, password: str) -> Person | None:

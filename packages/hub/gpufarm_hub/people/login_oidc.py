@@ -17,7 +17,7 @@ from tornado.web import HTTPError
 from traitlets import Unicode
 
 from .accounts import Persons, check_name, check_spelling
-from .login import LeavingLogin, apply_groups, forbidden, refusal
+from .login import LeavingLogin, LoginDownError, apply_groups, forbidden, refusal
 
 # Whether the provider was out of order when it was asked for a token.
 _provider_failed: ContextVar[bool] = ContextVar("provider_failed", default=False)
@@ -92,6 +92,7 @@ class OidcLogin(LeavingLogin, GenericOAuthenticator):  # type: ignore[misc]
     """Login by an OpenID provider."""
 
     logout_handler = EndSessionHandler
+    source = "Your identity provider"
 
     issuer = Unicode(help="The provider's issuer identifier.").tag(config=True)
     owner = Unicode(help="Subject of the deployment's owner, who needs no group.").tag(config=True)
@@ -156,7 +157,11 @@ class OidcLogin(LeavingLogin, GenericOAuthenticator):  # type: ignore[misc]
         return True
 
     async def look_again(self, user: Any, handler: Any) -> bool | dict[str, Any] | None:
-        """Ask the provider again who the user is. While it is out of order nobody is thrown out."""
+        """Ask the provider again who the user is.
+
+        Raises:
+            LoginDownError: it does not answer.
+        """
         state = await user.get_auth_state()
         if not state or "token_response" not in state:
             return False  # logged in while users logged in another way
@@ -164,11 +169,9 @@ class OidcLogin(LeavingLogin, GenericOAuthenticator):  # type: ignore[misc]
         try:
             model: bool | dict[str, Any] = await GenericOAuthenticator.refresh_user(self, user, handler)
         except (HttpClientError, OSError) as error:
-            self.log.warning("The provider does not answer, %s stays logged in: %s", user.name, error)
-            return True
+            raise LoginDownError(f"the provider does not answer ({error})") from error
         if model is False and _provider_failed.get():
-            self.log.warning("The provider gives no token, %s stays logged in", user.name)
-            return True
+            raise LoginDownError("the provider gives no token")
         try:
             if isinstance(model, dict) and not await self.check_allowed(user.name, model):
                 return None

@@ -3,17 +3,24 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pamela
 
 from . import accounts
 from .accounts import AccountError
-from .login import PasswordLogin, Person, apply_groups
+from .login import LoginDownError, PasswordLogin, Person, apply_groups
 
 SERVICE = "jupyterhub"  # /etc/pam.d/jupyterhub, which the role writes
 
-NEW_PASSWORD_REQUIRED = 12  # PAM_NEW_AUTHTOK_REQD in Linux-PAM's _pam_types.h
+# Linux-PAM's _pam_types.h
+NEW_PASSWORD_REQUIRED = 12  # PAM_NEW_AUTHTOK_REQD
+# These say nothing about the user: PAM_SERVICE_ERR, PAM_SYSTEM_ERR, PAM_BUF_ERR, PAM_AUTHINFO_UNAVAIL,
+# PAM_ABORT.
+FAILURES = {3, 4, 5, 9, 26}
+# While one of them is there, pam_nologin(8) refuses everybody, as before a shutdown; but nobody has left.
+CLOSED = (Path("/run/nologin"), Path("/etc/nologin"))
 
 
 def configure(c: Any, login: dict[str, Any]) -> None:
@@ -33,6 +40,8 @@ class PamLogin(PasswordLogin):
     No PAM session is opened: its modules would act on the hub's own process (limits, audit session, control
     group), not on the notebook, which is a unit of its own and has its limits from systemd.
     """
+
+    source = "The machine that knows the users"
 
     def identify(self, name: str, password: str) -> Person | None:
         """Ask PAM, which itself delays the answer to a wrong password."""
@@ -58,9 +67,12 @@ class PamLogin(PasswordLogin):
     def look_up(self, name: str) -> Person | None:
         """Look at the account and its groups as they are now."""
         try:
-            pamela.check_account(name, service=SERVICE)
+            if not any(file.exists() for file in CLOSED):
+                pamela.check_account(name, service=SERVICE)
             return self._person(name)
         except (AccountError, pamela.PAMError) as error:
+            if isinstance(error, pamela.PAMError) and error.errno in FAILURES:
+                raise LoginDownError(f"PAM cannot tell: {error.message}") from error
             self.log.info("%s is logged out: %s", name, error)
             return None
 

@@ -9,6 +9,7 @@ import { parseArgs } from "node:util";
 
 import { ConfigurableProxy } from "configurable-http-proxy";
 import { defaultLogger } from "./node_modules/configurable-http-proxy/lib/log.js";
+import { endWithTheirRoute } from "./sockets.mjs";
 
 // Mozilla, Server Side TLS, configuration "intermediate": TLS 1.2 and 1.3, and for 1.2 authenticated ciphers with
 // forward secrecy. Those with DHE are left out, as all clients of that configuration have ECDHE.
@@ -53,6 +54,7 @@ const proxy = new ConfigurableProxy({
   xfwd: true,
   prependPath: true,
 });
+endWithTheirRoute(proxy);
 
 if (Number(options["hsts-seconds"]) > 0) {
   const value = `max-age=${options["hsts-seconds"]}`; // RFC 6797, 6.1.1
