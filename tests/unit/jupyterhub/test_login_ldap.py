@@ -98,9 +98,22 @@ def login(content: dict[str, dict[str, Any]], folder: Path, **other: Any) -> Lda
     )
 
 
+class Request:
+    """A request to log in with a browser that nobody knows."""
+
+    request = SimpleNamespace(headers={}, protocol="https")
+    hub = SimpleNamespace(base_url="/hub/")
+
+    def get_signed_cookie(self, name: str, max_age_days: float) -> bytes | None:
+        return None
+
+    def set_signed_cookie(self, name: str, value: str, **options: Any) -> None:
+        assert options["secure"] and options["httponly"] and options["path"] == "/hub/login"
+
+
 def come_in(authenticator: LdapLogin, name: str, password: str = "") -> dict[str, Any] | None:
     data = {"username": name, "password": password or f"{name}'s"}
-    return asyncio.run(authenticator.get_authenticated_user(None, data))
+    return asyncio.run(authenticator.get_authenticated_user(Request(), data))
 
 
 @pytest.fixture(autouse=True)

@@ -21,6 +21,7 @@ from gpufarm_hub.store import JsonStore, StoreError
 
 from . import accounts, visitors
 from .accounts import AccountError
+from .attempts import Attempts
 
 
 class LoginDownError(Exception):
@@ -185,8 +186,14 @@ class PasswordLogin(LeavingLogin):
     allowed_groups = Set(Unicode(), help="Groups that may come in.").tag(config=True)
     admin_groups = Set(Unicode(), help="Groups that may come in and administer.").tag(config=True)
     whom_to_ask = "the administrator of this service"
-    # Apart from the hub's other work in threads, which the delay after wrong passwords would hold up.
-    _workers = ThreadPoolExecutor(8, thread_name_prefix="login")
+    # Apart from the hub's other work in threads and from each other: the delay after wrong passwords must
+    # hold up neither that nor those who have logged in.
+    _checks = ThreadPoolExecutor(16, thread_name_prefix="password")
+    _looks_up = ThreadPoolExecutor(8, thread_name_prefix="who")
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._attempts = Attempts()
 
     def identify(self, name: str, password: str) -> Person | None:
         """Return the person of this name and password, or None. It may block.
@@ -218,7 +225,9 @@ class PasswordLogin(LeavingLogin):
         try:
             with forbidden():
                 accounts.check_spelling(name)
-                person = await self._apart(self.identify, name, password)
+                async with self._attempts.one(handler, name) as attempt:
+                    person = await _apart(self._checks, self.identify, name, password)
+                    attempt.wrong = person is None
         except LoginDownError as error:
             self.log.error("Nobody can log in: %s", error)
             raise HTTPError(
@@ -243,7 +252,7 @@ class PasswordLogin(LeavingLogin):
 
     async def look_again(self, user: Any, handler: Any) -> bool | dict[str, Any] | None:
         """Look again who the user is."""
-        person = await self._apart(self.look_up, user.name)
+        person = await _apart(self._looks_up, self.look_up, user.name)
         if person is None:
             return None
         model = self._model(person)
@@ -253,9 +262,6 @@ class PasswordLogin(LeavingLogin):
             return None
         return model
 
-    async def _apart(self, ask: Callable[..., Person | None], *arguments: str) -> Person | None:
-        return await asyncio.get_running_loop().run_in_executor(self._workers, ask, *arguments)
-
     def _model(self, person: Person) -> dict[str, Any]:
         return {
             "name": person.name,
@@ -264,3 +270,9 @@ class PasswordLogin(LeavingLogin):
             # The spawner reads the uid, so that it uses the account.
             "auth_state": {"uid": person.uid, "identifier": person.identifier},
         }
+
+
+async def _apart(
+    pool: ThreadPoolExecutor, ask: Callable[..., Person | None], *arguments: str
+) -> Person | None:
+    return await asyncio.get_running_loop().run_in_executor(pool, ask, *arguments)

@@ -9,6 +9,7 @@ import { parseArgs } from "node:util";
 
 import { ConfigurableProxy } from "configurable-http-proxy";
 import { defaultLogger } from "./node_modules/configurable-http-proxy/lib/log.js";
+import { nameClients } from "./client.mjs";
 import { endWithTheirRoute } from "./sockets.mjs";
 
 // Mozilla, Server Side TLS, configuration "intermediate": TLS 1.2 and 1.3, and for 1.2 authenticated ciphers with
@@ -55,6 +56,7 @@ const proxy = new ConfigurableProxy({
   prependPath: true,
 });
 endWithTheirRoute(proxy);
+nameClients(proxy, process.env.CONFIGPROXY_AUTH_TOKEN);
 
 if (Number(options["hsts-seconds"]) > 0) {
   const value = `max-age=${options["hsts-seconds"]}`; // RFC 6797, 6.1.1
