@@ -16,7 +16,7 @@ DESK = """
 import json, sys
 from pathlib import Path
 from gpufarm_hub.sharing import desk
-from gpufarm_hub.sharing.slices import list_slices
+from gpufarm_hub.sharing.slices import read_gpus
 from gpufarm_hub.sharing.waiting import Wish
 
 ours = desk.from_settings(json.loads(Path("/etc/jupyterhub/settings.json").read_text()))
@@ -24,7 +24,7 @@ for number in range(7):
     owner = f"guest{number}/"
     if sys.argv[1] == "take":
         limit = ours.limit_of("guest", [])
-        ours.take(Wish(owner, sys.argv[2], 1, limit, {}), f"guest{number}.service", list_slices())
+        ours.take(Wish(owner, sys.argv[2], 1, limit, {}), f"guest{number}.service", read_gpus().offered)
     else:
         ours.give_back(owner)
 """

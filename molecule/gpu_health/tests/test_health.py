@@ -10,6 +10,7 @@ import time
 from lab.patience import PATIENCE
 
 METRICS = "/var/lib/prometheus/node-exporter/gpufarm_health.prom"
+VERDICTS = "/run/gpufarm/health/verdicts.json"
 
 
 def run_as_the_timer_does(host) -> None:
@@ -54,6 +55,10 @@ def test_a_sick_gpu_drains_once_and_a_healthy_one_resumes(host):
     assert host.run("gpufarm-health --fail-from critical").rc == 2
     assert set(findings(host)) == {"temperature"}
     assert "gpufarm_health_status 2" in host.file(METRICS).content_string
+    told = host.file(VERDICTS)
+    assert (told.user, told.mode) == ("root", 0o644)
+    statuses = [gpu["status"] for gpu in json.loads(told.content_string)["gpus"].values()]
+    assert sorted(statuses) in (["critical"], ["critical", "ok"])  # of the other host's second GPU
     host.run_test("simgpu set 0 temperature=81")
     run_as_the_timer_does(host)
     run_as_the_timer_does(host)

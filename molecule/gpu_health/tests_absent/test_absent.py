@@ -11,6 +11,7 @@ PATHS = (
     "/opt/gpufarm/bin/gpufarm-health",
     "/opt/gpufarm/lib",
     "/usr/local/sbin/gpufarm-health",
+    "/run/gpufarm/health",
     "/var/lib/gpufarm/health",
     "/var/lib/prometheus/node-exporter/gpufarm_health.prom",
 )

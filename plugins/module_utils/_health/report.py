@@ -55,6 +55,20 @@ def as_data(findings: Sequence[Finding]) -> dict[str, object]:
     }
 
 
+def verdicts(findings: Sequence[Finding], now: float) -> str:
+    """Return the status of each GPU that has a UUID, for services that hand out GPUs.
+
+    :arg now: when the GPUs were read, in seconds since 1970
+    """
+    gpus = {}
+    for uuid in sorted({one.gpu for one in findings if one.gpu.startswith("GPU-")}):
+        own = [one for one in findings if one.gpu == uuid]
+        status = worst(own)
+        why = next((f"{one.check}: {one.detail}" for one in own if one.status == status), "")
+        gpus[uuid] = {"status": status, "reason": "" if status == OK else why}
+    return json.dumps({"time": now, "gpus": gpus}, indent=1) + "\n"
+
+
 def prometheus(findings: Sequence[Finding], now: float) -> str:
     """Return metrics in the text format of Prometheus.
 

@@ -69,7 +69,9 @@ def slices() -> list[Slice]:
 
 def gpus() -> Gpus:
     found = slices()
-    return Gpus(found, frozenset(piece.gpu for piece in found))
+    file = folder / "unfit.json"
+    unfit = {int(gpu): why for gpu, why in json.loads(file.read_text()).items()} if file.exists() else {}
+    return Gpus(found, frozenset(piece.gpu for piece in found), frozenset(unfit), tuple(unfit.values()))
 
 
 class Notebook(web.RequestHandler):
@@ -137,9 +139,7 @@ LeavingLogin.is_due = lambda self, name: (folder / "ask-again").exists()
 visitors.BELIEVED = 0
 accounts.ensure = lambda name, uid=None, person="": None
 devices.nodes_of = lambda piece: []
-for module in (pages, spawner):
-    module.list_slices = slices
-for module in (adoption, recovery):
+for module in (adoption, pages, recovery, spawner):
     module.read_gpus = gpus
 units.running = lambda: [*running]
 units.reach = lambda: reach

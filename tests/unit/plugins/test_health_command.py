@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     """Run the command on a machine that is in a given state."""
     monkeypatch.setattr(store.read, "__defaults__", (tmp_path,))
     monkeypatch.setattr(store.write, "__defaults__", (tmp_path,))
+    monkeypatch.setattr(store.write_verdicts, "__defaults__", (tmp_path,))
     monkeypatch.setattr(store.lock.__wrapped__, "__defaults__", (tmp_path,))  # type: ignore[attr-defined]
     monkeypatch.setattr(command, "SETTINGS", tmp_path / "none.json")
 
@@ -66,6 +68,18 @@ def test_recording_writes_metrics_and_the_baseline(run: Run, tmp_path: Path) -> 
     assert run(WARM, "--record", textfile=str(tmp_path / "gpu.prom")) == 1
     assert "gpufarm_health_status 1" in (tmp_path / "gpu.prom").read_text()
     assert store.read(tmp_path).counters["GPU-1"]["pcie_replays"] == 0
+
+
+def test_recording_writes_the_verdicts_for_services_that_hand_out_gpus(run: Run, tmp_path: Path) -> None:
+    assert run(HOT, "--record") == 2
+    file = tmp_path / "verdicts.json"
+    told = json.loads(file.read_text())
+    assert abs(told["time"] - time.time()) < 60
+    assert told["gpus"]["GPU-1"]["status"] == "critical"
+    assert told["gpus"]["GPU-1"]["reason"].startswith("temperature: ")
+    assert file.stat().st_mode & 0o777 == 0o644
+    run(WELL, "--record")
+    assert json.loads(file.read_text())["gpus"] == {"GPU-1": {"status": "ok", "reason": ""}}
 
 
 def test_hooks_run_once_at_each_change(run: Run, tmp_path: Path) -> None:

@@ -42,7 +42,8 @@ class Visitor(NamedTuple):
 
 def find(db: Any) -> list[Visitor]:
     """Return who has the right to enter a server that runs, and was active since it was started."""
-    servers = db.query(orm.Spawner).filter(orm.Spawner.server_id.isnot(None)).all()
+    runs = orm.Spawner.server_id.isnot(None), orm.Spawner.started.isnot(None)
+    servers = db.query(orm.Spawner).filter(*runs).all()
     if not servers:
         return []
     earlier = timedelta(seconds=BELIEVED + RECORDED)
@@ -73,6 +74,8 @@ def shut_out(handler: Any, user: orm.User) -> None:
         handler: of a request to the hub, any one.
         user: who has left.
     """
+    if not (user.groups or user.admin or user.api_tokens):
+        return  # they were shut out before, and have not logged in since
     inside = {visitor.key for visitor in find(handler.db) if visitor.user is user}
     handler.settings.setdefault(SHUT_OUT, set()).update(inside)
     user.groups, user.admin = [], False

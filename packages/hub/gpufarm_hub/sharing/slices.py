@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -12,7 +12,8 @@ from typing import Any
 
 import pynvml
 
-from . import bounded
+from . import bounded, health
+from .health import Verdicts
 
 
 class GpuQueryError(Exception):
@@ -80,6 +81,11 @@ class Gpus:
         return [piece for piece in self.slices if piece.gpu not in self.unfit]
 
     @property
+    def withheld(self) -> list[Slice]:
+        """The slices of GPUs that are unfit."""
+        return [piece for piece in self.slices if piece.gpu in self.unfit]
+
+    @property
     def all_answered(self) -> bool:
         """Whether every GPU answered."""
         return len(self.problems) == len(self.unfit)
@@ -93,17 +99,19 @@ class Gpus:
 PATIENCE = 5.0
 
 
-def read_gpus(nvml: Any = pynvml) -> Gpus:
+def read_gpus(nvml: Any = pynvml, judge: Callable[[], Verdicts] = health.read) -> Gpus:
     """Ask NVML for all GPUs and their slices; one that is lost, or hangs, does not hide the others.
 
     NVML is initialised and shut down on each call: an open handle would keep the driver from being replaced.
 
     Args:
         nvml: the binding ``pynvml``.
+        judge: tells which GPUs are not fit for work.
 
     Raises:
         GpuQueryError: NVML or the driver is missing, or no GPU answers.
     """
+    critical = judge().critical
     slices: list[Slice] = []
     answered, unfit, problems = set[int](), set[int](), list[str]()
     try:
@@ -111,7 +119,7 @@ def read_gpus(nvml: Any = pynvml) -> Gpus:
             for index in range(nvml.nvmlDeviceGetCount()):
                 try:
                     ask = partial(_read_gpu, nvml, index)
-                    minor, is_fit, pieces = bounded.ask(("GPU", index), ask, PATIENCE)
+                    minor, uuid, is_fit, pieces = bounded.ask(("GPU", index), ask, PATIENCE)
                 except TimeoutError:
                     problems.append(f"GPU {index} does not answer within {PATIENCE:g} seconds")
                     continue
@@ -123,16 +131,14 @@ def read_gpus(nvml: Any = pynvml) -> Gpus:
                 if not is_fit:
                     unfit.add(minor)
                     problems.append(f"GPU {index} could not remap a bad row of its memory; replace it")
+                elif uuid in critical:
+                    unfit.add(minor)
+                    problems.append(f"GPU {index} is not fit for work: {critical[uuid]}")
     except nvml.NVMLError as error:
         raise GpuQueryError(f"the NVIDIA driver does not answer: {error}") from error
     if problems and not answered:
         raise GpuQueryError(f"the NVIDIA driver does not answer: {'; '.join(problems)}")
     return Gpus(slices, frozenset(answered), frozenset(unfit), tuple(problems))
-
-
-def list_slices(nvml: Any = pynvml) -> list[Slice]:
-    """Return the slices that may be given to somebody; argument and error as `read_gpus`."""
-    return read_gpus(nvml).offered
 
 
 @contextmanager
@@ -144,12 +150,13 @@ def _open(nvml: Any) -> Iterator[None]:
         nvml.nvmlShutdown()
 
 
-def _read_gpu(nvml: Any, index: int) -> tuple[int, bool, list[Slice]]:
-    """Return a GPU's minor number, whether it is fit for work, and its slices."""
+def _read_gpu(nvml: Any, index: int) -> tuple[int, str, bool, list[Slice]]:
+    """Return a GPU's minor number, its UUID, whether its memory is fit for work, and its slices."""
     with _open(nvml):  # of its own, as it may outlive the caller
         device = nvml.nvmlDeviceGetHandleByIndex(index)
         gpu = nvml.nvmlDeviceGetMinorNumber(device)
-        return gpu, _is_fit(nvml, device), list(_slices_of(nvml, device, gpu))
+        pieces = list(_slices_of(nvml, device, gpu))
+        return gpu, nvml.nvmlDeviceGetUUID(device), _is_fit(nvml, device), pieces
 
 
 def _is_fit(nvml: Any, device: Any) -> bool:

@@ -75,6 +75,7 @@ def render(
     most: int = 1,
     problem: str = "",
     chosen: str = "",
+    missing: int = 0,
 ) -> str:
     """Return the form's fields as HTML.
 
@@ -84,6 +85,7 @@ def render(
         most: how many slices this user may hold at once.
         problem: why the slices are not known at the moment; shown in their place.
         chosen: profile that is selected at first; empty for no GPU.
+        missing: how many slices are given to nobody, as something is wrong with their GPU.
     """
     memory = str(_FIELDS.memory(memory_choices))
     if offers is None:
@@ -98,6 +100,8 @@ def render(
         summary = "All GPU slices are in use; choose one to wait for it."
     else:
         summary = "A slice belongs to this notebook alone until it stops."
+    if missing and most and not problem:
+        summary += f" {missing} slice{' is' if missing == 1 else 's are'} not available."
     pairs = [("", "No GPU"), *((offer.profile, str(offer)) for offer in offers if most)]
     most = min(most, max((offer.total for offer in offers), default=0))
     return memory + str(_FIELDS.slices(pairs, summary, chosen, [str(count + 1) for count in range(most)]))

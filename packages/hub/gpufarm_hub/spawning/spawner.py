@@ -17,7 +17,7 @@ from gpufarm_hub.sharing import adoption, answers, devices, limits
 from gpufarm_hub.sharing.desk import Desk
 from gpufarm_hub.sharing.leases import Lease, NoSliceError
 from gpufarm_hub.sharing.limits import Limit, bytes_of
-from gpufarm_hub.sharing.slices import GpuQueryError, Slice, list_slices
+from gpufarm_hub.sharing.slices import GpuQueryError, Slice, read_gpus
 from gpufarm_hub.sharing.waiting import Wish
 from gpufarm_hub.store import StoreError
 
@@ -181,10 +181,11 @@ class SliceSpawner(Spawner):  # type: ignore[misc]
         if not self.use_gpu:
             return form.render(self.memory_offered, None)
         try:
-            slices = await asyncio.to_thread(list_slices)
+            gpus = await asyncio.to_thread(read_gpus)
         except GpuQueryError as error:
             self.log.error("No GPU slices are offered: %s", error)
             return form.render(self.memory_offered, [], problem="The GPUs of this machine do not answer.")
+        slices = gpus.offered
         try:
             offered = offers.offers(slices, self.desk.leases, self.owner)
         except StoreError as error:
@@ -198,7 +199,8 @@ class SliceSpawner(Spawner):  # type: ignore[misc]
             offer for offer in offered if offer.profile in allowed and self.profile in ("", offer.profile)
         ]
         most = limit.slices if allowed or not slices else 0
-        return form.render(self.memory_offered, found, most, chosen=self.profile)
+        missing = sum(self.profile in ("", piece.profile) for piece in gpus.withheld)
+        return form.render(self.memory_offered, found, most, chosen=self.profile, missing=missing)
 
     async def options_from_form(self, form_data: Mapping[str, Sequence[str]]) -> dict[str, Any]:
         """Return the user options.

@@ -62,7 +62,7 @@ class LeaversHandler(APIHandler):  # type: ignore[misc]
             visitors.end(self, {visitor.server for visitor in inside})
             known = set()
         left = self.settings.pop(visitors.SHUT_OUT, set())
-        lost = {visitors.still_running(self.db, key) for key in (known | before | left) - after}
+        lost = {visitors.still_running(self.db, key) for key in ((known | before) - after) | left}
         visitors.end(self, filter(None, lost))
 
     async def _ask(self, user: User) -> None:

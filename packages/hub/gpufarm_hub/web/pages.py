@@ -16,9 +16,10 @@ from jupyterhub.handlers.base import BaseHandler
 from jupyterhub.scopes import Scope, needs_scope
 from tornado import web
 
+from gpufarm_hub.sharing import health
 from gpufarm_hub.sharing.desk import Desk
 from gpufarm_hub.sharing.leases import Lease
-from gpufarm_hub.sharing.slices import GpuQueryError, Slice, list_slices
+from gpufarm_hub.sharing.slices import GpuQueryError, Gpus, Slice, count_by_profile, read_gpus
 from gpufarm_hub.sharing.turns import Claim, Place
 from gpufarm_hub.sharing.waiting import user_of
 
@@ -37,11 +38,17 @@ def handlers(desk: Desk) -> list[tuple[str, type[BaseHandler], dict[str, Any]]]:
     ]
 
 
-async def _slices() -> list[Slice]:
+async def _gpus() -> Gpus:
     try:
-        return await asyncio.to_thread(list_slices)
+        return await asyncio.to_thread(read_gpus)
     except GpuQueryError as error:
         raise web.HTTPError(503, "The GPUs of this machine do not answer.") from error
+
+
+async def _problems(gpus: Gpus) -> dict[str, Any]:
+    """Return what administrators are told: why slices are given to nobody, and why GPUs are not judged."""
+    verdicts = await asyncio.to_thread(health.read)
+    return {"problems": gpus.problems, "health_unknown": verdicts.unknown}
 
 
 def _name(owner: str) -> dict[str, str]:
@@ -115,7 +122,8 @@ class SlicesHandler(APIHandler):  # type: ignore[misc]
         def may_see(user: str) -> bool:
             return scope == Scope.ALL or user in scope.get("user", ())
 
-        slices = await _slices()
+        gpus = await _gpus()
+        slices = gpus.offered
         used = self.desk.use.read().get("notebooks", {})
         leases = self.desk.leases.all()
         held = [piece for lease in leases for piece in lease.pieces if piece not in slices]
@@ -124,7 +132,10 @@ class SlicesHandler(APIHandler):  # type: ignore[misc]
         self.write(
             {
                 "slices": describe_slices([*slices, *held], leases, claims, used, may_see),
+                # Of GPUs that are not fit for work; what notebooks hold of these is among the slices.
+                "not_available": count_by_profile(gpus.withheld),
                 "queue": [describe_place(place) for place in queue if may_see(user_of(place.ticket.owner))],
+                **(await _problems(gpus) if scope == Scope.ALL else {}),
             }
         )
 
@@ -139,7 +150,7 @@ class QueueHandler(APIHandler):  # type: ignore[misc]
     @needs_scope("servers")  # type: ignore[untyped-decorator]
     async def get(self, user_name: str, server_name: str) -> None:
         """Answer GET /users/{user}/queue/{server}."""
-        place = self.desk.leases.ask(f"{user_name}/{server_name}", await _slices())
+        place = self.desk.leases.ask(f"{user_name}/{server_name}", (await _gpus()).offered)
         if place is None:
             raise web.HTTPError(404, "This notebook waits for nothing.")
         self.write({**describe_place(place), "options": place.ticket.options})

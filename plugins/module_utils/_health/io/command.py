@@ -148,6 +148,7 @@ def _check(
 def _record(settings: Settings, options: argparse.Namespace) -> tuple[list[Finding], str]:
     """Check and act; return the findings and what went wrong with acting, empty when nothing did."""
     findings, after = _check(settings, options, store.read())
+    store.write_verdicts(report.verdicts(findings, time.time()))
     problem = ""
     if settings.textfile:
         try:

@@ -14,6 +14,7 @@ from ..._host.io.files import replace_file
 from ..baseline import Baseline, dump, load
 
 FOLDER = Path("/var/lib/gpufarm/health")
+VERDICTS = Path("/run/gpufarm/health")  # they hold until the next boot
 
 
 def read(folder: Path = FOLDER) -> Baseline:
@@ -30,6 +31,12 @@ def read(folder: Path = FOLDER) -> Baseline:
 def write(baseline: Baseline, folder: Path = FOLDER) -> None:
     """Store a baseline; the caller holds the lock."""
     replace_file(folder / "state.json", dump(baseline), 0o644)
+
+
+def write_verdicts(text: str, folder: Path = VERDICTS) -> None:
+    """Store what services that hand out GPUs read: `report.verdicts`."""
+    folder.mkdir(mode=0o755, parents=True, exist_ok=True)
+    replace_file(folder / "verdicts.json", text, 0o644)
 
 
 @contextlib.contextmanager
