@@ -46,7 +46,9 @@ def test_units_that_a_role_writes_are_started(role: str) -> None:
         for path, file in host.files.items()
         if SYSTEMD in PurePath(path).parents and file.kind == "file"
     }
-    # A timer or an automount starts the service or mount of its name; other units start what they name.
+    # A timer or an automount starts the service or mount of its name; other units start what they name. Of a
+    # template, programs that the role writes start instances.
+    programs = [file.content for path, file in host.files.items() if path.endswith(".py")]
     names = {PurePath(name).stem for name in started(first)}
     unused = {
         path.name
@@ -54,6 +56,7 @@ def test_units_that_a_role_writes_are_started(role: str) -> None:
         if path.parent == SYSTEMD
         and path.stem not in names
         and not any(path.name in text for other, text in files.items() if other != path)
+        and not (path.stem.endswith("@") and any(path.stem in text for text in programs))
     }
     assert not unused
 

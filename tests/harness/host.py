@@ -316,8 +316,9 @@ class Host:
     def knows(self, unit: str) -> bool:
         """Whether systemd has a unit: a file in /etc, or one of a package; slices are made as needed."""
         begins = FROM_PACKAGES.get(unit, unit.rpartition(".")[0])
+        template = re.sub("@.*[.]", "@.", unit)
         return (
-            f"/etc/systemd/system/{unit}" in self.files
+            not {f"/etc/systemd/system/{unit}", f"/etc/systemd/system/{template}"}.isdisjoint(self.files)
             or unit in self.units
             or unit.endswith(".slice")
             or any(package.startswith(begins) for package in self.packages)

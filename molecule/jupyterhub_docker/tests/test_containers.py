@@ -129,6 +129,9 @@ print({reached})
     reached = ", ".join(f"reach({address!r}, {port})" for address, port in wanted)
     said = alice.execute(ask.replace("{reached}", reached))
     assert said == "True False False False False"
+    ask = f"curl --silent --output /dev/null --write-out '%{{http_code}}' --max-time 8 http://{other}:8888/"
+    assert host.run(ask).stdout == "302"
+    assert host.run(f"runuser --user nobody -- {ask}").stdout == "000"
 
 
 def test_folders_of_the_site(host, visit):

@@ -31,6 +31,7 @@ VALUES: dict[str, Any] = {
     "jupyterhub_limits": [{"servers": 1, "name": "other-limits"}],
     "jupyterhub_memory_choices": ["7531M"],
     "jupyterhub_mounts": [{"source": "/srv/other-mounts"}],
+    "jupyterhub_notebook_networks": ["10.98.76.0/24"],
     "jupyterhub_own_images": ["registry.example.org/other-own-images/*"],
     "jupyterhub_own_images_groups": ["other-own-images-groups"],
     "jupyterhub_pam_admin_groups": ["other-pam-admin-groups"],
@@ -38,6 +39,7 @@ VALUES: dict[str, Any] = {
     "jupyterhub_registries": [
         {"registry": "registry.example.org", "username": "other", "password": "other-registries"}
     ],
+    "jupyterhub_systemd_subnet": "172.29.0.0/22",
     "jupyterhub_backup_keep": 1751,
     "jupyterhub_http_port": 23481,
     "jupyterhub_idle_gpu_minutes": 71931,

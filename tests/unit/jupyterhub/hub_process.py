@@ -70,6 +70,7 @@ class HubProcess:
             "cpu_limit": 1.0,
             "collaborative": collaborative or {},
             "spawner": "systemd",
+            "walls": {"subnet": "172.30.252.0/22"},
             "mounts": [],
             "file_groups": {},
             "process_limit": 4096,

@@ -9,7 +9,7 @@ from typing import Any
 
 import docker
 import pytest
-from gpufarm_hub.spawning import container, containers, engines, network, pulling, units
+from gpufarm_hub.spawning import container, containers, engines, pulling, units
 from gpufarm_hub.spawning.container import GpuAccess, NoGpuAccessError, Plan
 from gpufarm_hub.spawning.engine import EngineError
 from gpufarm_hub.spawning.mounts import Bind
@@ -217,10 +217,3 @@ def test_the_pull_is_told_in_words() -> None:
 def test_a_pull_that_fails_is_told_in_the_words_of_the_registry() -> None:
     with pytest.raises(PullError, match="could not be pulled: no such manifest"):
         list(pull({"errorDetail": {}, "error": "no such manifest"}))
-
-
-def test_rules_let_notebooks_reach_the_hub_and_no_other_notebook() -> None:
-    assert network.hub_address("172.30.248.0/22") == "172.30.248.1"
-    rules = network.rules("172.30.248.1", 8081)
-    assert "ip daddr 172.30.248.1 tcp dport 8081 accept" in rules
-    assert 'iifname "jupyterhub0" oifname "jupyterhub0" drop' in rules

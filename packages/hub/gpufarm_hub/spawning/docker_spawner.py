@@ -20,7 +20,7 @@ from traitlets import Dict, Instance, Unicode, default
 from gpufarm_hub.sharing import devices
 from gpufarm_hub.sharing.slices import Slice
 
-from . import container, containers, form, images, mounts, network, pulling
+from . import container, containers, form, images, mounts, network, pulling, walls
 from .container import GpuAccess, NoGpuAccessError, Plan
 from .images import Image, ImageError, Policy, runs_with
 from .spawner import RefusedSpawnError, SliceSpawner
@@ -47,7 +47,7 @@ def configure(c: Any, settings: Mapping[str, Any]) -> None:
     spawner.registries = json.loads(Path(own["registries_file"]).read_text(encoding="utf-8"))
     spawner.pull_when = own["pull_policy"]
     spawner.network_name = network.NAME
-    spawner.hub_connect_url = f"http://{network.hub_address(own['subnet'])}:{own['hub_port']}"
+    spawner.hub_connect_url = f"http://{walls.hub_address(own['subnet'])}:{own['hub_port']}"
     spawner.start_timeout = 60 * PULL_MINUTES
 
 

@@ -8,15 +8,15 @@ import pwd
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from jupyterhub.utils import random_port
 from systemdspawner import SystemdSpawner, systemd
+from traitlets import Unicode
 
 from gpufarm_hub.sharing import devices
 from gpufarm_hub.sharing.slices import Slice
 
-from . import metadata, mounts
+from . import addresses, barrier, mounts, walls
 from .mounts import Bind
-from .spawner import SliceSpawner
+from .spawner import RefusedSpawnError, SliceSpawner
 
 # systemd.exec(5), systemd.resource-control(5). A notebook runs its user's code and needs no privilege.
 SANDBOX: dict[str, str] = {
@@ -68,10 +68,14 @@ def configure(c: Any, settings: Mapping[str, Any]) -> None:
     spawner.slice = "jupyterhub.slice"
     spawner.default_shell = "/bin/bash"
     spawner.start_timeout = 90
+    spawner.subnet = settings["walls"]["subnet"]
+    spawner.port = 8888
 
 
 class SystemdSliceSpawner(SliceSpawner, SystemdSpawner):  # type: ignore[misc]
     """Starts a notebook under the user's own account as a unit of systemd."""
+
+    subnet = Unicode(help="Network of the notebooks.").tag(config=True)
 
     _properties: dict[str, Any]
 
@@ -87,7 +91,14 @@ class SystemdSliceSpawner(SliceSpawner, SystemdSpawner):  # type: ignore[misc]
         }
         account = pwd.getpwnam(self.user.name)
         properties["ReadWritePaths"].append(account.pw_dir)
-        properties["ExecStartPre"] = await asyncio.to_thread(metadata.before_start, account.pw_uid)
+        try:
+            self.ip = addresses.free(self.subnet)
+        except addresses.NoAddressError as error:
+            raise RefusedSpawnError(str(error), "address", 503) from error
+        properties |= walls.network_of(self.ip)
+        names = barrier.names()
+        if names:
+            properties["BindReadOnlyPaths"].append(f"{names}:/etc/resolv.conf")
         if pieces:
             nodes = await asyncio.to_thread(devices.nodes_of_all, pieces)
             # PrivateDevices= leaves only harmless nodes in /dev; those of the slice are put back.
@@ -98,7 +109,6 @@ class SystemdSliceSpawner(SliceSpawner, SystemdSpawner):  # type: ignore[misc]
     async def launch(self) -> tuple[str, int]:
         """Start the unit. The base class's own way knows no group but the account's."""
         account = pwd.getpwnam(self.user.name)
-        self.port = random_port()
         await systemd.start_transient_service(
             self.unit_name,
             cmd=self.cmd,
@@ -110,7 +120,7 @@ class SystemdSliceSpawner(SliceSpawner, SystemdSpawner):  # type: ignore[misc]
             gid=self.file_group_id(account.pw_gid),
             slice=self.slice,
         )
-        return "127.0.0.1", self.port
+        return self.ip, self.port
 
 
 def properties_of(

@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Raise the walls around notebooks: ``python -m gpufarm_hub.spawning.barrier up SETTINGS``, or ``down``.
+
+`up` writes what the units of notebooks' namespaces load before each notebook, and loads it. The kernel must
+forward packets for notebooks to reach anything, and another firewall of the machine must let pass what these
+rules have judged.
+"""
+
+from __future__ import annotations
+
+import json
+import pwd
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from gpufarm_hub import files
+
+from . import walls
+from .walls import Walls
+
+FOLDER = Path("/run/jupyterhub-walls")
+RULES = FOLDER / "rules.nft"
+NAMES = FOLDER / "resolv.conf"  # there if notebooks need another one than the machine
+
+RESOLV_CONF = Path("/etc/resolv.conf")
+# systemd-resolved writes the name servers that it asks there, and its own address into the machine's file.
+RESOLVED = Path("/run/systemd/resolve/resolv.conf")
+FORWARD = Path("/proc/sys/net/ipv4/ip_forward")
+
+# Of an older hub, which closed the metadata services of clouds to users instead of notebooks.
+FORMER = "inet jupyterhub_metadata"
+
+# Docker and ufw have the kernel drop what is forwarded and they do not know.
+PASS = (
+    ["--in-interface", f"{walls.NAMESPACE}+", "--jump", "ACCEPT"],
+    ["--out-interface", f"{walls.NAMESPACE}+", "--jump", "ACCEPT"],
+)
+
+
+class BarrierError(Exception):
+    """The walls cannot be raised; the text is for the administrator."""
+
+
+def up(settings: Path) -> None:
+    """Raise the walls.
+
+    Args:
+        settings: those of the role, as JSON.
+
+    Raises:
+        BarrierError: with the reason.
+    """
+    given = json.loads(settings.read_text(encoding="utf-8"))
+    wanted = given["walls"]
+    FOLDER.mkdir(mode=0o755, exist_ok=True)
+    text = walls.rules(
+        Walls(
+            subnet=wanted["subnet"],
+            docker_subnet=given["docker"]["subnet"],
+            gate_port=given["docker"]["hub_port"],
+            callers=(pwd.getpwnam(wanted["proxy_account"]).pw_uid,),
+            attached=attached(_run("ip", "-json", "-4", "route", "show", "scope", "link")),
+            networks=tuple(wanted["networks"]),
+        )
+    )
+    files.replace(RULES, text.encode())
+    _write_names(walls.hub_address(wanted["subnet"]))
+    _run("nft", "--file", str(RULES))
+    FORWARD.write_text("1\n", encoding="ascii")
+    _let_pass("--insert")
+
+
+def down() -> None:
+    """Take the walls away.
+
+    Raises:
+        BarrierError: with the reason.
+    """
+    for table in (walls.TABLE, FORMER):
+        _run("nft", f"table {table}; delete table {table}")
+    _let_pass("--delete")
+    shutil.rmtree(FOLDER, ignore_errors=True)
+
+
+def attached(routes: str) -> tuple[str, ...]:
+    """Return the networks that the machine is in.
+
+    Args:
+        routes: what ``ip -json -4 route show scope link`` prints.
+    """
+    found = (route["dst"] for route in json.loads(routes or "[]") if not _is_ours(route["dev"]))
+    return tuple(network for network in found if network != "default")
+
+
+def names() -> Path | None:
+    """Return the resolv.conf(5) that a notebook needs; None for that of the machine."""
+    return NAMES if NAMES.exists() else None
+
+
+def _is_ours(interface: str) -> bool:
+    return interface == walls.BRIDGE or interface.startswith(walls.NAMESPACE)
+
+
+def _write_names(hub: str) -> None:
+    text = RESOLV_CONF.read_text(encoding="utf-8") if RESOLV_CONF.exists() else ""
+    changed = walls.resolv_conf(text, hub)
+    if changed == text:
+        NAMES.unlink(missing_ok=True)
+        return
+    if RESOLVED.exists():
+        changed = RESOLVED.read_text(encoding="utf-8")
+    files.replace(NAMES, changed.encode(), mode=0o644)
+
+
+def _let_pass(action: str) -> None:
+    """Have other firewalls let pass what the rules have judged, or no longer (``--delete``)."""
+    if not shutil.which("iptables"):
+        return
+    for rule in PASS:
+        check = ["iptables", "--wait", "--check", "FORWARD", *rule]
+        there = subprocess.run(check, check=False, capture_output=True).returncode == 0
+        if there == (action == "--delete"):
+            _run("iptables", "--wait", action, "FORWARD", *rule)
+
+
+def _run(*command: str) -> str:
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    if done.returncode:
+        raise BarrierError(f"{command[0]} refused the walls around notebooks: {done.stderr.strip()}")
+    return done.stdout
+
+
+def main() -> None:
+    """Run the program."""
+    try:
+        if sys.argv[1] == "up":
+            up(Path(sys.argv[2]))
+        else:
+            down()
+    except BarrierError as error:
+        sys.exit(str(error))
+
+
+if __name__ == "__main__":
+    main()
