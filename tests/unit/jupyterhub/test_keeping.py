@@ -7,7 +7,7 @@ from __future__ import annotations
 import io
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -17,14 +17,16 @@ from urllib.request import Request
 
 import pynvml
 import pytest
-from gpufarm_hub.sharing import gpu_use, keeper, keeping, recovery
+from gpufarm_hub.sharing import gpu_use, keeper, keeping, recovery, strays
 from gpufarm_hub.sharing.desk import Desk
+from gpufarm_hub.sharing.devices import DeviceError
 from gpufarm_hub.sharing.gpu_use import GpuUse
 from gpufarm_hub.sharing.keeping import Notebook, Rules, judge
 from gpufarm_hub.sharing.leases import Leases
 from gpufarm_hub.sharing.limits import Limit
 from gpufarm_hub.sharing.notices import Notices
 from gpufarm_hub.sharing.slices import GpuQueryError, Gpus, Slice
+from gpufarm_hub.sharing.strays import Stray
 from gpufarm_hub.sharing.waiting import Wish
 from gpufarm_hub.spawning import units
 from gpufarm_hub.store import JsonStore
@@ -130,6 +132,12 @@ class Machine:
     cpu: float = 0.0
     use: GpuUse = field(default_factory=lambda: GpuUse(0, None))
     failure: Exception | None = None
+    intruders: frozenset[int] = frozenset()
+
+    def end(self, pieces: list[Slice], ours: Callable[[], frozenset[int]]) -> list[Stray]:
+        if -1 in self.intruders:
+            raise DeviceError("process 9 (sleep) does not end")
+        return [Stray("mallory", pid, "sleep") for pid in self.intruders - ours()]
 
     def read_gpus(self) -> Gpus:
         if self.failure:
@@ -142,7 +150,9 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
     machine = Machine()
     monkeypatch.setattr(recovery, "read_gpus", machine.read_gpus)
     monkeypatch.setattr(keeper, "measure", lambda uuids: dict.fromkeys(uuids, machine.use))
+    monkeypatch.setattr(strays, "end", machine.end)
     monkeypatch.setattr(units, "reach", dict)
+    monkeypatch.setattr(units, "processes", lambda unit: frozenset({7}))
     monkeypatch.setattr(units, "cpu_seconds", lambda unit: machine.cpu)
     return machine
 
@@ -164,6 +174,15 @@ def desk(tmp_path: Path) -> Desk:
 
 def events(desk: Desk) -> list[str]:
     return [json.loads(line)["event"] for line in desk.audit_file.read_text().splitlines()]
+
+
+def test_programs_of_others_on_a_slice_are_ended(desk: Desk, machine: Machine) -> None:
+    machine.intruders = frozenset({7, 8})
+    keeper.look(desk, FakeHub(), RULES, True, 30)  # type: ignore[arg-type]
+    assert events(desk) == ["taken", "stray"]
+    machine.intruders = frozenset({-1})
+    keeper.look(desk, FakeHub(), RULES, True, 60)  # type: ignore[arg-type]
+    assert desk.use.read()["measured"] == 60
 
 
 def test_an_idle_notebook_is_warned_and_ended(desk: Desk, machine: Machine) -> None:

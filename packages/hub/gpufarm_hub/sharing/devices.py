@@ -61,6 +61,17 @@ def keys_of(piece: Slice, capabilities: Path = CAPABILITIES, dev: Path = DEV) ->
     return frozenset(map(str, (dev / f"nvidia{piece.gpu}", *instances)))
 
 
+def own_nodes_of(piece: Slice, capabilities: Path = CAPABILITIES, dev: Path = DEV) -> list[Path]:
+    """Return the nodes that open this slice and no other.
+
+    Raises:
+        DeviceError: the driver does not know the slice's instances.
+    """
+    if piece.whole:
+        return [dev / f"nvidia{piece.gpu}"]
+    return [node for _access, node in _instance_nodes(piece, capabilities, dev)]
+
+
 def _instance_nodes(piece: Slice, capabilities: Path, dev: Path) -> list[tuple[Path, Path]]:
     """Return the files that tell of a slice's GPU instance and compute instance, each with its node."""
     if piece.gpu_instance is None:

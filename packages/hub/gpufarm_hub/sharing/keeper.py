@@ -16,6 +16,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -26,12 +27,13 @@ from gpufarm_hub.spawning import engines
 from gpufarm_hub.spawning.engine import Engine, EngineError
 from gpufarm_hub.store import StoreError
 
-from . import adoption, desk, keeping, recovery
+from . import adoption, desk, keeping, recovery, strays
 from .desk import Desk
+from .devices import DeviceError
 from .gpu_use import GpuUse, measure
 from .keeping import Notebook, Rules
 from .leases import Lease
-from .slices import GpuQueryError, Gpus, count_by_profile
+from .slices import GpuQueryError, Gpus, Slice, count_by_profile
 
 EVERY = 30  # seconds between two measurements
 TIMEOUT = 60  # seconds that the hub may take to answer
@@ -127,6 +129,9 @@ def look(ours: Desk, hub: Hub, rules: Rules, use_gpu: bool, now: float, jump: fl
     # A GPU that hangs must not be asked.
     held = [piece.uuid for lease in leases.values() for piece in lease.pieces if piece in gpus.slices]
     used = measure(held) if held else {}
+    for lease in leases.values():
+        if pieces := [piece for piece in lease.pieces if piece in gpus.slices]:
+            _clear(ours, lease.unit, pieces)
     notebooks = {}
     servers = list(hub.servers())
     recovery.drop_left(ours, list(leases.values()), {server.owner for server in servers}, log)
@@ -140,6 +145,14 @@ def look(ours: Desk, hub: Hub, rules: Rules, use_gpu: bool, now: float, jump: fl
     with ours.use.change() as content:
         content.clear()
         content |= {"measured": now, "profiles": count_by_profile(gpus.slices), "notebooks": notebooks}
+
+
+def _clear(ours: Desk, unit: str, pieces: list[Slice]) -> None:
+    """End programs of users on the slices of somebody else's notebook."""
+    try:
+        strays.clear(ours, log, pieces, partial(engines.of(unit).processes, unit))
+    except DeviceError as error:
+        log.warning("A slice of %s is not its own: %s", unit, error)
 
 
 def _measure(

@@ -13,7 +13,7 @@ from jupyterhub.spawner import Spawner, SpawnException
 from traitlets import Bool, Dict, Instance, Int, List, Unicode
 
 from gpufarm_hub.people import accounts
-from gpufarm_hub.sharing import adoption, answers, devices, limits
+from gpufarm_hub.sharing import adoption, answers, devices, limits, strays
 from gpufarm_hub.sharing.desk import Desk
 from gpufarm_hub.sharing.leases import Lease, NoSliceError
 from gpufarm_hub.sharing.limits import Limit, bytes_of
@@ -241,8 +241,11 @@ class SliceSpawner(Spawner):  # type: ignore[misc]
             self._lease = None
             self.desk.leave(self.owner)
         self.desk.notices.clear(self.owner)
+        pieces = self._lease.pieces if self._lease else ()
         try:
-            await self.equip(self._lease.pieces if self._lease else ())
+            if pieces:
+                await asyncio.to_thread(strays.clear, self.desk, self.log, pieces)
+            await self.equip(pieces)
         except devices.DeviceError as error:
             self.log.error("The slices of %s cannot be used: %s", self.owner, error)
             raise RefusedSpawnError(
