@@ -10,7 +10,7 @@ module: text_files
 short_description: Write several text files of a folder in one go
 version_added: 0.1.0
 description:
-  - Writes text files whose contents are given, owned by the user that runs the module, as root mostly.
+  - Writes text files whose contents are given.
   - One call for all of them, where C(ansible.builtin.copy) in a loop takes two round trips for each file.
   - Folders that are missing are made with mode 0755. A file is replaced as a whole, never seen half-written.
 extends_documentation_fragment:
@@ -32,6 +32,12 @@ options:
     description: The files' permissions in octal.
     type: str
     default: "0644"
+  owner:
+    description: Account that owns the files. Without it, new ones belong to the user that runs the module.
+    type: str
+  group:
+    description: The group of the files, likewise.
+    type: str
   remove_others:
     description:
       - Patterns of file names, such as V(*.py). Files in O(folder) and below it that match one and are
@@ -61,7 +67,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 changed_files:
-  description: Paths of the files that were written or removed, or whose permissions were changed.
+  description: Paths of the files that were written or removed, or whose permissions or owners were changed.
   returned: success
   type: list
   elements: str
@@ -95,6 +101,14 @@ def difference(
     return {**shown, "before": (before or b"").decode("utf-8", "replace"), "after": content}
 
 
+def give(module: AnsibleModule, path: Path) -> bool:
+    """Have a file belong to who is wanted; return whether that changes something."""
+    if not path.exists():  # in check mode
+        return False
+    owned = module.set_owner_if_different(str(path), module.params["owner"], False)
+    return bool(module.set_group_if_different(str(path), module.params["group"], owned))
+
+
 def others(folder: Path, names: Iterable[str], patterns: Iterable[str]) -> List[Path]:
     """Return the files below a folder that match a pattern and have none of the names."""
     wanted = {folder / name for name in names}
@@ -121,6 +135,8 @@ def main() -> None:
             "folder": {"type": "path", "required": True},
             "files": {"type": "dict", "required": True},
             "mode": {"type": "str", "default": "0644"},
+            "owner": {"type": "str"},
+            "group": {"type": "str"},
             "remove_others": {"type": "list", "elements": "str", "default": []},
         },
         supports_check_mode=True,
@@ -139,12 +155,13 @@ def main() -> None:
         try:
             before = read(path)
             mode_before = stat.S_IMODE(path.stat().st_mode) if before is not None else None
-            if before == content.encode() and mode_before == mode:
-                continue
-            changed.append(str(path))
-            diffs.append(difference(path, before, content, mode_before, mode))
-            if not module.check_mode:
-                write(module, path, content, mode)
+            different = before != content.encode() or mode_before != mode
+            if different:
+                diffs.append(difference(path, before, content, mode_before, mode))
+                if not module.check_mode:
+                    write(module, path, content, mode)
+            if give(module, path) or different:
+                changed.append(str(path))
         except OSError as error:
             module.fail_json(msg="%s cannot be written: %s." % (path, error.strerror))
     for path in others(folder, files, module.params["remove_others"]):

@@ -82,6 +82,10 @@ WITH_NVML = {
     for path in (Path(__file__).parents[2] / "plugins" / "modules").glob("*.py")
     if "use_gpu_python" in path.read_text()
 }
+# Modules that give files to accounts.
+WITH_OWNER = {f"ansible.builtin.{name}" for name in ("copy", "file", "template")} | {
+    "gpufarm.cluster.text_files"
+}
 # Packages that only the steps of roles need, and that a check does not name.
 HELPERS = {"openssl", "python3-yaml"}
 # Units of packages that stay with their package.
@@ -211,7 +215,7 @@ def test_a_check_of_a_new_host_changes_nothing_and_finds_no_fault(role: str, way
     made, _ = set_up(role, way)
     accounts = {account.partition(" ")[2] for account in made.accounts} - {"root"}
     for call in checked.calls:
-        if call.action in ("ansible.builtin.copy", "ansible.builtin.template", "ansible.builtin.file"):
+        if call.action in WITH_OWNER:
             assert call.args.get("owner") not in accounts, f"{call.name}: the account is not there yet"
 
 

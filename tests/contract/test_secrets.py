@@ -128,6 +128,24 @@ def writes(call: Call) -> str | None:
     return str(call.args.get("mode", "0644")) if call.action == "gpufarm.cluster.text_files" else None
 
 
+# Tasks that write secrets and are not those of the role _common, and why.
+APART = {
+    "chronos": {"Configure | Write the file of options": "the output shows the file where it has no secret"},
+}
+
+
+@pytest.mark.parametrize(("role", "changed"), OTHER_WAYS, ids=lambda one: one if isinstance(one, str) else "")
+def test_secrets_are_written_at_one_place(role: str, changed: dict[str, Any]) -> None:
+    if role == "jupyterhub":
+        pytest.skip("its own program writes most of them")
+    for call in with_secrets(role, changed).calls:
+        name = call.name.rpartition(" : ")[2]
+        if name in APART.get(role, {}) or name.startswith(("Secrets | ", "Keystore | ")):
+            continue
+        assert call.action != "gpufarm.cluster.secret_files" or call.args.get("create") is False, name
+        assert writes(call) is None or SECRET not in str(call.args), name
+
+
 @pytest.mark.parametrize("role", sorted(CASES))
 def test_variables_that_are_called_secrets_are_declared_so(role: str) -> None:
     undeclared = {

@@ -134,10 +134,11 @@ class Host:
 
     def _text_files(self, call: Call) -> Mapping[str, Any]:
         folder, mode = str(call.args["folder"]).rstrip("/"), str(call.args.get("mode", "0644"))
+        owner = call.args.get("owner", "root")
         changed = [
             name
             for name, content in call.args["files"].items()
-            if self._write(call, f"{folder}/{name}", File("file", content, mode))
+            if self._write(call, f"{folder}/{name}", File("file", content, mode, owner))
         ]
         wanted = {f"{folder}/{name}" for name in call.args["files"]}
         others = [

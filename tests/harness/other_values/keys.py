@@ -9,7 +9,7 @@ from __future__ import annotations
 _FRAMEWORK_FILES = {
     "http_user": "'environment': 'MESOSPHERE_HTTP_CREDENTIALS=VALUE:",
     "http_password": "'http_password': 'VALUE'",
-    "mesos_secret": "'content': 'VALUE', 'dest': '/etc/{role}/secrets/mesos_secret'",
+    "mesos_secret": "'files': {{'mesos_secret': 'VALUE'}}, 'folder': '/etc/{role}/secrets'",
     "mesos_tls_certificate": "'dest': '/etc/{role}/secrets/libmesos.pem'...'src': 'VALUE'",
     "mesos_tls_key": "'dest': '/etc/{role}/secrets/libmesos.key'...'src': 'VALUE'",
     "mesos_tls_ca": "'dest': '/etc/{role}/secrets/libmesos.ca'...'src': 'VALUE'",

@@ -4,7 +4,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 from __future__ import annotations
 
+import grp
 import json
+import os
+import pwd
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -91,3 +94,20 @@ def test_says_in_one_sentence_what_is_wrong(
 ) -> None:
     result = run(**options)
     assert result["failed"] and sentence in result["msg"]
+
+
+def test_gives_files_to_who_is_wanted(
+    run: Callable[..., dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "new" / "folder"
+    assert run(check=True, owner="nobody", group="nogroup")["changed"] and not folder.exists()
+    run()
+    given: list[tuple[str, int, int]] = []
+    monkeypatch.setattr(
+        os, "lchown", lambda path, user, group: given.append((os.fsdecode(path), user, group))
+    )
+    user, group = pwd.getpwnam("nobody").pw_uid, grp.getgrnam("nogroup").gr_gid
+    assert run(check=True, owner="nobody")["changed"] and not given
+    assert run(owner="nobody", group="nogroup")["changed_files"] == [str(folder / name) for name in FILES]
+    assert set(given) == {(str(folder / name), *one) for name in FILES for one in ((user, -1), (-1, group))}
+    assert not run(owner=pwd.getpwuid(os.getuid()).pw_name)["changed"]
