@@ -125,8 +125,8 @@ bench-tosca: setup ## How fast the deployer reads, matches, plans and runs; no r
 	@python -m lab.tosca_timing
 
 .PHONY: bench-hub
-bench-hub: setup-test ## 50 people ask the hub for 14 slices at once: nobody twice, nobody lost; how fast it is (root)
-	@python -m lab.hub_load
+bench-hub: setup-test ## 50 people ask the hub for 14 slices at once: nobody twice, nobody lost; how fast it is; BENCH=NAME (root)
+	@python -m lab.hub_load $(if $(BENCH),--bench $(BENCH))
 
 .PHONY: bench-tests
 bench-tests: setup-test ## What makes the tests cheaper, and by how much, in CPU seconds of one run (root)

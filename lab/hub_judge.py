@@ -52,6 +52,8 @@ def overtaken(events: Iterable[Mapping[str, Any]], total: int) -> list[str]:
             elif someone_waited and waiting:
                 found.append(f"{user} came later than {len(waiting)} who wait, and got a slice")
             free -= 1
+        elif event["event"] in ("missed", "left") and user in waiting:
+            waiting.remove(user)
         elif event["event"] in ("returned", "lost"):
             free += 1
     return found

@@ -1,4 +1,4 @@
-"""A crowd at the hub: 50 people want 14 GPU slices at once. `python -m lab.hub_load`, `make bench-hub`.
+"""A crowd at the hub: 50 people want 14 GPU slices at once, and five hoard turns. `make bench-hub`.
 
 On a bench of its own: the real hub behind its proxy, a simulated pair of A100, real logins at the bench's
 identity provider, the pages and the REST API that browsers use, real notebook servers.
@@ -42,9 +42,11 @@ HOSTS = [HostSpec("hub", gpus=("a100-80gb:2",)), HostSpec("iam", iam=True)]
 PROFILE = "1g.10gb"
 SLICES = 14  # seven of each A100
 PEOPLE = 50
+HOARDERS = 5  # they let their turn pass, again and again
+CLAIM = 1  # minutes in which somebody who is called must start
 HOLD = 4.0  # seconds that somebody keeps the slice
 PAIRS = 10  # starts of each kind of notebook that are compared
-PATIENCE = 480  # seconds after which the crowd is given up
+PATIENCE = 900  # seconds after which the crowd is given up
 DECISION = "gpufarm_hub_decision_seconds"
 AIMS = {"decision": 0.050, "start": 1.05}
 SAMPLES = Path("watch.jsonl")
@@ -91,12 +93,26 @@ class Guest(Visitor):
     Attributes:
         answers: seconds that the hub took to answer each time a slice was asked for.
         positions: places in the queue, as they were told.
+        waited: seconds until the notebook ran.
     """
+
+    waited = 0.0
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.answers: list[float] = []
         self.positions: list[int] = []
+
+    def hoard(self, over: threading.Event) -> None:
+        """Wait, and when called only ask again until the place is lost; then wait anew."""
+        while not over.is_set():
+            if self._ask():
+                self.stop()  # a slice was free
+                continue
+            while not over.wait(2):
+                if self._api("GET", f"/hub/api/gpufarm/users/{self._name}/queue/").status_code == 404:
+                    break
+        self._api("DELETE", f"/hub/api/gpufarm/users/{self._name}/queue/")
 
     def use_a_slice(self, until: float) -> None:
         """Ask, wait as the page does, hold, stop.
@@ -105,11 +121,13 @@ class Guest(Visitor):
             Refused: the hub says something else than "you wait".
             LabError: the place in the queue is lost, or it is not one's turn in time.
         """
+        asked = time.monotonic()
         while not self._ask():
             while not self._called():
                 if time.monotonic() > until:
                     raise LabError(f"{self._name} still waits as number {self.positions[-1]}")
                 time.sleep(2)
+        self.waited = time.monotonic() - asked
         time.sleep(HOLD)
         self.stop()
 
@@ -192,6 +210,7 @@ class Load:
                     "jupyterhub_iam_url": iam["url"],
                     "jupyterhub_iam_ca_file": iam["ca_file"],
                     "jupyterhub_memory_choices": ["1G"],
+                    "jupyterhub_queue_claim_minutes": CLAIM,
                 },
             )
             self._add_plain_spawner()
@@ -205,12 +224,13 @@ class Load:
                 with ThreadPoolExecutor(4) as pool:
                     list(pool.map(lambda name: guests[name].login(name, logins[name]), guests))
             admin, plain = guests.pop("bob"), guests.pop("plain")
+            hoarders = [guests.pop(name) for name in list(guests) if name.startswith("hoarder")]
             with self._phase("starts compared"):
                 self._compare_starts(next(iter(guests.values())), plain)
             self.figures["machine_load"] = os.getloadavg()[0]
             with self._phase("crowd"):
                 before = buckets(admin.metrics(), DECISION)
-                self._crowd(list(guests.values()))
+                self._crowd(list(guests.values()), hoarders)
                 after = buckets(admin.metrics(), DECISION)
             counts = {bound: count - before.get(bound, 0) for bound, count in after.items()}
             self.figures["decisions"] = max(counts.values())
@@ -224,6 +244,7 @@ class Load:
         users_file = Path(self.bench.status()["iam"]["users_file"])
         bob = json.loads(users_file.read_text())["bob"]["password"]
         names = ["plain", *(f"guest{number:02}" for number in range(1, PEOPLE + 1))]
+        names += [f"hoarder{number}" for number in range(1, HOARDERS + 1)]
         logins = {name: secrets.token_urlsafe(9) for name in names}
         people = [
             {
@@ -313,11 +334,12 @@ class Load:
         self.figures["order_seconds"] = statistics.median(before[ours])
         self.figures["order_plain_seconds"] = statistics.median(before[plain])
         extra = self.figures["order_seconds"] - self.figures["order_plain_seconds"]
-        self.figures["start_ratio"] = 1 + extra / self.figures["start_plain_seconds"]
+        self.figures["start_ratio"] = self.figures["start_seconds"] / self.figures["start_plain_seconds"]
+        self.figures["order_ratio"] = 1 + extra / self.figures["start_plain_seconds"]
 
-    def _crowd(self, guests: list[Guest]) -> None:
-        """Let everybody ask at the same moment; returns when everybody has had a slice."""
-        together = threading.Barrier(len(guests))
+    def _crowd(self, guests: list[Guest], hoarders: list[Guest]) -> None:
+        """Let everybody ask at the same moment; returns when everybody but the hoarders has had a slice."""
+        together, over = threading.Barrier(len(guests) + len(hoarders)), threading.Event()
         started = time.monotonic()
 
         def come(guest: Guest) -> str:
@@ -328,8 +350,17 @@ class Load:
                 return f"{guest._name}: {error or type(error).__name__}"
             return ""
 
-        with ThreadPoolExecutor(len(guests)) as pool:
+        def hoard(hoarder: Guest) -> None:
+            together.wait()
+            hoarder.hoard(over)
+
+        with ThreadPoolExecutor(len(guests) + len(hoarders)) as pool:
+            hoarding = [pool.submit(hoard, hoarder) for hoarder in hoarders]
             self.wrong += filter(None, pool.map(come, guests))
+            over.set()
+            for each in hoarding:
+                each.result()
+        self.figures["longest_wait_seconds"] = max(guest.waited for guest in guests)
         self.figures["crowd_seconds"] = time.monotonic() - started
         self.figures["waited"] = sum(bool(guest.positions) for guest in guests)
         answers = sorted(seconds for guest in guests for seconds in guest.answers)
@@ -345,7 +376,8 @@ class Load:
         lines = self._on("hub", "cat", "/var/log/jupyterhub/audit.jsonl").splitlines()
         events = [event for event in map(json.loads, lines) if event["user"] != "plain"]
         self.wrong += overtaken(events, SLICES)
-        served = {event["user"] for event in events if event["event"] == "taken"}
+        self.figures["missed"] = sum(event["event"] == "missed" for event in events)
+        served = {event["user"] for event in events if event["event"] == "taken" and "guest" in event["user"]}
         self.figures["served"] = len(served)
         if len(served) != PEOPLE:
             self.wrong.append(f"{PEOPLE - len(served)} people never had a slice")
@@ -375,11 +407,13 @@ class Load:
 
 def table(figures: dict[str, float]) -> Table:
     """The figures as a table."""
-    decision, start = figures["decision_p95_seconds"], figures["start_ratio"]
+    decision, start = figures["decision_p95_seconds"], figures["order_ratio"]
     rows: list[tuple[str, str, str]] = [
         ("people, slices", f"{PEOPLE}, {SLICES}", ""),
         ("people who got a slice", f"{figures['served']:.0f}", f"{PEOPLE}"),
         ("people who waited", f"{figures['waited']:.0f}", ""),
+        ("hoarders; turns that they let pass", f"{HOARDERS}; {figures['missed']:.0f}", ""),
+        ("longest wait of anybody else, s", f"{figures['longest_wait_seconds']:.0f}", ""),
         ("slices held at most", f"{figures['held_at_most']:.0f}", f"{SLICES}"),
         ("looks at leases and units", f"{figures['samples']:.0f}", ""),
         ("until everybody had one, s", f"{figures['crowd_seconds']:.0f}", ""),
@@ -388,6 +422,7 @@ def table(figures: dict[str, float]) -> Table:
         ("answer to the form, p95, s", f"{figures['answer_p95_seconds']:.1f}", ""),
         ("start with a slice, median, s", f"{figures['start_seconds']:.2f}", ""),
         ("plain start, median, s", f"{figures['start_plain_seconds']:.2f}", ""),
+        ("start with a slice / plain start", f"{figures['start_ratio']:.2f}", ""),
         ("until its program runs, ms", f"{figures['order_seconds'] * 1000:.0f}", ""),
         ("the same for a plain start, ms", f"{figures['order_plain_seconds'] * 1000:.0f}", ""),
         ("start with that much more / plain start", f"{start:.2f}", f"< {AIMS['start']}"),
@@ -405,11 +440,14 @@ def table(figures: dict[str, float]) -> Table:
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--keep", is_flag=True, help="Leave the bench up, to look around.")
-def main(keep: bool) -> None:
+@click.option(
+    "--bench", default="hub-load", show_default=True, help="Name of the bench; one that is there goes."
+)
+def main(keep: bool, bench: str) -> None:
     """Let 50 people ask for 14 slices at once, and compare starts of notebooks with the stock spawner's."""
     require_root()
     say: Callable[[str], None] = lambda line: None  # noqa: E731
-    load = Load(Bench("hub-load", benches.state_dir(), benches.cache_dir(), say))
+    load = Load(Bench(bench, benches.state_dir(), benches.cache_dir(), say))
     load.bench.down()
     try:
         load.run()
@@ -417,7 +455,7 @@ def main(keep: bool) -> None:
         if not keep:
             load.bench.down()
     console.print(table(load.figures))
-    write_atomically(ROOT / ".work" / "hub-load.json", json.dumps(load.figures, indent=2) + "\n")
+    write_atomically(ROOT / ".work" / f"{bench}.json", json.dumps(load.figures, indent=2) + "\n")
     if load.wrong:
         raise LabError("; ".join(load.wrong[:5]) + (" ..." if len(load.wrong) > 5 else ""))
 

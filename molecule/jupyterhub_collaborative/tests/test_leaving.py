@@ -16,11 +16,12 @@ BASE = "/user/collaborative/"
 def stays_open(visitor, kernel: str, seconds: float) -> float:
     """Open a web socket, again whenever it ends, until it is refused; return how long that took."""
     started = time.monotonic()
-    while time.monotonic() - started < seconds:
+    end = started + seconds
+    while time.monotonic() < end:
         try:
             with visitor._channels(BASE, kernel) as channels:
-                while time.monotonic() - started < seconds:
-                    channels.recv(seconds)
+                while time.monotonic() < end:
+                    channels.recv(end - time.monotonic())
         except InvalidStatus:
             break
         except (ConnectionClosed, TimeoutError):

@@ -42,6 +42,13 @@ def test_who_overtakes_is_found() -> None:
     assert overtaken(events(*story), total=1) == ["d came later than 1 who wait, and got a slice"]
 
 
+def test_who_is_called_and_does_not_come_is_in_front_of_nobody() -> None:
+    story = ["taken a", "waiting h", "waiting b", "returned a", "missed h", "waiting h", "taken b"]
+    assert overtaken(events(*story), total=1) == []
+    story = ["taken a", "waiting h", "waiting b", "returned a", "taken b"]
+    assert overtaken(events(*story), total=1) == ["b got a slice when 1 were in front and 1 slices free"]
+
+
 def test_histograms_are_read_as_prometheus_does() -> None:
     text = """
 h_bucket{le="0.1",step="a"} 8.0
