@@ -25,7 +25,7 @@ make_importable(folder / "installed")
 from gpufarm_hub import configuration, files  # noqa: E402
 from gpufarm_hub.people import accounts, visitors  # noqa: E402
 from gpufarm_hub.people.login import LeavingLogin  # noqa: E402
-from gpufarm_hub.sharing import adoption, devices, recovery, strays  # noqa: E402
+from gpufarm_hub.sharing import adoption, devices, recovery, sessions, strays  # noqa: E402
 from gpufarm_hub.sharing.slices import GpuQueryError, Gpus, Slice  # noqa: E402
 from gpufarm_hub.spawning import spawner, systemd_spawner, units  # noqa: E402
 from gpufarm_hub.upkeep import alone  # noqa: E402
@@ -139,6 +139,7 @@ LeavingLogin.is_due = lambda self, name: (folder / "ask-again").exists()
 visitors.BELIEVED = 0
 accounts.ensure = lambda name, uid=None, person="": None
 devices.nodes_of = lambda piece: []
+sessions.is_needed = lambda name: False
 strays.end = lambda pieces, ours=frozenset: []
 for module in (adoption, pages, recovery, spawner):
     module.read_gpus = gpus

@@ -13,7 +13,7 @@ from jupyterhub.spawner import Spawner, SpawnException
 from traitlets import Bool, Dict, Instance, Int, List, Unicode
 
 from gpufarm_hub.people import accounts
-from gpufarm_hub.sharing import adoption, answers, devices, limits, strays
+from gpufarm_hub.sharing import adoption, answers, devices, limits, sessions, strays
 from gpufarm_hub.sharing.desk import Desk
 from gpufarm_hub.sharing.leases import Lease, NoSliceError
 from gpufarm_hub.sharing.limits import Limit, bytes_of
@@ -230,6 +230,7 @@ class SliceSpawner(Spawner):  # type: ignore[misc]
             await asyncio.to_thread(accounts.ensure, self.user.name, state.get("uid"), person)
         except accounts.AccountError as error:
             raise RefusedSpawnError(str(error), "account", 403) from error
+        await self._close_sessions()
         self._check_limit()
         # The hub may have lost sight of a notebook of this user; it must end before its lease does.
         await self._end()
@@ -254,6 +255,20 @@ class SliceSpawner(Spawner):  # type: ignore[misc]
         answer = await self.launch()
         self._started = True
         return answer
+
+    async def _close_sessions(self) -> None:
+        """Keep the user's own sessions on the machine from GPUs; administrators go on to see to them."""
+        if not self.use_gpu or self.user.admin or not sessions.is_needed(self.user.name):
+            return
+        try:
+            await asyncio.to_thread(sessions.close, accounts.uid_of_person(self.user.name))
+        except sessions.SessionError as error:
+            self.log.error("Sessions of %s can open GPUs: %s", self.user.name, error)
+            raise RefusedSpawnError(
+                "Your sessions on this machine cannot be kept from its GPUs; tell its administrator.",
+                "account",
+                503,
+            ) from error
 
     async def stop(self, now: bool = False) -> None:
         """End the notebook."""
