@@ -36,11 +36,15 @@ def processes(host):
     return read
 
 
-def test_nobody_gets_out_of_a_notebook_by_a_login(host, shell, processes):
+def test_nobody_gets_out_of_a_notebook_by_a_login(host, shell, processes, facts):
     run = shell("alice")
     assert run(PREPARE) == ""
-    said = run(f"timeout {PATIENCE} {SSH} -N 127.0.0.1; echo $?")
-    assert said.endswith("255") and "Permission denied" in said
+    said = run(f"timeout {PATIENCE} {SSH} -N {facts['address']}; echo $?")
+    assert said.endswith("255") and "Connection refused" in said
+    # Nor for who takes the key along.
+    elsewhere = SSH.replace("~", "/home/alice")
+    said = host.run(f"timeout {PATIENCE} {elsewhere} -N alice@127.0.0.1 || true").stderr
+    assert "Permission denied" in said
     ways = [
         "systemd-run --user --quiet /bin/sleep 4711",
         "systemctl --user start outside",
