@@ -6,7 +6,7 @@ from __future__ import annotations
 
 NODES = ["/dev/nvidia0", "/dev/nvidiactl", "/dev/nvidia-uvm"]
 OTHERS = ["/dev/null", "/dev/ptmx", "/dev/fuse", "/dev/urandom"]
-HUB = "env PYTHONPATH=/opt/jupyterhub/gpufarm /opt/jupyterhub/bin/python"
+HUB = "/opt/jupyterhub/bin/python"
 
 
 def test_a_session_opens_no_gpu(host):

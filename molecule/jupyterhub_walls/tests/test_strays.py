@@ -18,7 +18,7 @@ def planted(host, visit):
     bob.spawn()  # makes the account
     bob.stop()
     listed = "from gpufarm_hub.sharing import slices as s; print(*(piece.uuid for piece in s.list_slices()))"
-    python = "env PYTHONPATH=/opt/jupyterhub/gpufarm /opt/jupyterhub/bin/python"
+    python = "/opt/jupyterhub/bin/python"
     slices = host.check_output(f"{python} -c '{listed}'").split()
     started = []
 

@@ -13,42 +13,18 @@ a file"; mesosphere/chaos, HttpConf.scala (MESOSPHERE_*).
 from __future__ import annotations
 
 import re
-from typing import Any, Dict, Iterator, List, Mapping
+from typing import Any, Dict, Iterator, Mapping
 
+from .._framework import plan as shared
 from .._framework.flags import Flags, is_secret, merged, problems, words
-from .._framework.settings import (
-    address_problems,
-    certificate_problems,
-    duplicate_problems,
-    ensembles,
-    environment_problems,
-    jvm_problems,
-    lines,
-    mesos_login_problems,
-    mesos_tls_problems,
-    source_problems,
-    unwanted,
-)
-from .._mesos.options import framework_tls
+from .._framework.settings import lines
 from .flags import FLAGS, GPU_PATCH
 
 # Options that variables of the role set, or that it sets itself.
 OWN = {
+    **shared.own("chronos"),
     "enable_features": "chronos_gpus",
-    "hostname": "chronos_hostname",
-    "http_address": "chronos_listen_address",
-    "https_address": "chronos_listen_address",
-    "http_credentials": "chronos_http_user and chronos_http_password",
-    "http_port": "chronos_port",
-    "https_port": "chronos_port",
-    "disable_http": "chronos_tls",
-    "master": "chronos_mesos_master",
-    "mesos_authentication_principal": "chronos_mesos_principal",
-    "mesos_authentication_secret_file": "chronos_mesos_secret",
     "mesos_framework_name": "chronos_name",
-    "mesos_role": "chronos_mesos_role",
-    "ssl_keystore_password": "chronos_tls",
-    "ssl_keystore_path": "chronos_tls",
     "user": "chronos_job_user",
     "zk_auth": "chronos_zookeeper_login",
     "zk_hosts": "chronos_zookeeper",
@@ -62,24 +38,16 @@ def known_flags(gpus: bool) -> Flags:
     return merged(FLAGS, GPU_PATCH) if gpus else FLAGS
 
 
-def settings_problems(settings: Mapping[str, Any]) -> List[str]:
-    """Return all that is wrong with settings, each a sentence.
-
-    Args:
-        settings: the role's variables without ``chronos_``.
-    """
-    return list(_problems(settings))
-
-
-def _problems(settings: Mapping[str, Any]) -> Iterator[str]:
+def _name_problems(settings: Mapping[str, Any]) -> Iterator[str]:
     # It is the name of an account, a unit and a node of ZooKeeper as well.
     if not re.fullmatch(r"chronos(-[a-z0-9][a-z0-9-]{0,22})?", settings["name"]):
         yield (
             "chronos_name is '%s'; give chronos, or chronos- and a name of lower case letters, digits and '-'"
             " for the instance of a user." % settings["name"]
         )
-    yield from source_problems("chronos", settings)
-    yield from address_problems("chronos", settings)
+
+
+def _state_problems(settings: Mapping[str, Any]) -> Iterator[str]:
     if not re.fullmatch(r"[\w.-]+:[0-9]+(,[\w.-]+:[0-9]+)*", settings["zookeeper"]):
         yield (
             "chronos_zookeeper is '%s'; give HOST:PORT of each server with commas between them."
@@ -88,10 +56,9 @@ def _problems(settings: Mapping[str, Any]) -> Iterator[str]:
     login = settings["zookeeper_login"]
     if login and not re.fullmatch(r"[^\s:]+:\S+", login):
         yield "chronos_zookeeper_login is not USER:PASSWORD without blanks; correct it."
-    yield from duplicate_problems("chronos", settings)
-    yield from certificate_problems("chronos", settings)
-    yield from mesos_login_problems("chronos", settings)
-    yield from mesos_tls_problems("chronos", settings)
+
+
+def _option_problems(settings: Mapping[str, Any]) -> Iterator[str]:
     if not re.fullmatch(r"[a-z_][a-z0-9_-]{0,31}", settings["job_user"]):
         yield "chronos_job_user is '%s'; give an account that the agents have." % settings["job_user"]
     known = known_flags(settings["gpus"])
@@ -114,37 +81,21 @@ def _problems(settings: Mapping[str, Any]) -> Iterator[str]:
                     value,
                 )
             )
-    yield from environment_problems("chronos", settings["environment"])
-    yield from jvm_problems("chronos", settings)
 
 
 def flags(settings: Mapping[str, Any]) -> Dict[str, Any]:
     """Return all options that the settings come to."""
-    secrets = "/etc/%s/secrets" % settings["name"]
     found: Dict[str, Any] = {
-        **settings["flags"],
-        "master": settings["mesos_master"],
+        **shared.flags(settings, _secrets(settings)),
         "zk_hosts": settings["zookeeper"],
         "zk_path": "/%s/state" % settings["name"],
-        "hostname": settings["host"],
         "mesos_framework_name": settings["name"],
-        "mesos_role": settings["mesos_role"],
         "user": settings["job_user"],
-        ("https_port" if settings["tls"] else "http_port"): int(settings["port"]),
     }
     if settings["gpus"]:
         found["enable_features"] = ["gpu_resources"]
     if settings["zookeeper_login"]:
         found["zk_auth"] = settings["zookeeper_login"]
-    if settings["listen_address"]:
-        found["https_address" if settings["tls"] else "http_address"] = settings["listen_address"]
-    if settings["tls"]:
-        found.update(disable_http=True, ssl_keystore_path=secrets + "/keystore.p12")
-    if settings["mesos_principal"]:
-        found.update(
-            mesos_authentication_principal=settings["mesos_principal"],
-            mesos_authentication_secret_file=secrets + "/mesos_secret",
-        )
     return found
 
 
@@ -160,24 +111,24 @@ def plan(settings: Mapping[str, Any]) -> Dict[str, Any]:
         ``command``, the words that start Chronos, ``unwanted`` paths,
         and ``ensembles``, servers of ZooKeeper.
     """
-    found = settings_problems(settings)
+    states, options = _state_problems(settings), _option_problems(settings)
+    found = [*_name_problems(settings), *shared.problems("chronos", settings, states, options)]
     if found:
         return {"problems": found}
     wanted = flags(settings)
     rows = words(known_flags(settings["gpus"]), wanted)
-    secrets = "/etc/%s/secrets" % settings["name"]
-    variables = {**framework_tls(settings, secrets), **settings["environment"]}
-    if settings["libmesos"]:
-        variables["MESOS_NATIVE_JAVA_LIBRARY"] = settings["libmesos"]
+    secrets = _secrets(settings)
     image = settings["source"] == "image"
     java = settings["java_home"] + "/bin/java" if settings["java_home"] and not image else "java"
     jar = settings["image_jar"] if image else "/opt/chronos/chronos-%s.jar" % settings["version"]
     return {
-        "problems": [],
+        **shared.plan("/etc/%s" % settings["name"], settings),
         "options": "".join("--%s%s\n" % (name, "" if value is None else " " + value) for name, value in rows),
         "secret": any(is_secret(name, value) for name, value in wanted.items()),
-        "environment": lines(variables),
+        "environment": lines(shared.variables(settings, secrets)),
         "command": [java, *settings["jvm_options"].split(), "-cp", jar, MAIN, "@%s/options" % secrets],
-        "ensembles": ensembles(settings),
-        "unwanted": unwanted("/etc/%s" % settings["name"], settings),
     }
+
+
+def _secrets(settings: Mapping[str, Any]) -> str:
+    return "/etc/%s/secrets" % settings["name"]
