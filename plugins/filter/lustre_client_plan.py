@@ -11,7 +11,7 @@ version_added: 0.1.0
 description:
   - Makes the units, the files and the declarations for M(gpufarm.cluster.mount_validate) from the variables
     of the role C(lustre_client).
-positional: _input, names
+positional: _input, names, machine, host
 options:
   _input:
     description: The variables of the role without C(lustre_client_).
@@ -20,20 +20,27 @@ options:
   names:
     description: What M(gpufarm.cluster.lustre_info) tells of names of hosts, which stay names without it.
     type: dict
+  machine:
+    description: What M(gpufarm.cluster.lustre_info) returns; without it, only the settings are looked at.
+    type: dict
+  host:
+    description: Name of the machine.
+    type: str
 author:
   - gpufarm maintainers (@gpufarm)
 """
 
 EXAMPLES = r"""
-- name: Show what would be written
-  ansible.builtin.debug:
-    msg: "{{ (settings | gpufarm.cluster.lustre_client_plan).units }}"
+- name: Refuse what cannot work
+  ansible.builtin.assert:
+    that: (settings | gpufarm.cluster.lustre_client_plan).problems | length == 0
 """
 
 RETURN = r"""
 _value:
   description:
-    - C(units), texts of units by name; C(mount_units) and C(started), names of units; C(automounts), names
+    - C(problems), each a sentence; if there are none,
+      C(units), texts of units by name; C(mount_units) and C(started), names of units; C(automounts), names
       of units by path; C(lnet) and
       C(modprobe), texts of files; C(places) and C(mounts), what M(gpufarm.cluster.mount_validate) takes;
       C(servers), addresses for each mount; C(names), hosts to look up; C(interfaces), names by network.
@@ -43,18 +50,21 @@ _value:
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ansible.errors import AnsibleFilterError
 from ansible_collections.gpufarm.cluster.plugins.module_utils._lustre import client
 
 
 def lustre_client_plan(
-    settings: Mapping[str, Any], names: Mapping[str, Sequence[str]] | None = None
+    settings: Mapping[str, Any],
+    names: Mapping[str, Sequence[str]] | None = None,
+    machine: Mapping[str, Any] | None = None,
+    host: str = "the machine",
 ) -> dict[str, Any]:
     """Return what settings come to as plain data."""
-    problem = client.problem(settings)
-    if problem:
-        raise AnsibleFilterError(problem)
-    return client.plan(settings, names)
+    problems = client.problems(settings)
+    if machine and not problems:
+        problems = list(client.machine_problems(settings, machine, host))
+    plan = {} if problems else client.plan(settings, names)
+    return {"problems": problems, **plan}
 
 
 class FilterModule:

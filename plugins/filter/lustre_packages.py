@@ -41,7 +41,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 _value:
-  description: C(problem), why none fit, or an empty text; C(packages), with versions; C(version), theirs.
+  description: C(problems), each a sentence; C(packages), with versions; C(version), theirs.
   type: dict
 """
 
@@ -58,9 +58,13 @@ def lustre_packages(
     kind: str,
 ) -> dict[str, Any]:
     """Return the packages, or why there are none."""
-    problem = packages.problem(kind, settings, available, kernels)
-    chosen = [] if problem else packages.choose(kind, settings, available, kernels)
-    return {"problem": problem, "packages": chosen, "version": chosen[0].partition("=")[2] if chosen else ""}
+    problems = packages.problems(kind, settings, available, kernels)
+    chosen = [] if problems else packages.choose(kind, settings, available, kernels)
+    return {
+        "problems": problems,
+        "packages": chosen,
+        "version": chosen[0].partition("=")[2] if chosen else "",
+    }
 
 
 class FilterModule:

@@ -11,7 +11,7 @@ version_added: 0.1.0
 description:
   - Makes the units, the files and the targets of one server from the variables
     of the role C(lustre_server).
-positional: _input, host, names, elsewhere
+positional: _input, host, names, elsewhere, machine
 options:
   _input:
     description: The variables of the role without C(lustre_server_).
@@ -28,20 +28,24 @@ options:
     description: Targets that another server has mounted, as M(gpufarm.cluster.lustre_target) tells.
     type: list
     elements: str
+  machine:
+    description: What M(gpufarm.cluster.lustre_info) returns; without it, only the settings are looked at.
+    type: dict
 author:
   - gpufarm maintainers (@gpufarm)
 """
 
 EXAMPLES = r"""
-- name: Show what would be written
-  ansible.builtin.debug:
-    msg: "{{ (settings | gpufarm.cluster.lustre_server_plan(inventory_hostname)).units }}"
+- name: Refuse what cannot work
+  ansible.builtin.assert:
+    that: (settings | gpufarm.cluster.lustre_server_plan(inventory_hostname)).problems | length == 0
 """
 
 RETURN = r"""
 _value:
   description:
-    - C(targets), what M(gpufarm.cluster.lustre_target) takes; C(names), hosts to look up; C(units), texts of
+    - C(problems), each a sentence; if there are none,
+      C(targets), what M(gpufarm.cluster.lustre_target) takes; C(names), hosts to look up; C(units), texts of
       units by name; C(first), C(started) and C(standby), names of units; C(lnet) and C(modprobe), texts of
       files; C(mounts), what M(gpufarm.cluster.mount_validate) takes; C(pools) and C(quotas), what
       M(gpufarm.cluster.lustre_settings) takes.
@@ -51,7 +55,6 @@ _value:
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ansible.errors import AnsibleFilterError
 from ansible_collections.gpufarm.cluster.plugins.module_utils._lustre import layout
 
 
@@ -60,12 +63,14 @@ def lustre_server_plan(
     host: str,
     names: Mapping[str, Sequence[str]] | None = None,
     elsewhere: Sequence[str] = (),
+    machine: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Return what settings come to as plain data."""
-    problem = layout.problem(settings, host)
-    if problem:
-        raise AnsibleFilterError(problem)
-    return layout.plan(settings, host, names, elsewhere)
+    problems = layout.problems(settings, host)
+    if machine and not problems:
+        problems = layout.machine_problems(settings, machine, host)
+    plan = {} if problems else layout.plan(settings, host, names, elsewhere)
+    return {"problems": problems, **plan}
 
 
 class FilterModule:

@@ -37,7 +37,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 _value:
-  description: C(kernels), releases; C(problem), a sentence about them, or an empty text.
+  description: C(kernels), releases; C(problems), each a sentence.
   type: dict
 """
 
@@ -52,7 +52,7 @@ def lustre_unfit(kernels: Sequence[Mapping[str, Any]], version: str, host: str) 
     found = machine.unfit(kernels, version)
     return {
         "kernels": [one["release"] for one in found],
-        "problem": machine.modules_problem(found, version, host) if found else "",
+        "problems": [machine.modules_problem(found, version, host)] if found else [],
     }
 
 

@@ -9,8 +9,7 @@ name: shared_home_plan
 short_description: Tell what the settings of users' homes come to
 version_added: 0.1.0
 description:
-  - Reads the variables of the role C(shared_home), which must have passed
-    P(gpufarm.cluster.shared_home_problems#filter).
+  - Reads the variables of the role C(shared_home) as the role does, on the controller.
 positional: _input
 options:
   _input:
@@ -26,14 +25,15 @@ author:
 """
 
 EXAMPLES = r"""
-- name: Show the unit that mounts the homes
-  ansible.builtin.debug:
-    msg: "{{ (settings | gpufarm.cluster.shared_home_plan('nfs')).units }}"
+- name: Refuse what cannot work
+  ansible.builtin.assert:
+    that: (settings | gpufarm.cluster.shared_home_plan('nfs')).problems | length == 0
 """
 
 RETURN = r"""
 _value:
   description: >-
+    C(problems), each a sentence; if there are none,
     C(units), texts of units by name; C(mounts), the mount as M(gpufarm.cluster.mount_validate) takes it;
     C(command), the settings of the command that makes homes; C(packages), what the mount and the limits
     need.
@@ -50,7 +50,11 @@ from ansible_collections.gpufarm.cluster.plugins.module_utils._shared_home impor
 
 def shared_home_plan(settings: Mapping[str, Any], file_system: str) -> dict[str, Any]:
     """Return what settings come to."""
+    problems = shared_home_settings.problems(settings)
+    if problems:
+        return {"problems": problems}
     return {
+        "problems": [],
         "units": shared_home_settings.unit(settings, file_system),
         "mounts": shared_home_settings.mounts(settings, file_system),
         "command": shared_home_settings.command_settings(settings),

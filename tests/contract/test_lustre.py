@@ -82,7 +82,7 @@ def ibisco(host: str, role: str) -> dict[str, Any]:
 def test_each_server_of_the_example_has_its_part(number: int) -> None:
     host = f"storage{number}"
     settings = ibisco(host, "lustre_server")
-    assert layout.problem(settings, host) == ""
+    assert layout.problems(settings, host) == []
     plan = layout.plan(settings, host)
     names = [one["name"] for one in plan["targets"]]
     first = 2 * (number - 2)
@@ -100,7 +100,7 @@ def test_each_server_of_the_example_has_its_part(number: int) -> None:
 
 def test_the_clients_of_the_example_mount_both() -> None:
     settings = ibisco("gpu07", "lustre_client")
-    assert client.problem(settings) == ""
+    assert client.problems(settings) == []
     plan = client.plan(settings)
     assert plan["mount_units"] == ["home.mount", "scratch.mount"]
     for name in plan["mount_units"]:

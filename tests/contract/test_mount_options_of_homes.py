@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 from ansible_collections.gpufarm.cluster.plugins.filter.shared_home_plan import shared_home_plan
-from ansible_collections.gpufarm.cluster.plugins.filter.shared_home_problems import shared_home_problems
 from ansible_collections.gpufarm.cluster.plugins.module_utils._shared_home import place
 from hypothesis import given
 from hypothesis import strategies as st
@@ -72,9 +71,10 @@ def test_what_is_written_is_documented(file_system: str, data: st.DataObject) ->
     }
     device = None if file_system == "nfs" else place.Device("/dev/sdb1", file_system, ("quota",))
     machine = place.Seen(True, [], [], {}, device=device)
-    if shared_home_problems(settings) or place.problems(settings, machine):
+    plan = shared_home_plan(settings, file_system)
+    if plan["problems"] or place.problems(settings, machine):
         return
-    unit = shared_home_plan(settings, file_system)["units"]["srv-home.mount"]
+    unit = plan["units"]["srv-home.mount"]
     written = next(line for line in unit.splitlines() if line.startswith("Options="))
     options = written.removeprefix("Options=").split(",")
     assert {"nosuid", "nodev"} <= set(options)

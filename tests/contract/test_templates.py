@@ -12,8 +12,11 @@ from typing import Any
 import jsonschema
 import pytest
 import yaml
-from ansible_collections.gpufarm.cluster.plugins.filter.mig_flavor_problem import mig_flavor_problem
-from ansible_collections.gpufarm.cluster.plugins.module_utils._mig.flavor import FLAVOR_PATTERN, parse_flavor
+from ansible_collections.gpufarm.cluster.plugins.module_utils._mig.flavor import (
+    FLAVOR_PATTERN,
+    parse_flavor,
+    problems,
+)
 from ansible_collections.gpufarm.cluster.plugins.module_utils._mig.plan import plan_flavor
 from ansible_collections.gpufarm.cluster.plugins.module_utils._nvml.gpu import GpuError
 from click.testing import CliRunner
@@ -215,7 +218,7 @@ def test_no_form_offers_a_flavor_that_the_planner_refuses() -> None:
     assert set(gpus()) <= set(offered())
     for model, gpu in gpus().items():
         for flavor in offered()[model]:
-            assert mig_flavor_problem(flavor) == ""
+            assert problems(flavor) == []
             if flavor != "None":
                 assert gpu.mig_capable, model
                 plan_flavor(gpu, parse_flavor(flavor))

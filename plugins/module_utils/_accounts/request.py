@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
 from ansible_collections.gpufarm.cluster.plugins.module_utils._ssh.keys import KeyProblem, parse_keys
@@ -35,7 +36,7 @@ KEYS = (
 
 
 class UserProblem(ValueError):
-    """The list asks for what cannot be; one sentence says what, why, and what to do."""
+    """The list asks for what cannot be; sentences say what, why, and what to do."""
 
 
 class User(NamedTuple):
@@ -69,29 +70,41 @@ def read_users(wish: List[Dict[str, Any]], allow_options: bool = False, name_suf
         name_suffix: what the names of all accounts end with, besides what is asked for.
 
     Raises:
-        UserProblem: the first thing that is wrong.
+        UserProblem: something is wrong; all of it is told.
     """
-    users = [_read(entry, number, allow_options, name_suffix) for number, entry in enumerate(wish, 1)]
-    names = [user.name for user in users]
-    for name in names:
-        if names.count(name) > 1:
-            raise UserProblem("The user %s is in the list twice; give all of its keys in one entry." % name)
-    uids = [user.uid for user in users if user.uid is not None]
-    for uid in uids:
-        if uids.count(uid) > 1:
-            raise UserProblem(
-                "Two users have os_user_guid %d; every account needs a number of its own." % uid
-            )
+    users, wrong = _read_all(wish, allow_options, name_suffix)
+    if wrong:
+        raise UserProblem(" ".join(wrong))
     return users
 
 
-def users_problem(wish: List[Dict[str, Any]], allow_options: bool = False, name_suffix: str = "") -> str:
-    """Return what is wrong with a list of users, empty when nothing is; arguments as for `read_users`."""
-    try:
-        read_users(wish, allow_options, name_suffix)
-    except UserProblem as problem:
-        return str(problem)
-    return ""
+def problems(wish: List[Dict[str, Any]], allow_options: bool = False, name_suffix: str = "") -> List[str]:
+    """Return what is wrong with a list of users, one sentence each; arguments as for `read_users`."""
+    return _read_all(wish, allow_options, name_suffix)[1]
+
+
+def _read_all(
+    wish: List[Dict[str, Any]], allow_options: bool, name_suffix: str
+) -> Tuple[List[User], List[str]]:
+    users, wrong = [], []
+    for number, entry in enumerate(wish, 1):
+        try:
+            users.append(_read(entry, number, allow_options, name_suffix))
+        except UserProblem as problem:
+            wrong.append(str(problem))
+    names = Counter(user.name for user in users)
+    wrong += [
+        "The user %s is in the list twice; give all of its keys in one entry." % name
+        for name, count in names.items()
+        if count > 1
+    ]
+    uids = Counter(user.uid for user in users if user.uid is not None)
+    wrong += [
+        "Two users have os_user_guid %d; every account needs a number of its own." % uid
+        for uid, count in uids.items()
+        if count > 1
+    ]
+    return users, wrong
 
 
 def _read(entry: Dict[str, Any], number: int, allow_options: bool, name_suffix: str) -> User:

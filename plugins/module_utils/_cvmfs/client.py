@@ -11,7 +11,7 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from typing import Any, Dict, Iterator, List, Mapping, NoReturn, Tuple
+from typing import Any, Dict, Iterator, List, Mapping, Tuple
 
 from .._mounts.table import unit_name
 from . import servers
@@ -41,10 +41,6 @@ OWN = {
 GLOBAL = ("CVMFS_CLIENT_PROFILE", "CVMFS_CONFIG_REPOSITORY", "CVMFS_DEFAULT_DOMAIN", "CVMFS_REPOSITORIES")
 
 
-class SettingsError(ValueError):
-    """The settings cannot work; the text is one sentence for a user."""
-
-
 def read_repositories(wish: str) -> List[str]:
     """Return the names of repositories, each once, in their order.
 
@@ -59,17 +55,26 @@ def domain_of(repository: str) -> str:
     return repository.partition(".")[2]
 
 
-def problem(settings: Mapping[str, Any]) -> str:
-    """Return what is wrong with settings in one sentence; an empty text when nothing is."""
-    try:
-        _check(settings)
-    except SettingsError as error:
-        return " ".join(str(error).split())  # a value may have lines of its own
-    return ""
+def problems(settings: Mapping[str, Any]) -> List[str]:
+    """Return what is wrong with settings, one sentence each.
+
+    Args:
+        settings: the role's variables without ``cvmfs_client_``.
+    """
+    found = [
+        *_repository_problems(settings),
+        *_network_problems(settings),
+        *_cache_problems(settings),
+        *_key_problems(settings),
+        *_parameter_problems(settings),
+    ]
+    found = found or list(_unknown_problems(settings))
+    # A value may have lines of its own.
+    return [" ".join(one.split()) for one in [*found, *_package_problems(settings)]]
 
 
 def plan(settings: Mapping[str, Any]) -> Dict[str, Any]:
-    """Return what settings come to.
+    """Return what settings that problems() has nothing against come to.
 
     Args:
         settings: the role's variables without ``cvmfs_client_``.
@@ -80,11 +85,7 @@ def plan(settings: Mapping[str, Any]) -> Dict[str, Any]:
         there must be then, both as the module mount_validate takes them; ``servers``: the ways to those
         whose servers are known; ``proxy_hosts``: hosts of proxies; ``key_paths``: paths of keys that must be
         on the machine.
-
-    Raises:
-        SettingsError: the settings cannot work.
     """
-    _check(settings)
     repositories = read_repositories(settings["repositories"])
     by_units = settings["mount"] != "autofs"
     first = [settings["config_repository"]] if by_units and settings["config_repository"] else []
@@ -120,94 +121,62 @@ def _mount(repository: str) -> Dict[str, Any]:
     }
 
 
-def _refuse(text: str, *values: Any) -> NoReturn:
-    raise SettingsError(text % values)
-
-
-def _check(settings: Mapping[str, Any]) -> None:
-    _check_repositories(settings)
-    _check_network(settings)
-    _check_cache(settings)
-    _check_keys(settings)
-    _check_parameters(settings)
-    _check_known(settings)
-    _check_packages(settings)
-
-
-def _check_repositories(settings: Mapping[str, Any]) -> None:
+def _repository_problems(settings: Mapping[str, Any]) -> Iterator[str]:
     for name in read_repositories(settings["repositories"]):
         if not is_repository(name):
-            _refuse(
-                "cvmfs_client_repositories names '%s', which is no repository: write it in full, such as"
-                " sft.cern.ch.",
-                name,
+            yield (
+                f"cvmfs_client_repositories names '{name}', which is no repository: write it in full, such as"
+                " sft.cern.ch."
             )
     name = settings["config_repository"]
     if name and not is_repository(name):
-        _refuse(
-            "cvmfs_client_config_repository is '%s', which is no repository: write it in full, such as"
-            " cvmfs-config.cern.ch.",
-            name,
+        yield (
+            f"cvmfs_client_config_repository is '{name}', which is no repository: write it in full, such as"
+            " cvmfs-config.cern.ch."
         )
 
 
-def _check_network(settings: Mapping[str, Any]) -> None:
+def _network_problems(settings: Mapping[str, Any]) -> Iterator[str]:
     proxies = settings["proxies"]
     if not proxies and settings["profile"] != "single":
-        _refuse(
+        yield (
             "cvmfs_client_proxies is empty, and the client mounts nothing then: name your proxies, or DIRECT"
             " for none."
         )
     wrong = proxies_problem(proxies) if proxies else ""
     if wrong:
-        _refuse("cvmfs_client_proxies %s.", wrong)
+        yield f"cvmfs_client_proxies {wrong}."
     for variable, least in (("idle_timeout", 0), ("probe_timeout", 1)):
         if int(settings[variable]) < least:
-            _refuse(
-                "cvmfs_client_%s is %s; give %d seconds or more.",
-                variable,
-                settings[variable],
-                least,
-            )
+            yield f"cvmfs_client_{variable} is {settings[variable]}; give {least} seconds or more."
 
 
-def _check_cache(settings: Mapping[str, Any]) -> None:
+def _cache_problems(settings: Mapping[str, Any]) -> Iterator[str]:
     for variable in ("cache_base", "alien_cache"):
         path = settings[variable]
         if variable == "alien_cache" and not path:
             continue
         if not re.fullmatch(r"(/[A-Za-z0-9_@%+=,.-]+)+", path) or re.search(r"/\.\.?(/|$)", path):
-            _refuse(
-                "cvmfs_client_%s is '%s'; give an absolute path below / of plain characters, such as"
-                " /var/lib/cvmfs.",
-                variable,
-                path,
+            yield (
+                f"cvmfs_client_{variable} is '{path}'; give an absolute path below / of plain characters,"
+                " such as /var/lib/cvmfs."
             )
     quota, alien = int(settings["quota"]), settings["alien_cache"]
     # "Alien Cache": it requires CVMFS_QUOTA_LIMIT=-1.
     if alien and quota != -1:
-        _refuse(
-            "cvmfs_client_quota is %d, and nobody cleans cvmfs_client_alien_cache; set it to -1.",
-            quota,
-        )
+        yield f"cvmfs_client_quota is {quota}, and nobody cleans cvmfs_client_alien_cache; set it to -1."
     if alien and (alien + "/").startswith(settings["cache_base"] + "/"):
-        _refuse(
-            "cvmfs_client_alien_cache '%s' lies in cvmfs_client_cache_base; choose another folder.",
-            alien,
-        )
+        yield (f"cvmfs_client_alien_cache '{alien}' lies in cvmfs_client_cache_base; choose another folder.")
     # Less than 1000 is what chksetup warns of (cvmfs/cvmfs_config, "Check quota limit").
     if not alien and quota < 1000:
-        _refuse("cvmfs_client_quota is %d; give 1000 MB or more.", quota)
+        yield f"cvmfs_client_quota is {quota}; give 1000 MB or more."
 
 
-def _check_keys(settings: Mapping[str, Any]) -> None:
+def _key_problems(settings: Mapping[str, Any]) -> Iterator[str]:
     for name, text in settings["keys"].items():
         domain, _slash, file = str(name).partition("/")
         if not is_repository(domain) or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*\.pub", file):
-            _refuse(
-                "cvmfs_client_keys has '%s'; write DOMAIN/NAME.pub, such as example.org/our.pub.",
-                name,
-            )
+            yield f"cvmfs_client_keys has '{name}'; write DOMAIN/NAME.pub, such as example.org/our.pub."
         found = re.fullmatch(
             r"-----BEGIN PUBLIC KEY-----\s+([A-Za-z0-9+/=\s]+)-----END PUBLIC KEY-----\s*", str(text)
         )
@@ -216,71 +185,63 @@ def _check_keys(settings: Mapping[str, Any]) -> None:
         except binascii.Error:
             key = b""
         if not key.startswith(b"\x30"):  # an ASN.1 SEQUENCE, as every key of this form is (RFC 5280, 4.1)
-            _refuse(
-                "cvmfs_client_keys has '%s', whose text is no public key in PEM; it begins with"
-                " '-----BEGIN PUBLIC KEY-----'.",
-                name,
+            yield (
+                f"cvmfs_client_keys has '{name}', whose text is no public key in PEM; it begins with"
+                " '-----BEGIN PUBLIC KEY-----'."
             )
 
 
-def _check_parameters(settings: Mapping[str, Any]) -> None:
+def _parameter_problems(settings: Mapping[str, Any]) -> Iterator[str]:
     for name, value in settings["parameters"].items():
         if name in OWN:
-            _refuse("cvmfs_client_parameters has %s; set cvmfs_client_%s in its place.", name, OWN[name])
-        _read("cvmfs_client_parameters", name, value)
+            yield f"cvmfs_client_parameters has {name}; set cvmfs_client_{OWN[name]} in its place."
+        else:
+            yield from _value_problems("cvmfs_client_parameters", name, value)
     mounted = [*read_repositories(settings["repositories"]), settings["config_repository"]]
     for variable in ("domains", "repository_parameters"):
         for name, parameters in settings[variable].items():
             if not is_repository(str(name)):
-                _refuse(
-                    "cvmfs_client_%s has '%s', which is no name; write it in full.",
-                    variable,
-                    name,
-                )
-            if variable == "repository_parameters" and name not in mounted:
-                _refuse(
-                    "cvmfs_client_repository_parameters has '%s', which is not among"
-                    " cvmfs_client_repositories; add it there, or correct the name.",
-                    name,
+                yield f"cvmfs_client_{variable} has '{name}', which is no name; write it in full."
+            elif variable == "repository_parameters" and name not in mounted:
+                yield (
+                    f"cvmfs_client_repository_parameters has '{name}', which is not among"
+                    " cvmfs_client_repositories; add it there, or correct the name."
                 )
             if not isinstance(parameters, Mapping):
-                _refuse("cvmfs_client_%s has '%s' without parameters; give them by name.", variable, name)
+                yield f"cvmfs_client_{variable} has '{name}' without parameters; give them by name."
+                continue
             for parameter, value in parameters.items():
                 if parameter in GLOBAL:
-                    _refuse(
-                        "cvmfs_client_%s sets %s for %s, which holds for all or for none; leave it out.",
-                        variable,
-                        parameter,
-                        name,
+                    yield (
+                        f"cvmfs_client_{variable} sets {parameter} for {name}, which holds for all or for"
+                        " none; leave it out."
                     )
-                _read("cvmfs_client_%s of %s" % (variable, name), parameter, value)
+                else:
+                    yield from _value_problems(f"cvmfs_client_{variable} of {name}", parameter, value)
 
 
-def _read(where: str, name: str, value: Any) -> str:
+def _value_problems(where: str, name: str, value: Any) -> Iterator[str]:
     try:
-        return read_value(name, value)
+        read_value(name, value)
     except ParameterError as error:
-        raise SettingsError("%s: %s." % (where, error)) from error
+        yield f"{where}: {error}."
 
 
-def _check_known(settings: Mapping[str, Any]) -> None:
-    """Refuse repositories whose servers or key nobody will know."""
+def _unknown_problems(settings: Mapping[str, Any]) -> Iterator[str]:
+    """Yield which repositories have servers or keys that nobody will know."""
     others = settings["config_repository"] or settings["source"] == "preinstalled" or _configures(settings)
     for repository in read_repositories(settings["repositories"]):
         url = _setting(settings, repository, "CVMFS_SERVER_URL")
         if not url and not others:
-            _refuse(
-                "cvmfs_client_repositories names %s, whose servers are unknown: set CVMFS_SERVER_URL of %s in"
-                " cvmfs_client_domains, or add a package that configures it.",
-                repository,
-                domain_of(repository),
+            yield (
+                f"cvmfs_client_repositories names {repository}, whose servers are unknown: set"
+                f" CVMFS_SERVER_URL of {domain_of(repository)} in cvmfs_client_domains, or add a package that"
+                " configures it."
             )
         if url and not _key(settings, repository):
-            _refuse(
-                "The key of %s is missing: add it to cvmfs_client_keys as %s/NAME.pub, or name its folder"
-                " with CVMFS_KEYS_DIR.",
-                repository,
-                domain_of(repository),
+            yield (
+                f"The key of {repository} is missing: add it to cvmfs_client_keys as"
+                f" {domain_of(repository)}/NAME.pub, or name its folder with CVMFS_KEYS_DIR."
             )
 
 
@@ -290,12 +251,12 @@ def _configures(settings: Mapping[str, Any]) -> bool:
     )
 
 
-def _check_packages(settings: Mapping[str, Any]) -> None:
+def _package_problems(settings: Mapping[str, Any]) -> Iterator[str]:
     if settings["source"] != "repository":
         return
     packages = settings["packages"]
     if "cvmfs" not in packages:
-        _refuse("cvmfs_client_packages lacks cvmfs; add it, or set cvmfs_client_source to preinstalled.")
+        yield "cvmfs_client_packages lacks cvmfs; add it, or set cvmfs_client_source to preinstalled."
     for variable, pattern, example in (
         ("version", r"([0-9][0-9A-Za-z.+~-]*)?", "2.13"),
         ("apt_url", r"(https?|file)://\S+|file:/\S+", "http://cvmrepo.s3.cern.ch/cvmrepo/apt"),
@@ -303,10 +264,10 @@ def _check_packages(settings: Mapping[str, Any]) -> None:
         ("apt_key_fingerprint", "[0-9A-Fa-f]{40}", "40 hexadecimal digits without spaces"),
     ):
         if not re.fullmatch(pattern, settings[variable]):
-            _refuse("cvmfs_client_%s is '%s'; write it like %s.", variable, settings[variable], example)
+            yield f"cvmfs_client_{variable} is '{settings[variable]}'; write it like {example}."
     for name in packages:
         if not re.fullmatch(r"[a-z0-9][a-z0-9+.-]+", name):
-            _refuse("cvmfs_client_packages has '%s', which is no name of a package.", name)
+            yield f"cvmfs_client_packages has '{name}', which is no name of a package."
 
 
 def _setting(settings: Mapping[str, Any], repository: str, name: str) -> str:

@@ -61,39 +61,37 @@ def host_of(proxy: str) -> str:
     return urlsplit(proxy).hostname or ""
 
 
-def problem(asked: Mapping[str, Any], host: str) -> str:
-    """Return in a sentence why a repository cannot be had; empty when all can.
+def problems(asked: Mapping[str, Any], host: str) -> Iterator[str]:
+    """Yield why repositories cannot be had, one sentence each.
 
     Args:
         asked: of what the module cvmfs_info returns, ``nameless`` and ``servers``.
         host: name of the machine, for people.
     """
     if asked["nameless"]:
-        return (
+        yield (
             "The proxy %s has no address that %s finds; correct the name in cvmfs_client_proxies, or in the"
             " parameters that name it." % (" and the proxy ".join(asked["nameless"]), host)
         )
+        return
     tried: Dict[str, List[Mapping[str, Any]]] = {}
     for way in asked["servers"]:
         tried.setdefault(way["repository"], []).append(way)
     lost = {name: found for name, found in tried.items() if all(way["error"] for way in found)}
-    if not lost:
-        return ""
-    unknown = {
-        name: found for name, found in lost.items() if any(way["status"] in (404, 410) for way in found)
-    }
+    unknown = [name for name, found in lost.items() if any(way["status"] in (404, 410) for way in found)]
     if unknown:
-        name, found = next(iter(unknown.items()))
-        return (
+        yield (
             "No server has the repository %s, as %s asked %s; correct cvmfs_client_repositories, or"
-            " CVMFS_SERVER_URL in cvmfs_client_domains." % (" and ".join(unknown), host, _told(found))
+            " CVMFS_SERVER_URL in cvmfs_client_domains."
+            % (" and ".join(unknown), host, _told(lost[unknown[0]]))
         )
-    name, found = next(iter(lost.items()))
-    return (
-        "No server or proxy lets %s have the repository %s (%s); correct cvmfs_client_proxies, or"
-        " CVMFS_SERVER_URL of %s in cvmfs_client_domains."
-        % (host, " and ".join(lost), _told(found), name.partition(".")[2])
-    )
+    silent = [name for name in lost if name not in unknown]
+    if silent:
+        yield (
+            "No server or proxy lets %s have the repository %s (%s); correct cvmfs_client_proxies, or"
+            " CVMFS_SERVER_URL of %s in cvmfs_client_domains."
+            % (host, " and ".join(silent), _told(lost[silent[0]]), silent[0].partition(".")[2])
+        )
 
 
 def _told(tried: Sequence[Mapping[str, Any]]) -> str:

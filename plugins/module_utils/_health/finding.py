@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -72,6 +72,10 @@ THRESHOLDS: Mapping[str, Threshold] = {
 }
 
 
+# Settings that are numbers.
+NUMBERS = ("expected_gpus", "expected_nvlinks", "call_timeout")
+
+
 @dataclass(frozen=True)
 class Settings:
     """How to check: the content of the settings file, under the same names.
@@ -96,49 +100,67 @@ class Settings:
         return self.thresholds.get(name, THRESHOLDS[name].default)
 
 
+def problems(data: Mapping[str, Any], checks: Iterable[str]) -> list[str]:
+    """Return what is wrong with settings, one sentence each.
+
+    :arg data: settings by their names; all may be missing
+    :arg checks: names of the checks that can be disabled
+    """
+    return list(_name_problems(data, checks)) or list(_value_problems(data))
+
+
 def parse_settings(data: Mapping[str, Any], checks: Iterable[str]) -> Settings:
     """Read settings.
 
     :arg data: settings by their names; all may be missing
     :arg checks: names of the checks that can be disabled
-    :raises HealthError: when a name or a value is not understood, in a sentence that names what is
+    :raises HealthError: when names or values are not understood, in sentences that name what is
     """
-    known = {one.name for one in fields(Settings)}
-    _only("setting", data, known)
-    _only("threshold", data.get("thresholds", {}), THRESHOLDS)
-    _only("check", data.get("disabled_checks", ()), checks)
-    for name, value in {**data.get("thresholds", {}), **_numbers(data)}.items():
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or value < 0:
-            raise HealthError(f"The value '{value}' of '{name}' is no number that is 0 or more: correct it.")
-    for code, status in data.get("xid_status", {}).items():
-        if not str(code).isdecimal() or status not in (OK, WARNING, CRITICAL):
-            raise HealthError(
-                f"The status '{status}' of XID '{code}' is not understood: give a number and one of"
-                f" '{OK}', '{WARNING}' and '{CRITICAL}'."
-            )
+    wrong = problems(data, checks)
+    if wrong:
+        raise HealthError(" ".join(wrong))
+    return _settings(data)
+
+
+def _settings(data: Mapping[str, Any]) -> Settings:
     values: dict[str, Any] = {
         name: tuple(value) if isinstance(value, list) else value for name, value in data.items()
     }
     values["xid_status"] = {str(code): status for code, status in data.get("xid_status", {}).items()}
-    settings = Settings(**values)
+    return Settings(**values)
+
+
+def _name_problems(data: Mapping[str, Any], checks: Iterable[str]) -> Iterator[str]:
+    for kind, names, known in (
+        ("setting", data, {one.name for one in fields(Settings)}),
+        ("threshold", data.get("thresholds", {}), THRESHOLDS),
+        ("check", data.get("disabled_checks", ()), checks),
+    ):
+        for name in names:
+            if name not in known:
+                yield f"There is no {kind} '{name}': choose among {', '.join(sorted(known))}."
+
+
+def _value_problems(data: Mapping[str, Any]) -> Iterator[str]:
+    numbers = {name: data[name] for name in NUMBERS if name in data}
+    wrong = {
+        name: value
+        for name, value in {**data.get("thresholds", {}), **numbers}.items()
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or value < 0
+    }
+    for name, value in wrong.items():
+        yield f"The value '{value}' of '{name}' is no number that is 0 or more: correct it."
+    for code, status in data.get("xid_status", {}).items():
+        if not str(code).isdecimal() or status not in (OK, WARNING, CRITICAL):
+            yield (
+                f"The status '{status}' of XID '{code}' is not understood: give a number and one of"
+                f" '{OK}', '{WARNING}' and '{CRITICAL}'."
+            )
+    if wrong:
+        return
+    settings = _settings(data)
     if settings.call_timeout <= 0:
-        raise HealthError(
-            "The setting 'call_timeout' is 0: give the seconds that one call to the driver may take."
-        )
+        yield "The setting 'call_timeout' is 0: give the seconds that one call to the driver may take."
     for lower in ("temperature", "retired_pages", "pcie_replays_per_minute"):
         if settings.limit(f"{lower}_warning") > settings.limit(f"{lower}_critical"):
-            raise HealthError(
-                f"The threshold '{lower}_warning' is above '{lower}_critical': correct one of them."
-            )
-    return settings
-
-
-def _numbers(data: Mapping[str, Any]) -> dict[str, Any]:
-    names = ("expected_gpus", "expected_nvlinks", "call_timeout")
-    return {name: data[name] for name in names if name in data}
-
-
-def _only(kind: str, names: Iterable[str], known: Iterable[str]) -> None:
-    for name in names:
-        if name not in known:
-            raise HealthError(f"There is no {kind} '{name}': choose among {', '.join(sorted(known))}.")
+            yield f"The threshold '{lower}_warning' is above '{lower}_critical': correct one of them."

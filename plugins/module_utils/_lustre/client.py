@@ -39,13 +39,13 @@ PARAMETERS_UNIT = "gpufarm-lustre-parameters.service"
 SYSTEM = re.compile("/|/(bin|boot|dev|etc|lib|lib64|proc|root|run|sbin|sys|usr|var|tmp)")
 
 
-def problem(settings: Mapping[str, Any]) -> str:
-    """Return all that is wrong with settings, a sentence each; an empty text when nothing is."""
-    return " ".join(" ".join(one.split()) for one in _problems(settings))
+def problems(settings: Mapping[str, Any]) -> List[str]:
+    """Return what is wrong with settings, one sentence each."""
+    return [" ".join(one.split()) for one in _problems(settings)]
 
 
 def plan(settings: Mapping[str, Any], names: Optional[Mapping[str, Sequence[str]]] = None) -> Dict[str, Any]:
-    """Return what settings that problem() has nothing against come to.
+    """Return what settings that problems() has nothing against come to.
 
     Args:
         settings: the role's variables without ``lustre_client_``.
@@ -91,18 +91,14 @@ def _devices(settings: Mapping[str, Any], names: Mapping[str, Sequence[str]]) ->
     return [parse_device(str(one["source"]), addresses) for one in settings["file_systems"]]
 
 
-def machine_problem(settings: Mapping[str, Any], machine: Mapping[str, Any], host: str) -> str:
-    """Return all that a machine does not allow, a sentence each; an empty text when it allows everything.
+def machine_problems(settings: Mapping[str, Any], machine: Mapping[str, Any], host: str) -> Iterator[str]:
+    """Yield what a machine does not allow, one sentence each.
 
     Args:
-        settings: the role's variables without ``lustre_client_``, which problem() has nothing against.
+        settings: the role's variables without ``lustre_client_``, which problems() has nothing against.
         machine: what the module lustre_info returns.
         host: name of the machine, for people.
     """
-    return " ".join(_machine_problems(settings, machine, host))
-
-
-def _machine_problems(settings: Mapping[str, Any], machine: Mapping[str, Any], host: str) -> Iterator[str]:
     yield from owner_problems("lustre_client", settings["source"], machine, host)
     yield from machine_source_problems(PREFIX, settings, machine, host)
     yield from interface_problems(PREFIX, settings["networks"], machine, host)

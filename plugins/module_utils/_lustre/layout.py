@@ -56,18 +56,18 @@ class Target(NamedTuple):
         return "/lustre/%s" % self.name.lower()
 
 
-def problem(settings: Mapping[str, Any], host: str) -> str:
-    """Return all that is wrong with settings, a sentence each; an empty text when nothing is.
+def problems(settings: Mapping[str, Any], host: str) -> List[str]:
+    """Return what is wrong with settings, one sentence each.
 
     Args:
         settings: the role's variables without ``lustre_server_``.
         host: name of the machine in the inventory.
     """
-    return " ".join(" ".join(one.split()) for one in _problems(settings, host))
+    return [" ".join(one.split()) for one in _problems(settings, host)]
 
 
 def targets(settings: Mapping[str, Any]) -> List[Target]:
-    """Return all targets of settings that problem() has nothing against, the management target first."""
+    """Return all targets of settings that problems() has nothing against, the management target first."""
     found: List[Target] = []
     for system in settings["file_systems"]:
         for one in system["targets"]:
@@ -102,7 +102,7 @@ def plan(
     names: Optional[Mapping[str, Sequence[str]]] = None,
     elsewhere: Sequence[str] = (),
 ) -> Dict[str, Any]:
-    """Return what a server has to do, for settings that problem() has nothing against.
+    """Return what a server has to do, for settings that problems() has nothing against.
 
     Args:
         settings: the role's variables without ``lustre_server_``.
@@ -360,11 +360,11 @@ def _system_problems(
                 )
 
 
-def machine_problem(settings: Mapping[str, Any], machine: Mapping[str, Any], host: str) -> str:
-    """Return all that a machine does not allow, a sentence each; an empty text when it allows everything.
+def machine_problems(settings: Mapping[str, Any], machine: Mapping[str, Any], host: str) -> List[str]:
+    """Return what a machine does not allow, one sentence each.
 
     Args:
-        settings: the role's variables without ``lustre_server_``, which problem() has nothing against.
+        settings: the role's variables without ``lustre_server_``, which problems() has nothing against.
         machine: what the module lustre_info returns.
         host: name of the machine in the inventory.
     """
@@ -387,7 +387,7 @@ def machine_problem(settings: Mapping[str, Any], machine: Mapping[str, Any], hos
                 "lustre_server_nids has %s of %s, whose interfaces in lustre_server_networks have %s;"
                 " correct one of them." % (nid, host, " and ".join(sorted(own)))
             )
-    return " ".join(wrong)
+    return wrong
 
 
 def signature_problem(device: str, signature: Mapping[str, str], host: str) -> str:

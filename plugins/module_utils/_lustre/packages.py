@@ -35,13 +35,13 @@ def source_problems(prefix: str, settings: Mapping[str, Any]) -> Iterator[str]:
             )
 
 
-def problem(
+def problems(
     kind: str,
     settings: Mapping[str, Any],
     available: Mapping[str, Sequence[str]],
     kernels: Sequence[Mapping[str, Any]],
-) -> str:
-    """Return why packages of a source do not fit a machine; an empty text when they do.
+) -> List[str]:
+    """Return why packages of a source do not fit a machine, one sentence each.
 
     Args:
         kind: ``client`` or ``server``.
@@ -52,27 +52,26 @@ def problem(
     prefix, utilities = "lustre_%s_" % kind, "lustre-%s-utils" % kind
     version = _version(kind, settings, available)
     if not version:
-        return "The package source has no %s %s; it has %s; correct %sversion." % (
-            utilities,
-            settings["version"] or "at all",
-            ", ".join(available.get(utilities, [])) or "none",
-            prefix,
-        )
+        there = ", ".join(available.get(utilities, [])) or "none"
+        return [
+            f"The package source has no {utilities} {settings['version'] or 'at all'}; it has {there};"
+            f" correct {prefix}version."
+        ]
     if settings["modules"] == "dkms":
         dkms = "lustre-%s-modules-dkms" % kind
         if version not in available.get(dkms, []):
-            return (
+            return [
                 "The package source has no %s %s, as its %s; choose another %sversion, or set"
                 " %smodules to kernel." % (dkms, version, utilities, prefix, prefix)
-            )
+            ]
         bare = [str(one["release"]) for one in kernels if not one["headers"]]
         if bare:
-            return (
+            return [
                 "There are no headers of the kernel %s, which modules are built with; install"
                 " linux-headers-%s, or name the kernels that will boot in %skernels."
                 % (" and ".join(bare), bare[0], prefix)
-            )
-        return ""
+            ]
+        return []
     start = "lustre-%s-modules-" % kind
     missing = [one["release"] for one in kernels if version not in available.get(start + one["release"], [])]
     if missing:
@@ -81,12 +80,12 @@ def problem(
             for name, versions in sorted(available.items())
             if name.startswith(start) and version in versions and not name.endswith("-dkms")
         ]
-        return (
+        return [
             "The package source has no modules of Lustre %s for the kernel %s; it has them for %s; boot such"
             " a kernel, add the package to the source, or set %smodules to dkms."
             % (version, " and ".join(missing), ", ".join(known) or "none", prefix)
-        )
-    return ""
+        ]
+    return []
 
 
 def choose(
@@ -95,7 +94,7 @@ def choose(
     available: Mapping[str, Sequence[str]],
     kernels: Sequence[Mapping[str, Any]],
 ) -> List[str]:
-    """Return the packages to install, with their versions, where problem() has nothing against them."""
+    """Return the packages to install, with their versions, where problems() has nothing against them."""
     names = ["lustre-%s-utils" % kind]
     if settings["modules"] == "dkms":
         names.append("lustre-%s-modules-dkms" % kind)

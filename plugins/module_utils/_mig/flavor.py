@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -171,6 +171,24 @@ def parse_layout(entries: Iterable[Mapping[str, Any]]) -> Flavor:
     :raises FlavorError: in one sentence that names the entry and what is wrong with it
     """
     return Flavor(LAYOUT, tuple(_item(number, entry) for number, entry in enumerate(entries, start=1)))
+
+
+def problems(wish: Any) -> list[str]:
+    """Return what is wrong with a flavor or a layout, one sentence each.
+
+    :arg wish: what `parse_flavor` reads, or a list that `parse_layout` reads
+    """
+    if isinstance(wish, list):
+        return [text for one in enumerate(wish, start=1) for text in _refusal(_item, *one)]
+    return _refusal(parse_flavor, str(wish))
+
+
+def _refusal(read: Callable[..., Any], *words: Any) -> list[str]:
+    try:
+        read(*words)
+    except FlavorError as error:
+        return [str(error)]
+    return []
 
 
 def _item(number: int, entry: Mapping[str, Any]) -> Item:

@@ -19,12 +19,12 @@ URL = re.compile(r"https?://[^\s/]+(/\S*)?")
 CERTIFICATE = "-----BEGIN CERTIFICATE-----"
 
 
-def problem(settings: Mapping[str, Any]) -> str:
-    """Return what is wrong with settings in one sentence, an empty text when nothing is.
+def problems(settings: Mapping[str, Any]) -> list[str]:
+    """Return what is wrong with settings, one sentence each.
 
     :arg settings: the role's variables without `monitoring_`
     """
-    return next(_problems(settings), "")
+    return list(_problems(settings))
 
 
 def _problems(settings: Mapping[str, Any]) -> Iterator[str]:

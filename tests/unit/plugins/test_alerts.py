@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import yaml
-from ansible_collections.gpufarm.cluster.plugins.filter import monitoring_alerts, monitoring_problem
+from ansible_collections.gpufarm.cluster.plugins.filter import monitoring_alerts, monitoring_problems
 from ansible_collections.gpufarm.cluster.plugins.module_utils._health.baseline import Baseline
 from ansible_collections.gpufarm.cluster.plugins.module_utils._health.catalogue import MEANINGS
 from ansible_collections.gpufarm.cluster.plugins.module_utils._health.finding import Settings
@@ -91,5 +91,5 @@ def test_alerts_can_be_muted() -> None:
     ],
 )
 def test_settings_that_cannot_work_are_refused(changes: dict[str, Any], said: str) -> None:
-    told = monitoring_problem.FilterModule().filters()["monitoring_problem"](settings(**changes))
-    assert said in told and bool(said) == bool(told)
+    told = monitoring_problems.FilterModule().filters()["monitoring_problems"](settings(**changes))
+    assert bool(said) == bool(told) and all(said in one for one in told)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from ansible_collections.gpufarm.cluster.plugins.filter.health_settings_problem import FilterModule
+from ansible_collections.gpufarm.cluster.plugins.filter.gpu_health_problems import FilterModule
 
 ROOT = Path(__file__).resolve().parents[3]
 ROLE = ROOT / "roles" / "gpu_health"
@@ -16,5 +16,5 @@ ROLE = ROOT / "roles" / "gpu_health"
     [({"expected_gpus": 2}, ""), ({"thresholds": {"heat": 1}}, "There is no threshold 'heat'")],
 )
 def test_the_filter_tells_what_is_wrong(settings: dict[str, object], problem: str) -> None:
-    told = FilterModule().filters()["health_settings_problem"](settings)
-    assert told.startswith(problem) and bool(told) == bool(problem)
+    told = FilterModule().filters()["gpu_health_problems"](settings)
+    assert bool(told) == bool(problem) and all(one.startswith(problem) for one in told)

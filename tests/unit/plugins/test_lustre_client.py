@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 import yaml
 from ansible_collections.gpufarm.cluster.plugins.filter.lustre_client_plan import lustre_client_plan
-from ansible_collections.gpufarm.cluster.plugins.filter.lustre_client_problem import lustre_client_problem
 from ansible_collections.gpufarm.cluster.plugins.filter.lustre_packages import lustre_packages
 
 ROLE = Path(__file__).resolve().parents[3] / "roles" / "lustre_client"
@@ -43,8 +42,8 @@ def unit(plan: dict[str, Any], name: str) -> dict[str, str]:
 def test_the_defaults_of_the_role_are_an_empty_wish() -> None:
     defaults = yaml.safe_load((ROLE / "defaults" / "main.yml").read_text())
     found = {name.removeprefix("lustre_client_"): value for name, value in defaults.items()}
-    assert lustre_client_problem(found) == ""
-    assert lustre_client_plan(found)["units"] == {}
+    plan = lustre_client_plan(found)
+    assert (plan["problems"], plan["units"]) == ([], {})
 
 
 def test_a_mount_is_ordered_after_lnet_and_before_who_uses_it() -> None:
@@ -121,15 +120,14 @@ def test_servers_of_networks_that_tcp_does_not_reach_are_not_tried() -> None:
     ],
 )
 def test_what_is_refused(changes: dict[str, Any], words: str) -> None:
-    found = lustre_client_problem(role_settings(**changes))
-    assert words in found and "\n" not in found
+    found = lustre_client_plan(role_settings(**changes))["problems"]
+    assert any(words in one for one in found) and not any("\n" in one for one in found)
 
 
 def test_everything_that_is_wrong_is_told_at_once() -> None:
-    found = lustre_client_problem(
-        role_settings(file_systems=[{"source": "x", "path": "y"}], mount_timeout=0, consumers=["z"])
-    )
-    assert all(words in found for words in ("'x'", "'y'", "mount_timeout", "'z'"))
+    settings = role_settings(file_systems=[{"source": "x", "path": "y"}], mount_timeout=0, consumers=["z"])
+    found = lustre_client_plan(settings)["problems"]
+    assert all(any(words in one for one in found) for words in ("'x'", "'y'", "mount_timeout", "'z'"))
 
 
 MACHINE = {
@@ -144,8 +142,13 @@ MACHINE = {
 NAMED = {"file_systems": [{**HOME, "source": "mgs1:mgs2:/home"}]}
 
 
+def machine_problems(settings: dict[str, Any], **machine: Any) -> list[str]:
+    """What is wrong with a machine for settings."""
+    return list(lustre_client_plan(settings, machine={**MACHINE, **machine}, host="gpu1")["problems"])
+
+
 def test_one_server_that_answers_is_enough() -> None:
-    assert lustre_client_problem(role_settings(), MACHINE, "gpu1") == ""
+    assert machine_problems(role_settings()) == []
 
 
 @pytest.mark.parametrize(
@@ -191,17 +194,16 @@ def test_one_server_that_answers_is_enough() -> None:
     ],
 )
 def test_what_a_machine_does_not_allow(changes: Any, machine: Any, words: str) -> None:
-    assert words in lustre_client_problem(role_settings(**changes), {**MACHINE, **machine}, "gpu1")
+    assert any(words in one for one in machine_problems(role_settings(**changes), **machine))
 
 
 def test_a_machine_that_serves_may_be_a_client_of_its_own_lnet() -> None:
     settings = role_settings(source="server", apt_url="", apt_key_url="", apt_key_fingerprint="")
-    assert lustre_client_problem(settings) == ""
     found = unit(lustre_client_plan(settings), "lustre-home.mount")
     assert "gpufarm-lustre-served.target" in found["After"] and "served.target" in found["Wants"]
     assert "served.target" not in lustre_client_plan(role_settings())["units"]["lustre-home.mount"]
     for owner in ("", "lustre_server"):  # the server may be set up later in the same run
-        assert lustre_client_problem(settings, {**MACHINE, "lnet": {"written_by": owner}}, "gpu1") == ""
+        assert machine_problems(settings, lnet={"written_by": owner}) == []
 
 
 def test_a_mount_has_addresses_in_place_of_names() -> None:
@@ -212,19 +214,13 @@ def test_a_mount_has_addresses_in_place_of_names() -> None:
     assert plan["names"] == ["mgs1", "mgs2"] == lustre_client_plan(role_settings(**NAMED))["names"]
     assert plan["servers"] == [["10.0.0.1", "10.0.0.2"]]
     servers = {"10.0.0.1": "refused", "10.0.0.2": ""}
-    assert (
-        lustre_client_problem(role_settings(**NAMED), {**MACHINE, "names": names, "servers": servers}, "gpu1")
-        == ""
-    )
+    assert machine_problems(role_settings(**NAMED), names=names, servers=servers) == []
 
 
 def test_a_mounted_file_system_needs_no_answer_of_its_servers() -> None:
     mounts = [{"path": "/lustre/home", "source": "10.0.0.1@tcp:10.0.0.2@tcp:/home"}]
     servers = {"10.0.0.1": "refused", "10.0.0.2": "refused"}
-    assert (
-        lustre_client_problem(role_settings(), {**MACHINE, "mounts": mounts, "servers": servers}, "gpu1")
-        == ""
-    )
+    assert machine_problems(role_settings(), mounts=mounts, servers=servers) == []
 
 
 AVAILABLE = {
@@ -262,7 +258,7 @@ AVAILABLE = {
 def test_packages_of_one_version_for_every_kernel(changes: Any, kernels: Any, packages: Any) -> None:
     told = [{"release": one, "headers": True} for one in kernels]
     assert lustre_packages(role_settings(**changes), AVAILABLE, told, "client") == {
-        "problem": "",
+        "problems": [],
         "packages": packages,
         "version": packages[0].partition("=")[2],
     }
@@ -289,4 +285,5 @@ def test_packages_that_do_not_fit(changes: Any, kernel: str, words: str) -> None
     found = lustre_packages(
         role_settings(**changes), AVAILABLE, [{"release": kernel, "headers": False}], "client"
     )
-    assert words in found["problem"] and found["packages"] == []
+    [told] = found["problems"]
+    assert words in told and found["packages"] == []

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 import yaml
 from ansible_collections.gpufarm.cluster.plugins.filter.lustre_server_plan import lustre_server_plan
-from ansible_collections.gpufarm.cluster.plugins.filter.lustre_server_problem import lustre_server_problem
 from ansible_collections.gpufarm.cluster.plugins.module_utils._lustre import layout
 
 ROLE = Path(__file__).resolve().parents[3] / "roles" / "lustre_server"
@@ -40,12 +39,8 @@ def system(**changes: Any) -> dict[str, Any]:
 
 def test_the_defaults_of_the_role_are_an_empty_wish() -> None:
     defaults = yaml.safe_load((ROLE / "defaults" / "main.yml").read_text())
-    assert (
-        lustre_server_problem(
-            {name.removeprefix("lustre_server_"): one for name, one in defaults.items()}, "a"
-        )
-        == ""
-    )
+    settings = {name.removeprefix("lustre_server_"): one for name, one in defaults.items()}
+    assert lustre_server_plan(settings, "a")["problems"] == []
 
 
 def test_each_server_takes_its_part() -> None:
@@ -133,8 +128,8 @@ def test_a_management_target_of_its_own_comes_first() -> None:
     ],
 )
 def test_what_is_refused(changes: dict[str, Any], words: str) -> None:
-    found = lustre_server_problem(role_settings(**changes), "a")
-    assert words in found and "\n" not in found
+    found = lustre_server_plan(role_settings(**changes), "a")["problems"]
+    assert any(words in one for one in found) and not any("\n" in one for one in found)
 
 
 def test_nids_have_to_be_the_machines_own() -> None:
@@ -145,12 +140,13 @@ def test_nids_have_to_be_the_machines_own() -> None:
         "lnet": {"written_by": "lustre_server"},
         "names": {"oss-b": ["10.0.0.8"]},
     }
-    found = lustre_server_problem(role_settings(), "b", machine)
+    [found] = lustre_server_plan(role_settings(), "b", machine=machine)["problems"]
     assert "10.0.0.2@tcp of b, whose interfaces in lustre_server_networks have 10.0.0.7" in found
     named = role_settings(nids={"a": ["10.0.0.1@tcp"], "b": ["oss-b"]})
-    assert "oss-b of b, whose interfaces" in lustre_server_problem(named, "b", machine)
+    [found] = lustre_server_plan(named, "b", machine=machine)["problems"]
+    assert "oss-b of b, whose interfaces" in found
     machine["names"] = {"oss-b": ["10.0.0.7"]}
-    assert lustre_server_problem(named, "b", machine) == ""
+    assert lustre_server_plan(named, "b", machine=machine)["problems"] == []
 
 
 def test_a_machine_that_is_set_up_as_a_client_is_left_alone() -> None:
@@ -161,9 +157,8 @@ def test_a_machine_that_is_set_up_as_a_client_is_left_alone() -> None:
         "lnet": {"written_by": "lustre_client"},
         "names": {},
     }
-    assert "run lustre_client there with lustre_client_state absent" in lustre_server_problem(
-        role_settings(), "b", machine
-    )
+    [found] = lustre_server_plan(role_settings(), "b", machine=machine)["problems"]
+    assert "run lustre_client there with lustre_client_state absent" in found
 
 
 @pytest.mark.parametrize(

@@ -53,4 +53,4 @@ def kernel(release: str, built_for: str = "", version: str = "") -> dict[str, An
 def test_modules_are_for_the_kernel_and_of_the_version(one: Any, version: str, words: str) -> None:
     told = lustre_unfit([kernel("5.0", "5.0", version), one], version, "gpu1")
     assert told["kernels"] == (["6.1"] if words else [])
-    assert words in told["problem"] and bool(words) == bool(told["problem"])
+    assert bool(words) == bool(told["problems"]) and all(words in one for one in told["problems"])

@@ -7,7 +7,6 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from ansible_collections.gpufarm.cluster.plugins.filter.mig_flavor_problem import mig_flavor_problem
 from ansible_collections.gpufarm.cluster.plugins.module_utils._mig.flavor import (
     FLAVOR_PATTERN,
     Flavor,
@@ -15,6 +14,7 @@ from ansible_collections.gpufarm.cluster.plugins.module_utils._mig.flavor import
     Item,
     parse_flavor,
     parse_layout,
+    problems,
 )
 from hypothesis import given
 from hypothesis import strategies as st
@@ -80,10 +80,10 @@ def test_any_other_text_is_refused_with_its_own_words(text: str) -> None:
     ["", "none", "7", "7x", "0x 1g.10gb", "1000x 1g", "1g.10gb", "7x 1g.10gb,", "-1x 1g.10gb", "7x 1G.10GB"],
 )
 def test_a_refusal_shows_the_forms_that_are_read(text: str) -> None:
-    problem = mig_flavor_problem(text)
+    [problem] = problems(text)
     assert f"'{text}'" in problem
     assert "1x 3g.40gb, 2x 2g.20gb" in problem
-    assert mig_flavor_problem("7x 1g.10gb") == ""
+    assert problems("7x 1g.10gb") == []
 
 
 def test_a_profile_named_twice_is_refused() -> None:
@@ -189,11 +189,11 @@ def test_any_other_layout_is_refused_in_one_sentence(entries: list[Any]) -> None
     try:
         flavor = parse_layout(entries)
     except FlavorError as error:
-        assert mig_flavor_problem(entries) == str(error)
+        assert problems(entries)[0] == str(error)
         assert str(error).startswith("Entry ")
     else:
         assert len(flavor.items) == len(entries)
-        assert mig_flavor_problem(entries) == ""
+        assert problems(entries) == []
 
 
 # Of one who types, and of one who mistypes.
@@ -219,5 +219,5 @@ PARTS = st.sampled_from(
 
 @given(st.one_of(st.lists(PARTS, max_size=9).map("".join), st.sampled_from(["enabled", "disabled"])))
 def test_the_pattern_matches_every_flavor_and_nothing_that_has_another_form(text: str) -> None:
-    problem = "" if text == "enabled" else mig_flavor_problem(text)
+    problem = "" if text == "enabled" else "".join(problems(text))
     assert bool(re.fullmatch(FLAVOR_PATTERN, text)) == ("is not understood" not in problem)

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 from ansible_collections.gpufarm.cluster.plugins.filter.shared_home_plan import shared_home_plan
-from ansible_collections.gpufarm.cluster.plugins.filter.shared_home_problems import shared_home_problems
 from ansible_collections.gpufarm.cluster.plugins.module_utils._shared_home import options
 from ansible_collections.gpufarm.cluster.plugins.module_utils._shared_home import (
     settings as shared_home_settings,
@@ -19,16 +18,16 @@ from shared_home_settings import EXPORT, role_settings
 
 
 def test_the_defaults_have_nothing_mounted_and_nobody_limited() -> None:
-    assert shared_home_problems(role_settings()) == []
     plan = shared_home_plan(role_settings(), "")
+    assert plan["problems"] == []
     assert (plan["units"], plan["mounts"], plan["packages"]) == ({}, [], [])
     assert plan["command"]["limits"] is False and plan["command"]["mounted"] is False
 
 
 def test_a_server_is_mounted_by_a_unit_that_the_boot_does_not_need() -> None:
     settings = role_settings(kind="nfs", path="/srv/home", source=EXPORT, options=["noatime", "nconnect=4"])
-    assert shared_home_problems(settings) == []
     plan = shared_home_plan(settings, "nfs")
+    assert plan["problems"] == []
     text = plan["units"]["srv-home.mount"]
     assert text.startswith(shared_home_settings.MARK + "\n")
     assert "What=nfs.example.org:/export/home\nWhere=/srv/home\nType=nfs\n" in text
@@ -97,13 +96,13 @@ def test_sizes_reach_the_command_in_bytes() -> None:
     ],
 )
 def test_what_is_refused(changes: dict[str, Any], words: str) -> None:
-    problems = shared_home_problems(role_settings(**changes))
+    problems = shared_home_plan(role_settings(**changes), "")["problems"]
     assert len(problems) == 1 and words in problems[0] and problems[0].endswith(".")
 
 
 def test_all_that_is_wrong_is_said_at_once() -> None:
     wrong = role_settings(path="home", kind="nfs", source="", quota="x")
-    assert len(shared_home_problems(wrong)) == 4
+    assert len(shared_home_plan(wrong, "")["problems"]) == 4
 
 
 @given(number=st.integers(min_value=1, max_value=10**14), unit=st.sampled_from("KMGTP"))

@@ -19,8 +19,8 @@ from ansible_collections.gpufarm.cluster.plugins.module_utils._accounts.request 
     GROUP,
     User,
     UserProblem,
+    problems,
     read_users,
-    users_problem,
 )
 from hypothesis import given
 from hypothesis import strategies as st
@@ -52,7 +52,7 @@ def test_users_in_the_words_of_indigo() -> None:
 
 def test_a_suffix_keeps_names_apart() -> None:
     assert [user.name for user in read_users([wish("ada")], name_suffix="-ssh")] == ["ada-ssh"]
-    assert "'ada/x' cannot be an account" in users_problem([wish("ada")], name_suffix="/x")
+    assert "'ada/x' cannot be an account" in problems([wish("ada")], name_suffix="/x")[0]
 
 
 @pytest.mark.parametrize(
@@ -79,8 +79,17 @@ def test_a_suffix_keeps_names_apart() -> None:
     ],
 )
 def test_what_nobody_can_have_is_refused(users: list[dict[str, Any]], words: str) -> None:
-    assert words in users_problem(users)
-    assert KEY.split()[1] not in users_problem(users)
+    [told] = problems(users)
+    assert words in told and KEY.split()[1] not in told
+
+
+def test_everything_that_is_wrong_is_told_at_once() -> None:
+    twice = [wish("ben", os_user_guid=1500)] * 2
+    told = problems([{}, wish("Ada"), *twice])
+    assert [one.split()[0] for one in told] == ["User", "The", "The", "Two"]
+    with pytest.raises(UserProblem) as refusal:
+        read_users([{}, wish("Ada"), *twice])
+    assert str(refusal.value) == " ".join(told)
 
 
 def test_a_new_user() -> None:

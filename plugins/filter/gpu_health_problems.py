@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 DOCUMENTATION = r"""
-name: health_settings_problem
+name: gpu_health_problems
 short_description: Tell what is wrong with the settings of GPU health checks
 version_added: 0.1.0
 description:
@@ -23,8 +23,8 @@ author:
 EXAMPLES = r"""
 - name: Refuse a threshold that does not exist
   ansible.builtin.assert:
-    that: settings | gpufarm.cluster.health_settings_problem == ''
-    fail_msg: "{{ settings | gpufarm.cluster.health_settings_problem }}"
+    that: settings | gpufarm.cluster.gpu_health_problems | length == 0
+    fail_msg: "{{ settings | gpufarm.cluster.gpu_health_problems | join(' ') }}"
   vars:
     settings:
       thresholds:
@@ -33,32 +33,26 @@ EXAMPLES = r"""
 
 RETURN = r"""
 _value:
-  description: One sentence that says what is wrong; empty when the settings can be read.
-  type: str
+  description: Sentences that say what is wrong; empty when the settings can be read.
+  type: list
+  elements: str
 """
 
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ansible_collections.gpufarm.cluster.plugins.module_utils._health.finding import (
-    HealthError,
-    parse_settings,
-)
+from ansible_collections.gpufarm.cluster.plugins.module_utils._health.finding import problems
 from ansible_collections.gpufarm.cluster.plugins.module_utils._health.machine import CHECKS
 
 
-def health_settings_problem(settings: Mapping[str, Any]) -> str:
-    """Return what is wrong with settings, an empty text when nothing is."""
-    try:
-        parse_settings(settings, CHECKS)
-    except HealthError as error:
-        return str(error)
-    return ""
+def gpu_health_problems(settings: Mapping[str, Any]) -> list[str]:
+    """Return what is wrong with settings, one sentence each."""
+    return problems(settings, CHECKS)
 
 
 class FilterModule:
     """The filters of this file."""
 
-    def filters(self) -> dict[str, Callable[[Mapping[str, Any]], str]]:
+    def filters(self) -> dict[str, Callable[[Mapping[str, Any]], list[str]]]:
         """Return the filters by name."""
-        return {"health_settings_problem": health_settings_problem}
+        return {"gpu_health_problems": gpu_health_problems}

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 DOCUMENTATION = r"""
-name: mig_flavor_problem
+name: mig_problems
 short_description: Tell what is wrong with a MIG flavor or layout
 version_added: 0.1.0
 description:
@@ -23,41 +23,26 @@ author:
 EXAMPLES = r"""
 - name: Refuse a flavor that nobody can have
   ansible.builtin.assert:
-    that: mig_partition_flavor | gpufarm.cluster.mig_flavor_problem == ''
-    fail_msg: "{{ mig_partition_flavor | gpufarm.cluster.mig_flavor_problem }}"
+    that: mig_partition_flavor | gpufarm.cluster.mig_problems | length == 0
+    fail_msg: "{{ mig_partition_flavor | gpufarm.cluster.mig_problems | join(' ') }}"
 """
 
 RETURN = r"""
 _value:
-  description: One sentence that says what is wrong; empty when the wish can be read.
-  type: str
+  description: Sentences that say what is wrong; empty when the wish can be read.
+  type: list
+  elements: str
 """
 
 from collections.abc import Callable
 from typing import Any
 
-from ansible_collections.gpufarm.cluster.plugins.module_utils._mig.flavor import (
-    FlavorError,
-    parse_flavor,
-    parse_layout,
-)
-
-
-def mig_flavor_problem(wish: Any) -> str:
-    """Return what is wrong with a flavor or a layout, an empty text when nothing is."""
-    try:
-        if isinstance(wish, list):
-            parse_layout(wish)
-        else:
-            parse_flavor(str(wish))
-    except FlavorError as error:
-        return str(error)
-    return ""
+from ansible_collections.gpufarm.cluster.plugins.module_utils._mig.flavor import problems
 
 
 class FilterModule:
     """The filters of this file."""
 
-    def filters(self) -> dict[str, Callable[[Any], str]]:
+    def filters(self) -> dict[str, Callable[[Any], list[str]]]:
         """Return the filters by name."""
-        return {"mig_flavor_problem": mig_flavor_problem}
+        return {"mig_problems": problems}

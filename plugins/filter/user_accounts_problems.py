@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 DOCUMENTATION = r"""
-name: user_accounts_problem
+name: user_accounts_problems
 short_description: Tell what is wrong with a list of users
 version_added: 0.1.0
 description:
@@ -32,32 +32,33 @@ author:
 EXAMPLES = r"""
 - name: Refuse a list that nobody can have
   ansible.builtin.assert:
-    that: users | gpufarm.cluster.user_accounts_problem == ''
-    fail_msg: "{{ users | gpufarm.cluster.user_accounts_problem }}"
+    that: users | gpufarm.cluster.user_accounts_problems | length == 0
+    fail_msg: "{{ users | gpufarm.cluster.user_accounts_problems | join(' ') }}"
 """
 
 RETURN = r"""
 _value:
-  description: One sentence that says what is wrong; empty when the list can be read.
-  type: str
+  description: Sentences that say what is wrong; empty when the list can be read.
+  type: list
+  elements: str
 """
 
 from collections.abc import Callable
 from typing import Any
 
-from ansible_collections.gpufarm.cluster.plugins.module_utils._accounts.request import users_problem
+from ansible_collections.gpufarm.cluster.plugins.module_utils._accounts.request import problems
 
 
-def user_accounts_problem(users: Any, allow_key_options: bool = False, name_suffix: str = "") -> str:
-    """Return what is wrong with a list of users, an empty text when nothing is."""
+def user_accounts_problems(users: Any, allow_key_options: bool = False, name_suffix: str = "") -> list[str]:
+    """Return what is wrong with a list of users, one sentence each."""
     if not isinstance(users, list) or not all(isinstance(user, dict) for user in users):
-        return "The users are no list of maps; give one map for each, with os_user_name and more."
-    return users_problem(users, allow_key_options, name_suffix)
+        return ["The users are no list of maps; give one map for each, with os_user_name and more."]
+    return problems(users, allow_key_options, name_suffix)
 
 
 class FilterModule:
     """The filters of this file."""
 
-    def filters(self) -> dict[str, Callable[..., str]]:
+    def filters(self) -> dict[str, Callable[..., list[str]]]:
         """Return the filters by name."""
-        return {"user_accounts_problem": user_accounts_problem}
+        return {"user_accounts_problems": user_accounts_problems}

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 DOCUMENTATION = r"""
-name: monitoring_problem
+name: monitoring_problems
 short_description: Tell what is wrong with the settings of the role monitoring
 version_added: 0.1.0
 description:
@@ -23,8 +23,8 @@ author:
 EXAMPLES = r"""
 - name: Refuse settings that cannot work
   ansible.builtin.assert:
-    that: settings | gpufarm.cluster.monitoring_problem == ''
-    fail_msg: "{{ settings | gpufarm.cluster.monitoring_problem }}"
+    that: settings | gpufarm.cluster.monitoring_problems | length == 0
+    fail_msg: "{{ settings | gpufarm.cluster.monitoring_problems | join(' ') }}"
   vars:
     settings:
       parts: [server, node]
@@ -42,19 +42,20 @@ EXAMPLES = r"""
 
 RETURN = r"""
 _value:
-  description: One sentence that says what is wrong; empty when nothing is.
-  type: str
+  description: Sentences that say what is wrong; empty when nothing is.
+  type: list
+  elements: str
 """
 
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ansible_collections.gpufarm.cluster.plugins.module_utils._monitoring.settings import problem
+from ansible_collections.gpufarm.cluster.plugins.module_utils._monitoring.settings import problems
 
 
 class FilterModule:
     """The filters of this file."""
 
-    def filters(self) -> dict[str, Callable[[Mapping[str, Any]], str]]:
+    def filters(self) -> dict[str, Callable[[Mapping[str, Any]], list[str]]]:
         """Return the filters by name."""
-        return {"monitoring_problem": problem}
+        return {"monitoring_problems": problems}
