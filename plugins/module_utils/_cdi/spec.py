@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
+from pathlib import PurePath
 from typing import Any
 
 from .._nvml.gpu import ComputeInstance, Gpu, GpuError, GpuInstance
@@ -21,14 +22,6 @@ COMMON_NODES = ("/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools")
 ALWAYS_MOUNTED = frozenset({"libcuda.so.1", "libnvidia-ml.so.1"})
 # Those of NVIDIA's own specifications: a container reads the driver's files, and finds no device in them.
 MOUNT_OPTIONS = ("ro", "nosuid", "nodev", "rbind", "rprivate")
-
-
-def parse_minors(text: str) -> dict[str, int]:
-    """Return the minor number of each capability, by its path such as `gpu0/gi7/ci0/access`.
-
-    :arg text: /proc/driver/nvidia-caps/mig-minors (MIG user guide, "Device Nodes and Capabilities")
-    """
-    return {path: int(minor) for path, minor in re.findall(r"^(\S+) ([0-9]+)$", text, re.MULTILINE)}
 
 
 def parse_libraries(text: str) -> dict[str, str]:
@@ -62,7 +55,7 @@ def driver_libraries(libraries: Mapping[str, str], files: Mapping[str, str], ver
 def specification(
     gpus: Iterable[Gpu],
     indexes: Mapping[str, int],
-    minors: Mapping[str, int],
+    partition_nodes: Mapping[str, PurePath],
     common_nodes: Iterable[str],
     files: Mapping[str, str],
     hook: str,
@@ -73,7 +66,7 @@ def specification(
     its UUID, as NVIDIA's own tool does; a GPU in MIG mode is none by itself. `all` is all of them.
 
     :arg indexes: NVML's index of each slice on its GPU, by UUID
-    :arg minors: minor numbers of capabilities, as `parse_minors` returns them
+    :arg partition_nodes: device nodes of partitions, by `Gpu.capability`
     :arg common_nodes: those of COMMON_NODES that there are
     :arg files: path in the container and file of the machine of each library and program
     :arg hook: program nvidia-cdi-hook of NVIDIA's container toolkit; empty when there is none
@@ -82,7 +75,7 @@ def specification(
     devices: dict[str, list[dict[str, str]]] = {}
     everything: dict[str, dict[str, str]] = {}
     for gpu in gpus:
-        for names, nodes in _devices(gpu, indexes, minors):
+        for names, nodes in _devices(gpu, indexes, partition_nodes):
             devices.update((name, nodes) for name in names)
             everything.update((node["path"], node) for node in nodes)
     if not devices:
@@ -114,26 +107,26 @@ def defines_gpus(content: str) -> bool:
     return re.search(pattern, content, re.MULTILINE) is not None
 
 
-def _capabilities(gpu: Gpu, instance: GpuInstance, compute_instance: ComputeInstance) -> tuple[str, str]:
-    """Return the capabilities that a program must have to compute on a slice."""
-    base = f"gpu{gpu.minor}/gi{instance.id}"
-    return f"{base}/access", f"{base}/ci{compute_instance.id}/access"
-
-
-def _capability_node(gpu: Gpu, capability: str, minors: Mapping[str, int]) -> str:
-    """Return the device node of a capability.
+def _slice_nodes(
+    gpu: Gpu,
+    instance: GpuInstance,
+    compute_instance: ComputeInstance,
+    partition_nodes: Mapping[str, PurePath],
+) -> Iterable[dict[str, str]]:
+    """Yield the device nodes that a program opens to compute on a slice.
 
     :raises GpuError: when the driver tells none
     """
-    if capability not in minors:
-        raise GpuError(
-            f"The driver tells no device node for {capability} of {gpu}: report the driver's version."
-        )
-    return f"/dev/nvidia-caps/nvidia-cap{minors[capability]}"
+    for capability in (gpu.capability(instance), gpu.capability(instance, compute_instance)):
+        if capability not in partition_nodes:
+            raise GpuError(
+                f"The driver tells no device node for {capability} of {gpu}: report the driver's version."
+            )
+        yield {"path": str(partition_nodes[capability]), "permissions": "r"}
 
 
 def _devices(
-    gpu: Gpu, indexes: Mapping[str, int], minors: Mapping[str, int]
+    gpu: Gpu, indexes: Mapping[str, int], partition_nodes: Mapping[str, PurePath]
 ) -> Iterable[tuple[tuple[str, str], list[dict[str, str]]]]:
     """Yield names and device nodes of what a program can compute on."""
     whole = {"path": f"/dev/nvidia{gpu.minor}", "permissions": "rw"}
@@ -141,11 +134,8 @@ def _devices(
         yield (str(gpu.index), gpu.uuid), [whole]
     slices = [(one, instance) for instance in gpu.instances for one in instance.compute_instances if one.uuid]
     for one, instance in sorted(slices, key=lambda pair: indexes[pair[0].uuid]):
-        nodes = [
-            {"path": _capability_node(gpu, capability, minors), "permissions": "r"}
-            for capability in _capabilities(gpu, instance, one)
-        ]
-        yield (f"{gpu.index}:{indexes[one.uuid]}", one.uuid), [whole, *nodes]
+        nodes = [whole, *_slice_nodes(gpu, instance, one, partition_nodes)]
+        yield (f"{gpu.index}:{indexes[one.uuid]}", one.uuid), nodes
 
 
 def _common_edits(common_nodes: Iterable[str], files: Mapping[str, str], hook: str) -> dict[str, Any]:

@@ -140,6 +140,11 @@ class Gpu:
         """Return the programs that use one of the GPU's instances."""
         return tuple(process for process in self.processes if process.gpu_instance == instance.id)
 
+    def capability(self, instance: GpuInstance, compute_instance: ComputeInstance | None = None) -> str:
+        """Return the path of the file of a partition below /proc/driver/nvidia/capabilities."""
+        part = "" if compute_instance is None else f"/ci{compute_instance.id}"
+        return f"gpu{self.minor}/mig/gi{instance.id}{part}/access"
+
     def used_compute_instances(self, instance: GpuInstance) -> frozenset[int]:
         """Return the ids of the compute instances of an instance that programs use.
 

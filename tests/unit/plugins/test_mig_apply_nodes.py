@@ -43,4 +43,5 @@ def test_new_partitions_have_device_nodes(
         done = apply.apply(nvml, [plan])
     assert done.changed
     assert len(list(nodes.iterdir())) == 2 * 4
+    assert set(mig_nodes.device_nodes(done.gpus).values()) == set(nodes.iterdir())
     assert not mig_nodes.missing_nodes(done.gpus)

@@ -4,21 +4,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shutil
 import subprocess
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-try:
-    import pynvml
-except ImportError:
-    pynvml = None
-
+from ..._host.io.files import replace_file
 from ..._mig.io import nodes
-from ..._nvml.gpu import Gpu, GpuError
+from ..._nvml.gpu import GpuError
 from ..._nvml.io.session import Nvml
 from .. import spec
 
@@ -26,7 +20,6 @@ from .. import spec
 # refused, and never given the device nodes of another one.
 SPECIFICATION = Path("/run/cdi/nvidia.yaml")
 FOLDERS = (Path("/etc/cdi"), Path("/run/cdi"))
-MINORS = Path("/proc/driver/nvidia-caps/mig-minors")
 PROGRAMS = ("nvidia-smi", "nvidia-debugdump", "nvidia-cuda-mps-control", "nvidia-cuda-mps-server")
 SEARCH_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
@@ -46,29 +39,12 @@ def specify(nvml: Nvml) -> dict[str, Any] | None:
             files[found] = os.path.realpath(found)
     return spec.specification(
         gpus,
-        slice_indexes(gpus),
-        _minors(),
+        nvml.slice_indexes(gpus),
+        nodes.device_nodes(gpus),
         [path for path in spec.COMMON_NODES if Path(path).exists()],
         files,
         shutil.which("nvidia-cdi-hook", path=SEARCH_PATH) or "",
     )
-
-
-def slice_indexes(gpus: Iterable[Gpu]) -> dict[str, int]:
-    """Return NVML's index of each slice on its GPU, by UUID; it has gaps where slices were destroyed."""
-    found: dict[str, int] = {}
-    for gpu in gpus:
-        if not gpu.mig_enabled:
-            continue
-        try:
-            handle = pynvml.nvmlDeviceGetHandleByUUID(gpu.uuid)
-            for index in range(pynvml.nvmlDeviceGetMaxMigDeviceCount(handle)):
-                with contextlib.suppress(pynvml.NVMLError_NotFound, pynvml.NVMLError_InvalidArgument):
-                    device = pynvml.nvmlDeviceGetMigDeviceHandleByIndex(handle, index)
-                    found[pynvml.nvmlDeviceGetUUID(device)] = index
-        except pynvml.NVMLError as error:
-            raise GpuError(f"NVML does not tell the slices of {gpu}: {error}.") from error
-    return found
 
 
 def make_nodes(nvml: Nvml) -> None:
@@ -102,16 +78,8 @@ def write(content: str) -> None:
         SPECIFICATION.unlink(missing_ok=True)
         return
     SPECIFICATION.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
-    # Engines read only what ends in .yaml or .json.
-    new = SPECIFICATION.with_suffix(".new")
-    new.write_text(content, encoding="utf-8")
-    new.chmod(0o644)
-    new.replace(SPECIFICATION)
-
-
-def _minors() -> dict[str, int]:
-    """Return the minor numbers of capabilities; none where the driver knows no partitions."""
-    return spec.parse_minors(MINORS.read_text(encoding="ascii")) if MINORS.exists() else {}
+    # Engines read only what ends in .yaml or .json, and so not the new file before it is whole.
+    replace_file(SPECIFICATION, content, 0o644)
 
 
 def _run(command: list[str]) -> str:

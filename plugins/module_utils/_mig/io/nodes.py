@@ -16,6 +16,16 @@ CAPABILITIES = Path("/proc/driver/nvidia/capabilities")
 CAPABILITY_NODES = Path("/dev/nvidia-caps")
 
 
+def device_nodes(gpus: Iterable[Gpu]) -> dict[str, Path]:
+    """Return the device node of each partition of some GPUs that the driver tells one of.
+
+    :returns: paths of nodes by `Gpu.capability`
+    """
+    return {
+        name: _node(CAPABILITIES / name) for name in _capabilities(gpus) if (CAPABILITIES / name).exists()
+    }
+
+
 def missing_nodes(gpus: Iterable[Gpu]) -> tuple[Path, ...]:
     """Return the capability files whose device nodes are missing, of the partitions of some GPUs.
 
@@ -24,7 +34,7 @@ def missing_nodes(gpus: Iterable[Gpu]) -> tuple[Path, ...]:
     """
     if shutil.which("nvidia-modprobe") is None:
         return ()
-    return tuple(file for file in _capability_files(gpus) if file.exists() and not _node(file).exists())
+    return tuple(CAPABILITIES / name for name, node in device_nodes(gpus).items() if not node.exists())
 
 
 def make_nodes(gpus: Iterable[Gpu]) -> None:
@@ -37,13 +47,12 @@ def make_nodes(gpus: Iterable[Gpu]) -> None:
             raise GpuError(f"nvidia-modprobe made no device node for {file}: {reason}.")
 
 
-def _capability_files(gpus: Iterable[Gpu]) -> Iterable[Path]:
+def _capabilities(gpus: Iterable[Gpu]) -> Iterable[str]:
     for gpu in gpus:
         for instance in gpu.instances:
-            directory = CAPABILITIES / f"gpu{gpu.minor}" / "mig" / f"gi{instance.id}"
-            yield directory / "access"
+            yield gpu.capability(instance)
             for compute_instance in instance.compute_instances:
-                yield directory / f"ci{compute_instance.id}" / "access"
+                yield gpu.capability(instance, compute_instance)
 
 
 def _node(capability_file: Path) -> Path:

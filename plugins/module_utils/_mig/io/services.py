@@ -8,6 +8,7 @@ import subprocess
 from collections.abc import Iterable
 from pathlib import Path
 
+from ..._host.io.files import replace_file
 from ..._nvml.gpu import Gpu, GpuError
 from .lock import FOLDER
 
@@ -42,9 +43,7 @@ class Services:
             return False
         noted = (*self.stopped, *(unit for unit in running if unit not in self.stopped))
         self._note.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
-        draft = self._note.with_suffix(".new")
-        draft.write_text("\n".join(noted) + "\n", encoding="utf-8")
-        draft.replace(self._note)
+        replace_file(self._note, "\n".join(noted) + "\n", 0o644)
         for unit in running:
             _systemctl("stop", unit)
         return True

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from importlib import metadata
 from typing import Any
@@ -50,6 +50,17 @@ class Driver:
     cuda_version: str
 
 
+@dataclass(frozen=True)
+class MigDevice:
+    """A slice as NVML tells it: its index on its GPU, the ids of its instances, its UUID, and its handle."""
+
+    index: int
+    gpu_instance: int
+    compute_instance: int
+    uuid: str
+    handle: Any
+
+
 class Nvml:
     """A session with NVML. The methods raise GpuError with one sentence for a user.
 
@@ -73,6 +84,15 @@ class Nvml:
         """Return all GPUs with their partitions and the programs that use them."""
         count = self._ask("the number of GPUs", pynvml.nvmlDeviceGetCount)
         return tuple(self._gpu(index) for index in range(count))
+
+    def slice_indexes(self, gpus: Iterable[Gpu]) -> dict[str, int]:
+        """Return the index of each slice on its GPU, by UUID; it has gaps where slices were destroyed."""
+        return {
+            device.uuid: device.index
+            for gpu in gpus
+            if gpu.mig_enabled
+            for device in self._mig_devices(self._handle(gpu.uuid))
+        }
 
     def set_mig_mode(self, uuid: str, enabled: bool) -> str:
         """Switch the MIG mode of a GPU.
@@ -169,9 +189,7 @@ class Nvml:
         uuid = ask(pynvml.nvmlDeviceGetUUID)
         offered = tuple(self._profiles(handle, uuid, bool(current))) if mode else ()
         slices = tuple(self._mig_devices(handle)) if current else ()
-        uuids = {
-            (gpu_instance, compute_instance): one for gpu_instance, compute_instance, one, _handle in slices
-        }
+        uuids = {(one.gpu_instance, one.compute_instance): one.uuid for one in slices}
         memory = ask(pynvml.nvmlDeviceGetMemoryInfo)
         return Gpu(
             index=index,
@@ -299,8 +317,8 @@ class Nvml:
             instance.id,
         )
 
-    def _mig_devices(self, handle: Any) -> Iterator[tuple[int, int, str, Any]]:
-        """Yield (GPU instance id, compute instance id, UUID, handle) of each MIG device of a GPU."""
+    def _mig_devices(self, handle: Any) -> Iterator[MigDevice]:
+        """Yield each slice of a GPU."""
         for index in range(self._ask("the number of slices", pynvml.nvmlDeviceGetMaxMigDeviceCount, handle)):
             try:
                 device = pynvml.nvmlDeviceGetMigDeviceHandleByIndex(handle, index)
@@ -308,14 +326,15 @@ class Nvml:
                 continue
             except pynvml.NVMLError as error:
                 raise GpuError(f"NVML does not tell slice {index}: {error}.") from error
-            yield (
+            yield MigDevice(
+                index,
                 self._ask("a slice's GPU instance", pynvml.nvmlDeviceGetGpuInstanceId, device),
                 self._ask("a slice's compute instance", pynvml.nvmlDeviceGetComputeInstanceId, device),
                 self._ask("a slice's UUID", pynvml.nvmlDeviceGetUUID, device),
                 device,
             )
 
-    def _processes(self, handle: Any, slices: tuple[tuple[int, int, str, Any], ...]) -> Iterator[Process]:
+    def _processes(self, handle: Any, slices: tuple[MigDevice, ...]) -> Iterator[Process]:
         """Yield the programs that use a GPU or a slice of it.
 
         The GPU's own list has those of its slices too when the caller is privileged, and a slice's list has
@@ -324,10 +343,7 @@ class Nvml:
         """
         found: dict[tuple[int, int | None, int | None], Process] = {}
         sources: list[tuple[Any, int | None, int | None]] = [(handle, None, None)]
-        sources += [
-            (device, gpu_instance, compute_instance)
-            for gpu_instance, compute_instance, _uuid, device in slices
-        ]
+        sources += [(one.handle, one.gpu_instance, one.compute_instance) for one in slices]
         for device, gpu_instance, compute_instance in sources:
             for call in (
                 pynvml.nvmlDeviceGetComputeRunningProcesses,
