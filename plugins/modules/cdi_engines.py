@@ -59,6 +59,7 @@ from typing import Any, Dict, List, Optional, Tuple
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.gpufarm.cluster.plugins.module_utils._cdi import engines as cdi_engines
+from ansible_collections.gpufarm.cluster.plugins.module_utils._host.io.module_files import replace_file
 
 DOCKER = Path("/etc/docker/daemon.json")
 DOCKER_SOCKET = "/run/docker.sock"
@@ -183,11 +184,7 @@ class Engines:
     def write(self, path: Path, content: str, mode: int) -> None:
         """Replace a file as a whole."""
         path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
-        new = Path(self.module.tmpdir, path.name + ".new")
-        new.write_text(content, encoding="utf-8")
-        new.chmod(mode)
-        self.module.atomic_move(str(new), str(path))
-        path.chmod(mode)
+        replace_file(self.module, path, content, mode)
 
 
 def read(path: Path) -> str:

@@ -117,10 +117,8 @@ scopes:
 """
 
 import json
-import os
 import socket
 import ssl
-import tempfile
 from pathlib import Path
 from typing import Any, NoReturn, Optional
 from urllib.error import HTTPError, URLError
@@ -128,6 +126,10 @@ from urllib.error import HTTPError, URLError
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.urls import open_url
 from ansible_collections.gpufarm.cluster.plugins.module_utils import _oidc as oidc
+from ansible_collections.gpufarm.cluster.plugins.module_utils._host.io.module_files import (
+    replace_file,
+    temporary_file,
+)
 
 TIMEOUT = 30  # seconds
 # The client does not exist any more, or its token is worth nothing any more (RFC 7592, section 2.1).
@@ -146,7 +148,9 @@ class OidcClient:
         self.issuer: str = module.params["issuer"]
         self.path = Path(module.params["path"])
         self.ca_path = (
-            self._temporary(module.params["ca_certificate"]) if module.params["ca_certificate"] else None
+            temporary_file(module, module.params["ca_certificate"])
+            if module.params["ca_certificate"]
+            else None
         )
 
     def fail(self, message: str) -> NoReturn:
@@ -224,9 +228,7 @@ class OidcClient:
 
     def store(self, client: oidc.Client) -> None:
         """Write the file."""
-        new = self._temporary(client.render())
-        self.module.atomic_move(new, str(self.path))
-        self.path.chmod(0o600)
+        replace_file(self.module, self.path, client.render(), 0o600)
 
     def request(
         self, method: str, url: str, token: str = "", body: Optional[dict[str, Any]] = None
@@ -258,13 +260,6 @@ class OidcClient:
             return error.code, error.read().decode("utf-8", "replace")
         except (URLError, OSError, ValueError) as error:
             raise Unreachable(explain(error)) from error
-
-    def _temporary(self, text: str) -> str:
-        handle, path = tempfile.mkstemp(dir=self.module.tmpdir)
-        with os.fdopen(handle, "w", encoding="utf-8") as stream:
-            stream.write(text)
-        self.module.add_cleanup_file(path)
-        return path
 
 
 def explain(error: Exception) -> str:

@@ -126,6 +126,10 @@ from typing import NoReturn
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.gpufarm.cluster.plugins.module_utils import _python_environment as environment
+from ansible_collections.gpufarm.cluster.plugins.module_utils._host.io.module_files import (
+    replace_file,
+    temporary_file,
+)
 
 RECORD = ".python_environment.json"
 # What `python -m venv` and wheels put into an environment (sysconfig scheme "venv", wheels' own data).
@@ -257,14 +261,14 @@ class Environment:
     def _install_uv(self, requirements: tuple[environment.Requirement, ...], index: dict[str, str]) -> None:
         command = [str(self.python), "-m", "pip", "install", "--disable-pip-version-check", "--no-cache-dir"]
         command += ["--no-deps", "--force-reinstall", "--require-hashes", "--only-binary", ":all:"]
-        command += ["--requirement", self._temporary(environment.render_uv(requirements))]
+        command += ["--requirement", temporary_file(self.module, environment.render_uv(requirements))]
         self._run(command, f"uv could not be installed in {self.path}", UNREACHABLE, index)
 
     def _uv_sync(self, reinstall: bool, index: dict[str, str]) -> None:
         command = [str(self.path / "bin" / "uv"), "pip", "sync", "--python", str(self.python)]
         command += ["--require-hashes", "--no-build", "--no-cache", "--no-config", "--system-certs"]
         command += ["--compile-bytecode", "--quiet"] + (["--reinstall"] if reinstall else [])
-        command.append(self._temporary(self.lock_text()))
+        command.append(temporary_file(self.module, self.lock_text()))
         self._run(command, f"The packages of {self.path} could not be installed", UNREACHABLE, index)
 
     def _install(self, project: environment.Project) -> None:
@@ -288,17 +292,10 @@ class Environment:
             index = out.strip() if rc == 0 else ""
         return {"PIP_INDEX_URL": index, "UV_DEFAULT_INDEX": index} if index else {}
 
-    def _temporary(self, text: str) -> str:
-        handle, path = tempfile.mkstemp(dir=self.module.tmpdir, suffix=".txt")
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        self.module.add_cleanup_file(path)
-        return path
-
     def _write_record(self, record: environment.Record) -> None:
         self.path.mkdir(parents=True, exist_ok=True)
         text = json.dumps(dataclasses.asdict(record), indent=1)
-        self.module.atomic_move(self._temporary(text), str(self.record_file))
+        replace_file(self.module, self.record_file, text, 0o644)
 
     def _run(
         self, command: list[str], problem: str, advice: str, variables: dict[str, str] | None = None

@@ -76,11 +76,11 @@ changed_files:
 
 import os
 import stat
-import tempfile
 from pathlib import Path
 from typing import Any, Dict, Iterable, List, Optional
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.gpufarm.cluster.plugins.module_utils._host.io.module_files import replace_file
 
 
 def read(path: Path) -> Optional[bytes]:
@@ -116,18 +116,6 @@ def others(folder: Path, names: Iterable[str], patterns: Iterable[str]) -> List[
     return sorted(path for path in found - wanted if path.is_symlink() or path.is_file())
 
 
-def write(module: AnsibleModule, path: Path, content: str, mode: int) -> None:
-    """Replace the file."""
-    path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
-    handle, new = tempfile.mkstemp(dir=module.tmpdir)
-    with os.fdopen(handle, "w", encoding="utf-8") as stream:
-        stream.write(content)
-    module.add_cleanup_file(new)
-    Path(new).chmod(mode)
-    module.atomic_move(new, str(path))
-    path.chmod(mode)
-
-
 def main() -> None:
     """Run the module."""
     module = AnsibleModule(
@@ -159,7 +147,8 @@ def main() -> None:
             if different:
                 diffs.append(difference(path, before, content, mode_before, mode))
                 if not module.check_mode:
-                    write(module, path, content, mode)
+                    path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+                    replace_file(module, path, content, mode)
             if give(module, path) or different:
                 changed.append(str(path))
         except OSError as error:

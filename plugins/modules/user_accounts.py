@@ -94,7 +94,6 @@ import json
 import os
 import pwd
 import signal
-import tempfile
 import time
 from pathlib import Path
 from typing import Any, Dict, FrozenSet, List, NoReturn
@@ -112,6 +111,7 @@ from ansible_collections.gpufarm.cluster.plugins.module_utils._accounts.request 
     UserProblem,
     read_users,
 )
+from ansible_collections.gpufarm.cluster.plugins.module_utils._host.io.module_files import replace_file
 
 # There where the role shared_home makes homes at the first login.
 HOME_COMMAND = "/usr/local/sbin/gpufarm-home"
@@ -178,17 +178,8 @@ def read_machine(users: List[User], keys_folder: Path, sudoers_file: Path) -> Ma
     )
 
 
-def put(module: AnsibleModule, path: Path, content: str, mode: int) -> None:
-    """Replace a file as a whole, once a file with rights of sudo has passed visudo(8)."""
-    handle, new = tempfile.mkstemp(dir=module.tmpdir)
-    module.add_cleanup_file(new)
-    with os.fdopen(handle, "w", encoding="utf-8") as stream:
-        stream.write(content)
-    Path(new).chmod(mode)
-    if str(path) == module.params["sudoers_file"]:
-        module.run_command(["visudo", "-c", "-s", "-f", new], check_rc=True)
-    module.atomic_move(new, str(path))
-    path.chmod(mode)
+def _check_sudoers(module: AnsibleModule, file: str) -> None:
+    module.run_command(["visudo", "-c", "-s", "-f", file], check_rc=True)
 
 
 def apply(module: AnsibleModule, machine: Machine, wanted: Plan) -> None:
@@ -200,14 +191,14 @@ def apply(module: AnsibleModule, machine: Machine, wanted: Plan) -> None:
         if machine.sudoers is not None:
             sudoers.unlink()
     elif wanted.sudoers != machine.sudoers:
-        put(module, sudoers, wanted.sudoers, 0o440)
+        replace_file(module, sudoers, wanted.sudoers, 0o440, lambda new: _check_sudoers(module, new))
     for command in wanted.commands:
         module.run_command(command, check_rc=True)
     if wanted.keys and not folder.is_dir():
         folder.mkdir(mode=0o755)
     for name, lines in wanted.keys.items():
         if lines != machine.keys.get(name):
-            put(module, folder / name, "\n".join(lines) + "\n", 0o644)
+            replace_file(module, folder / name, "\n".join(lines) + "\n", 0o644)
 
 
 def check(module: AnsibleModule, users: List[User], keys_folder: Path, sudoers_file: Path) -> None:
