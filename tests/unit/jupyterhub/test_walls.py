@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import pwd
+import shutil
 import socket
 import subprocess
 from pathlib import Path
@@ -125,15 +126,11 @@ def test_networks_of_the_machine_are_known_and_those_of_notebooks_left_out() -> 
 class Machine:
     """What the walls are raised on."""
 
-    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, iptables: bool = False) -> None:
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, *programs: str) -> None:
         self.calls: list[list[str]] = []
         self.refused, self.passing = "", False
         self.settings = folder / "settings.json"
-        given = {
-            "subnet": "172.30.252.0/22",
-            "proxy_account": "jupyterhub-front",
-            "networks": ["10.1.2.3/32"],
-        }
+        given = {"subnet": "172.30.252.0/22", "proxy_account": "front", "networks": ["10.1.2.3/32"]}
         docker = {"subnet": "172.30.248.0/22", "hub_port": 8082}
         self.settings.write_text(json.dumps({"walls": given, "docker": docker}))
         for name in ("RESOLV_CONF", "RESOLVED", "FORWARD"):
@@ -143,17 +140,18 @@ class Machine:
         barrier.RESOLV_CONF.write_text("nameserver 10.1.1.1\n")
         monkeypatch.setattr(pwd, "getpwnam", lambda name: SimpleNamespace(pw_uid=987))
         monkeypatch.setattr(subprocess, "run", self)
-        monkeypatch.setattr(barrier.shutil, "which", lambda name: name if iptables else None)
+        monkeypatch.setattr(shutil, "which", lambda name: name if name in programs else None)
 
     def __call__(self, command: list[str], **_how: object) -> subprocess.CompletedProcess[str]:
         self.calls.append(list(command))
-        status = int(command[0] == self.refused or ("--check" in command and not self.passing))
-        return subprocess.CompletedProcess(
-            command, status, "[]" if command[0] == "ip" else "", "no such table\n"
-        )
+        is_question = any(word.startswith(("--check", "--query")) for word in command)
+        status = int(command[0] == self.refused or (is_question and not self.passing))
+        told = "[]" if command[0] == "ip" else ""
+        return subprocess.CompletedProcess(command, status, told, "no such table\n")
 
     def changes(self) -> list[str]:
-        return [" ".join(call) for call in self.calls if call[0] == "iptables" and "--check" not in call]
+        changing = ("--insert", "--delete", "--add", "--remove")
+        return [" ".join(call) for call in self.calls if any(word.startswith(changing) for word in call)]
 
 
 def test_walls_are_raised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -166,21 +164,37 @@ def test_walls_are_raised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert barrier.names() is None and machine.changes() == []
 
 
+IPTABLES = [
+    "iptables --wait --insert FORWARD --in-interface jhub-+ --jump ACCEPT",
+    "iptables --wait --insert FORWARD --out-interface jhub-+ --jump ACCEPT",
+]
+FIREWALLD = [
+    "firewall-cmd --timeout=0 --zone=trusted --add-interface=jhub-+",
+    "firewall-cmd --permanent --zone=trusted --add-interface=jhub-+",
+]
+
+
+@pytest.mark.parametrize(("program", "added"), [("iptables", IPTABLES), ("firewall-cmd", FIREWALLD)])
 def test_other_firewalls_let_pass_what_was_judged_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str, added: list[str]
 ) -> None:
-    machine = Machine(tmp_path, monkeypatch, iptables=True)
+    machine = Machine(tmp_path, monkeypatch, program)
     barrier.up(machine.settings)
-    assert machine.changes() == [
-        "iptables --wait --insert FORWARD --in-interface jhub-+ --jump ACCEPT",
-        "iptables --wait --insert FORWARD --out-interface jhub-+ --jump ACCEPT",
-    ]
+    assert machine.changes() == added
     machine.calls, machine.passing = [], True
     barrier.up(machine.settings)
     assert machine.changes() == []
     barrier.down()
-    assert len(machine.changes()) == 2 and all("--delete FORWARD" in call for call in machine.changes())
+    opposite = [call.replace("--insert", "--delete").replace("--add", "--remove") for call in added]
+    assert machine.changes() == opposite
     assert not barrier.FOLDER.exists()
+
+
+def test_a_firewalld_that_does_not_run_is_not_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = Machine(tmp_path, monkeypatch, "firewall-cmd")
+    machine.refused = "firewall-cmd"
+    barrier.up(machine.settings)
+    assert machine.changes() == []
 
 
 def test_notebooks_are_given_name_servers_that_they_reach(

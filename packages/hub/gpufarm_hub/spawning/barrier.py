@@ -13,6 +13,7 @@ import pwd
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 from gpufarm_hub import files
@@ -32,11 +33,7 @@ FORWARD = Path("/proc/sys/net/ipv4/ip_forward")
 # Of an older hub, which closed the metadata services of clouds to users instead of notebooks.
 FORMER = "inet jupyterhub_metadata"
 
-# Docker and ufw have the kernel drop what is forwarded and they do not know.
-PASS = (
-    ["--in-interface", f"{walls.NAMESPACE}+", "--jump", "ACCEPT"],
-    ["--out-interface", f"{walls.NAMESPACE}+", "--jump", "ACCEPT"],
-)
+OURS = f"{walls.NAMESPACE}+"  # the interfaces of notebooks, as iptables and firewalld name them
 
 
 class BarrierError(Exception):
@@ -69,7 +66,7 @@ def up(settings: Path) -> None:
     _write_names(walls.hub_address(wanted["subnet"]))
     _run("nft", "--file", str(RULES))
     FORWARD.write_text("1\n", encoding="ascii")
-    _let_pass("--insert")
+    _let_pass(wanted=True)
 
 
 def down() -> None:
@@ -80,7 +77,7 @@ def down() -> None:
     """
     for table in (walls.TABLE, FORMER):
         _run("nft", f"table {table}; delete table {table}")
-    _let_pass("--delete")
+    _let_pass(wanted=False)
     shutil.rmtree(FOLDER, ignore_errors=True)
 
 
@@ -114,15 +111,33 @@ def _write_names(hub: str) -> None:
     files.replace(NAMES, changed.encode(), mode=0o644)
 
 
-def _let_pass(action: str) -> None:
-    """Have other firewalls let pass what the rules have judged, or no longer (``--delete``)."""
-    if not shutil.which("iptables"):
-        return
-    for rule in PASS:
-        check = ["iptables", "--wait", "--check", "FORWARD", *rule]
-        there = subprocess.run(check, check=False, capture_output=True).returncode == 0
-        if there == (action == "--delete"):
-            _run("iptables", "--wait", action, "FORWARD", *rule)
+def _let_pass(wanted: bool) -> None:
+    """Have other firewalls let pass what the rules have judged, or no longer."""
+    for is_there, add, remove in _passages():
+        if _succeeds(is_there) != wanted:
+            _run(*(add if wanted else remove))
+
+
+def _passages() -> Iterator[tuple[list[str], list[str], list[str]]]:
+    """Yield the commands that ask for a passage, make it and close it, for each firewall that would drop."""
+    if shutil.which("iptables"):  # in its chain Docker and ufw drop what they do not know
+        for direction in ("--in-interface", "--out-interface"):
+            rule = ["FORWARD", direction, OURS, "--jump", "ACCEPT"]
+            check, insert, delete = (
+                ["iptables", "--wait", action, *rule] for action in ("--check", "--insert", "--delete")
+            )
+            yield check, insert, delete
+    if shutil.which("firewall-cmd") and _succeeds(["firewall-cmd", "--state"]):
+        for lifetime in ("--timeout=0", "--permanent"):
+            query, add, remove = (
+                ["firewall-cmd", lifetime, "--zone=trusted", f"--{action}-interface={OURS}"]
+                for action in ("query", "add", "remove")
+            )
+            yield query, add, remove
+
+
+def _succeeds(command: list[str]) -> bool:
+    return subprocess.run(command, check=False, capture_output=True).returncode == 0
 
 
 def _run(*command: str) -> str:
