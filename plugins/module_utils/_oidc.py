@@ -94,8 +94,8 @@ def discovery_url(issuer: str) -> str:
     """
     if not issuer.startswith("https://") or len(issuer) <= len("https://"):
         raise OidcError(
-            "The identity provider's URL %r does not start with https://; give its issuer, such as "
-            "https://iam.example.org." % issuer
+            f"The identity provider's URL {issuer!r} does not start with https://; give its issuer, such as"
+            " https://iam.example.org."
         )
     return issuer.rstrip("/") + WELL_KNOWN
 
@@ -112,14 +112,14 @@ def parse_provider(text: str, issuer: str) -> Provider:
     except ValueError:
         document = None
     if not isinstance(document, dict):
-        raise OidcError("%s is not a JSON document; check that the URL is the issuer's." % url)
+        raise OidcError(f"{url} is not a JSON document; check that the URL is the issuer's.")
     found = document.get("issuer")
     if not isinstance(found, str) or not same_issuer(found, issuer):
-        raise OidcError("%s belongs to the issuer %r; give that one as the provider's URL." % (url, found))
+        raise OidcError(f"{url} belongs to the issuer {found!r}; give that one as the provider's URL.")
     needed = ("authorization_endpoint", "token_endpoint", "userinfo_endpoint")
     missing = [name for name in needed if not document.get(name)]
     if missing:
-        raise OidcError("%s does not name %s; is it an OpenID provider?" % (url, ", ".join(missing)))
+        raise OidcError(f"{url} does not name {', '.join(missing)}; is it an OpenID provider?")
     return Provider(
         issuer=found,
         authorization_endpoint=document["authorization_endpoint"],
@@ -152,7 +152,7 @@ def parse_client(text: str, path: str) -> Client:
     try:
         return Client(**json.loads(text))
     except (TypeError, ValueError) as error:
-        raise OidcError("%s does not hold a registered client; remove it to register anew." % path) from error
+        raise OidcError(f"{path} does not hold a registered client; remove it to register anew.") from error
 
 
 def parse_registration(
@@ -179,7 +179,7 @@ def parse_registration(
             or (previous.registration_token if previous else ""),
         )
     except KeyError as error:
-        raise OidcError("%s registered a client but did not tell its %s." % (issuer, error)) from error
+        raise OidcError(f"{issuer} registered a client but did not tell its {error}.") from error
 
 
 def parse_answer(text: str, issuer: str) -> dict[str, Any]:
@@ -193,7 +193,7 @@ def parse_answer(text: str, issuer: str) -> dict[str, Any]:
     except ValueError:
         answer = None
     if not isinstance(answer, dict):
-        raise OidcError("%s answered to a client registration with something else than JSON." % issuer)
+        raise OidcError(f"{issuer} answered to a client registration with something else than JSON.")
     return answer
 
 

@@ -128,10 +128,10 @@ def warning(count: int) -> str:
     if count % 2:
         return ""
     return (
-        "The ensemble has %d servers, and an even number bears no more losses than one server less: %d of %d "
-        "have to run, so "
-        "%d may be lost, as with %d servers. Take an odd number."
-    ) % (count, quorum(count), count, count - quorum(count), count - 1)
+        f"The ensemble has {count} servers, and an even number bears no more losses than one server"
+        f" less: {quorum(count)} of {count} have to run, so {count - quorum(count)} may be lost, as with"
+        f" {count - 1} servers. Take an odd number."
+    )
 
 
 def configuration(settings: Mapping[str, Any]) -> str:
@@ -165,11 +165,11 @@ def configuration(settings: Mapping[str, Any]) -> str:
                 "quorum.cnxn.threads.size": 20,
             }
         )
-    ports = "%s:%s" % (settings["follower_port"], settings["election_port"])
+    ports = f"{settings['follower_port']}:{settings['election_port']}"
     for server in servers:
-        lines["server.%d" % server.id] = "%s:%s" % (_bracketed(server.address), ports)
+        lines[f"server.{server.id}"] = f"{_bracketed(server.address)}:{ports}"
     return "# Written by gpufarm.cluster.zookeeper; changes are lost.\n" + "".join(
-        "%s=%s\n" % (name, _text(value)) for name, value in lines.items()
+        f"{name}={_text(value)}\n" for name, value in lines.items()
     )
 
 
@@ -215,12 +215,12 @@ def client_problem(states: Sequence[Mapping[str, Any]]) -> str:
     """
     unknown = [one["address"] for one in states if one["reason"] == UNRESOLVED]
     if unknown:
-        return "the name of %s cannot be resolved; correct it." % " and ".join(unknown)
+        return f"the name of {' and '.join(unknown)} cannot be resolved; correct it."
     # One that may not tell how it is has answered at least.
     if not states or any(one["mode"] in (*SERVING, "unknown") for one in states):
         return ""
-    said = ["%s is %s" % (one["address"], one["mode"]) for one in states]
-    return "%s; check the addresses, and that the ensemble has a quorum." % ", ".join(said)
+    said = [f"{one['address']} is {one['mode']}" for one in states]
+    return f"{', '.join(said)}; check the addresses, and that the ensemble has a quorum."
 
 
 def serving(modes: Sequence[str]) -> bool:
@@ -235,49 +235,43 @@ def _problems(settings: Mapping[str, Any]) -> Iterator[str]:
     yield from _server_problems(settings)
     for name in ("client_port", "follower_port", "election_port"):
         if not 1 <= int(settings[name]) <= 65535:
-            yield "zookeeper_%s is %s, and a port is a number from 1 to 65535." % (name, settings[name])
+            yield f"zookeeper_{name} is {settings[name]}, and a port is a number from 1 to 65535."
     ports = [int(settings[name]) for name in ("client_port", "follower_port", "election_port")]
     if len(set(ports)) < len(ports):
-        yield "The ports %s are not three different ones; each of the three has to have its own." % (
-            ", ".join(map(str, ports))
+        yield (
+            f"The ports {', '.join(map(str, ports))} are not three different ones; each of the three has"
+            " to have its own."
         )
     for name in ("data_directory", "log_directory"):
         path = settings[name]
         if (path or name == "data_directory") and not re.fullmatch(r"(/[\w.+@-]+)+", path):
             yield (
-                "zookeeper_%s is '%s', which is no plain absolute path; write one like /var/lib/zookeeper."
-                % (
-                    name,
-                    path,
-                )
+                f"zookeeper_{name} is '{path}', which is no plain absolute path; write one like"
+                " /var/lib/zookeeper."
             )
         if re.match(r"/(tmp|var/tmp|run|dev/shm)(/|$)", path):
-            yield "zookeeper_%s is %s, which the system empties; choose a folder that stays." % (name, path)
+            yield f"zookeeper_{name} is {path}, which the system empties; choose a folder that stays."
     if int(settings["snapshots_kept"]) < FEWEST_SNAPSHOTS:
-        yield "zookeeper_snapshots_kept is %s, and ZooKeeper keeps %d at least; choose that or more." % (
-            settings["snapshots_kept"],
-            FEWEST_SNAPSHOTS,
+        yield (
+            f"zookeeper_snapshots_kept is {settings['snapshots_kept']}, and ZooKeeper keeps"
+            f" {FEWEST_SNAPSHOTS} at least; choose that or more."
         )
     if int(settings["purge_interval"]) < 1:
         yield (
-            "zookeeper_purge_interval is %s, which never removes old snapshots, so that the disk fills; "
-            "choose a number of "
-            "hours."
-        ) % settings["purge_interval"]
-    if int(settings["heap_mb"]) < SMALLEST_HEAP:
-        yield "zookeeper_heap_mb is %s, and a server needs %d at least." % (
-            settings["heap_mb"],
-            SMALLEST_HEAP,
+            f"zookeeper_purge_interval is {settings['purge_interval']}, which never removes old"
+            " snapshots, so that the disk fills; choose a number of hours."
         )
+    if int(settings["heap_mb"]) < SMALLEST_HEAP:
+        yield f"zookeeper_heap_mb is {settings['heap_mb']}, and a server needs {SMALLEST_HEAP} at least."
     for name in settings["commands"]:
         if name not in COMMANDS:
-            yield "zookeeper_commands has '%s', which may not be allowed; choose from %s." % (
-                name,
-                ", ".join(COMMANDS),
+            yield (
+                f"zookeeper_commands has '{name}', which may not be allowed; choose from"
+                f" {', '.join(COMMANDS)}."
             )
     for name in NEEDED_COMMANDS:
         if name not in settings["commands"]:
-            yield "zookeeper_commands lacks %s, by which this role sees how a server is; add it." % name
+            yield f"zookeeper_commands lacks {name}, by which this role sees how a server is; add it."
     yield from _setting_problems(settings["settings"])
 
 
@@ -286,15 +280,14 @@ def _server_problems(settings: Mapping[str, Any]) -> Iterator[str]:
     for one in listed:
         if not isinstance(one, Mapping) or not {"id", "name"} <= set(one) <= {"id", "name", "address"}:
             yield (
-                "zookeeper_servers has %r; each entry needs id and name, such as "
-                "{id: 1, name: zk1.example.org}, and may have address."
-            ) % (one,)
+                f"zookeeper_servers has {one!r}; each entry needs id and name, such as {{id: 1, name:"
+                " zk1.example.org}, and may have address."
+            )
             return
         if not re.fullmatch("[0-9]+", str(one["id"])) or not 1 <= int(one["id"]) <= LARGEST_ID:
-            yield "The id of %s in zookeeper_servers is '%s'; choose a number from 1 to %d." % (
-                one["name"],
-                one["id"],
-                LARGEST_ID,
+            yield (
+                f"The id of {one['name']} in zookeeper_servers is '{one['id']}'; choose a number from 1"
+                f" to {LARGEST_ID}."
             )
             return
     servers = ensemble(settings)
@@ -304,46 +297,44 @@ def _server_problems(settings: Mapping[str, Any]) -> Iterator[str]:
             holders.setdefault(getattr(server, what), []).append(server.name)
         for value, names in holders.items():
             if len(names) > 1:
-                yield "The %s %s belongs to %d servers of the ensemble (%s); give each its own." % (
-                    what,
-                    value,
-                    len(names),
-                    ", ".join(names),
+                yield (
+                    f"The {what} {value} belongs to {len(names)} servers of the ensemble"
+                    f" ({', '.join(names)}); give each its own."
                 )
     for server in servers:
         if not re.fullmatch(r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?|[0-9A-Fa-f:]+", server.address):
-            yield "The address of %s is '%s', which is neither a host name nor an IP address." % (
-                server.name,
-                server.address,
+            yield (
+                f"The address of {server.name} is '{server.address}', which is neither a host name nor"
+                " an IP address."
             )
     by_name = {server.name: server for server in servers}
     for name in settings["hosts"]:
         has = int(settings["ids"].get(name, 0))
         if name not in by_name:
-            yield "%s is not in zookeeper_servers; add it, or run the role on other machines." % name
+            yield f"{name} is not in zookeeper_servers; add it, or run the role on other machines."
         elif has not in (0, by_name[name].id):
             yield (
-                "%s has the id %d and should get %d; a server never changes its id, so give it that one, or "
-                "take its data away first."
-            ) % (name, has, by_name[name].id)
+                f"{name} has the id {has} and should get {by_name[name].id}; a server never changes its"
+                " id, so give it that one, or take its data away first."
+            )
 
 
 def _setting_problems(settings: Mapping[str, Any]) -> Iterator[str]:
     for name, value in settings.items():
         if name in OWN:
-            yield "zookeeper_settings has %s; set %s in its place." % (name, OWN[name])
+            yield f"zookeeper_settings has {name}; set {OWN[name]} in its place."
         elif name in FIXED or re.match(r"server\.|quorum\.auth\.|group\.|weight\.", name):
-            yield "zookeeper_settings has %s, which this role decides; leave it out." % name
+            yield f"zookeeper_settings has {name}, which this role decides; leave it out."
         elif name not in SETTINGS:
             near = get_close_matches(name, [*SETTINGS, *OWN], 1)
-            hint = "did you mean %s?" % near[0] if near else "see the Administrator's Guide of ZooKeeper."
-            yield "zookeeper_settings has %s, which ZooKeeper does not know; %s" % (name, hint)
+            hint = f"did you mean {near[0]}?" if near else "see the Administrator's Guide of ZooKeeper."
+            yield f"zookeeper_settings has {name}, which ZooKeeper does not know; {hint}"
         elif isinstance(value, (dict, list)) or re.search(r"[\x00-\x1f\x7f]", _text(value)):
-            yield "zookeeper_settings.%s is no plain value." % name
+            yield f"zookeeper_settings.{name} is no plain value."
 
 
 def _bracketed(address: str) -> str:
-    return "[%s]" % address if ":" in address else address
+    return f"[{address}]" if ":" in address else address
 
 
 def _text(value: Any) -> str:

@@ -84,7 +84,7 @@ def options(folder: Path) -> List[str]:
         # The folder is of root, and apt would read as another user.
         "APT::Sandbox::User": "root",
     }
-    return [word for name, value in settings.items() for word in ("-o", "%s=%s" % (name, value))]
+    return [word for name, value in settings.items() for word in ("-o", f"{name}={value}")]
 
 
 def parse(text: str) -> Dict[str, List[str]]:
@@ -116,28 +116,28 @@ def main() -> None:
         for path in ("state/lists/partial", "cache/archives/partial"):
             (folder / path).mkdir(parents=True)
         (folder / "key.asc").write_text(params["key"])
-        text = "Types: deb\nURIs: %(url)s\nSuites: %(suite)s\n" % params
+        text = f"Types: deb\nURIs: {params['url']}\nSuites: {params['suite']}\n"
         if not params["suite"].endswith("/"):
-            text += "Components: %(components)s\n" % params
-        (folder / "source.sources").write_text("%sSigned-By: %s\n" % (text, folder / "key.asc"))
+            text += f"Components: {params['components']}\n"
+        (folder / "source.sources").write_text(f"{text}Signed-By: {folder / 'key.asc'}\n")
         try:
             update = timed.run(
                 ["apt-get", *options(folder), "-o", "APT::Update::Error-Mode=any", "-qq", "update"],
                 params["timeout"],
             )
             if update.status != 0:
-                why = "no answer within %g seconds" % params["timeout"]
+                why = f"no answer within {params['timeout']:g} seconds"
                 why = why if update.status is None else " ".join(update.errors.split())
-                module.fail_json(msg="The package source %s cannot be read: %s" % (params["url"], why))
+                module.fail_json(msg=f"The package source {params['url']} cannot be read: {why}")
             names = timed.run(["apt-cache", *options(folder), "pkgnames"], params["timeout"])
             chosen = sorted(name for name in names.output.split() if re.search(params["names"], name))
             words = ["apt-cache", *options(folder), "madison", *chosen]
             listed = timed.run(words, params["timeout"]) if chosen else names._replace(output="")
         except OSError as error:
-            module.fail_json(msg="apt cannot be run: %s." % error)
+            module.fail_json(msg=f"apt cannot be run: {error}.")
     for done in (names, listed):
         if done.status != 0:
-            module.fail_json(msg="apt cannot tell what it has read: %s" % " ".join(done.errors.split()))
+            module.fail_json(msg=f"apt cannot tell what it has read: {' '.join(done.errors.split())}")
     module.exit_json(changed=False, packages=parse(listed.output))
 
 

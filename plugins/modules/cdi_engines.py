@@ -88,13 +88,13 @@ def docker_info() -> Optional[Dict[str, Any]]:
         connection.request("GET", "/info")
         answer = connection.getresponse()
         if answer.status != 200:
-            raise Problem("The Docker daemon answers %d to /info: look at its log." % answer.status)
+            raise Problem(f"The Docker daemon answers {answer.status} to /info: look at its log.")
         info: Dict[str, Any] = json.loads(answer.read())
         return info
     except (FileNotFoundError, ConnectionRefusedError):
         return None
     except (OSError, ValueError, http.client.HTTPException) as error:
-        raise Problem("The Docker daemon does not tell its state (%s): look at its log." % error) from error
+        raise Problem(f"The Docker daemon does not tell its state ({error}): look at its log.") from error
     finally:
         connection.close()
 
@@ -109,7 +109,7 @@ class Engines:
         """Return what a command prints."""
         code, out, err = self.module.run_command(list(command), environ_update={"LC_ALL": "C"})
         if code:
-            raise Problem("'%s' failed: %s." % (" ".join(command), (err or out).strip().rstrip(".")))
+            raise Problem(f"'{' '.join(command)}' failed: {(err or out).strip().rstrip('.')}.")
         return str(out)
 
     def versions(self) -> Dict[str, str]:
@@ -130,14 +130,14 @@ class Engines:
         try:
             after = cdi_engines.docker_with_cdi(before)
         except cdi_engines.EngineProblem as problem:
-            raise Problem("%s cannot be changed. %s" % (DOCKER, problem)) from problem
+            raise Problem(f"{DOCKER} cannot be changed. {problem}") from problem
         if info is not None:
             count = info.get("ContainersRunning", 0)
             if count and not info.get("LiveRestoreEnabled") and not self.module.params["stop_containers"]:
                 raise Problem(
-                    "Docker must be restarted to read CDI specifications, which stops the %d containers that"
-                    " it runs: stop them, set live-restore in %s, or allow it with stop_containers."
-                    % (count, DOCKER)
+                    f"Docker must be restarted to read CDI specifications, which stops the {count}"
+                    f" containers that it runs: stop them, set live-restore in {DOCKER}, or allow it with"
+                    " stop_containers."
                 )
         # A run that was cut off may have left a daemon that does not know its configuration yet.
         return before, after, info is not None
@@ -156,8 +156,8 @@ class Engines:
         trial.write_text(after, encoding="utf-8")
         if not cdi_engines.only_the_switch_differs(effective, self.containerd_dump(str(trial))):
             raise Problem(
-                "%s is written in a way that cannot be edited safely: set enable_cdi = true in [%s] yourself."
-                % (CONTAINERD, plugin)
+                f"{CONTAINERD} is written in a way that cannot be edited safely: set enable_cdi = true in"
+                f" [{plugin}] yourself."
             )
         return before, after, True
 
@@ -179,7 +179,7 @@ class Engines:
             with contextlib.suppress(Problem):
                 self.run("systemctl", "reset-failed", unit)
                 self.run("systemctl", "restart", unit)
-            raise Problem("%s The former %s was put back." % (problem, path)) from problem
+            raise Problem(f"{problem} The former {path} was put back.") from problem
 
     def write(self, path: Path, content: str, mode: int) -> None:
         """Replace a file as a whole."""

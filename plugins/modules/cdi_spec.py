@@ -65,8 +65,11 @@ def main() -> None:
         others = host.other_specifications()
         if others:
             module.fail_json(
-                msg="%s describe %s too, and container engines would mix them with %s: remove them, and what"
-                " writes them, and run again." % (", ".join(map(str, others)), spec.KIND, host.SPECIFICATION)
+                msg=(
+                    f"{', '.join(map(str, others))} describe {spec.KIND} too, and container engines"
+                    f" would mix them with {host.SPECIFICATION}: remove them, and what writes them, and"
+                    " run again."
+                )
             )
         with session.session() as nvml:
             if not module.check_mode:
@@ -79,7 +82,7 @@ def main() -> None:
     except gpu.GpuError as error:
         module.fail_json(msg=str(error))
     except OSError as error:
-        module.fail_json(msg="%s cannot be written: %s." % (host.SPECIFICATION, error.strerror))
+        module.fail_json(msg=f"{host.SPECIFICATION} cannot be written: {error.strerror}.")
     result = {
         "changed": after != before,
         "devices": spec.device_names(specified),

@@ -92,8 +92,7 @@ def gather(module: AnsibleModule, marathon: Marathon) -> Dict[str, Any]:
         public = public_key(private)
     except HostKeyProblem as error:
         raise ClusterError(
-            "The variable %s of %s is %s; remove the container and ask for it again."
-            % (HOST_KEY, path, error)
+            f"The variable {HOST_KEY} of {path} is {error}; remove the container and ask for it again."
         ) from error
     return {
         "changed": False,

@@ -189,7 +189,7 @@ try:
     with build_opener(ProxyHandler({"http": proxy, "https": proxy} if proxy else {})).open(url) as answer:
         print(json.dumps([answer.status, ""]))
 except HTTPError as error:
-    print(json.dumps([error.code, "%d %s" % (error.code, error.reason)]))
+    print(json.dumps([error.code, f"{error.code} {error.reason}"]))
 except (OSError, ValueError) as error:
     print(json.dumps([None, str(getattr(error, "reason", error))]))
 """
@@ -245,7 +245,7 @@ def fetch(url: str, proxy: str, seconds: float) -> Tuple[Optional[int], str]:
     """Ask for a manifest; return the status of the answer, and why it cannot be had."""
     done = timed.run([sys.executable, "-c", _FETCH, url, proxy], seconds)
     if done.status is None:
-        return None, "no answer within %g seconds" % seconds
+        return None, f"no answer within {seconds:g} seconds"
     if done.status != 0:
         return None, (done.errors.strip().splitlines() or ["no answer"])[-1]
     status, error = json.loads(done.output)
@@ -331,7 +331,7 @@ def main() -> None:
             for name, path in module.params["caches"].items()
         }
     except OSError as error:
-        module.fail_json(msg="The client cannot be asked: %s." % error)
+        module.fail_json(msg=f"The client cannot be asked: {error}.")
     unknown: Dict[str, Any] = {"responds": False, "revision": None, "proxy": "", "cache_bytes": None}
     module.exit_json(
         changed=False,
@@ -340,8 +340,8 @@ def main() -> None:
         repositories=[
             {
                 "name": name,
-                "path": "%s/%s" % (ROOT, name),
-                "unit": mount_table.unit_name("%s/%s" % (ROOT, name), "mount"),
+                "path": f"{ROOT}/{name}",
+                "unit": mount_table.unit_name(f"{ROOT}/{name}", "mount"),
                 "mounted": name in there,
                 **unknown,
                 "stale": [],

@@ -76,7 +76,7 @@ def sockets() -> Dict[int, Set[int]]:
 
 def holders(inodes: Set[int]) -> Dict[int, List[Path]]:
     """Return the processes, as folders of /proc, that hold sockets of these inodes."""
-    inode_of = {"socket:[%d]" % inode: inode for inode in inodes}
+    inode_of = {f"socket:[{inode}]": inode for inode in inodes}
     found: Dict[int, List[Path]] = {}
     for process in Path("/proc").glob("[0-9]*"):
         held = set()

@@ -138,8 +138,10 @@ class Lnetctl:
         done = timed.run([str(self.program), *words], self.module.params["timeout"])
         if done.status is None:
             self.module.fail_json(
-                msg="'lnetctl %s' did not answer within %g seconds; look at 'dmesg' on the machine."
-                % (" ".join(words), self.module.params["timeout"])
+                msg=(
+                    f"'lnetctl {' '.join(words)}' did not answer within"
+                    f" {self.module.params['timeout']:g} seconds; look at 'dmesg' on the machine."
+                )
             )
         return done
 
@@ -162,9 +164,7 @@ class Lnetctl:
     def fail(self, command: str, done: timed.Answer) -> None:
         """End the module with what a command said."""
         said = " ".join((done.errors or done.output).split())
-        self.module.fail_json(
-            msg="'lnetctl %s' failed with exit status %s: %s" % (command, done.status, said)
-        )
+        self.module.fail_json(msg=f"'lnetctl {command}' failed with exit status {done.status}: {said}")
 
 
 def mounted() -> List[str]:
@@ -230,26 +230,29 @@ def main() -> None:
     try:
         in_use = mounted() if plan.cut else []
     except OSError as error:
-        module.fail_json(msg="The mounts cannot be read: %s." % error.strerror)
+        module.fail_json(msg=f"The mounts cannot be read: {error.strerror}.")
     if in_use:
         module.fail_json(
-            msg="LNet would have to take away the interface %s, and %s is mounted; unmount it first, or leave"
-            " the interface and its tunables as they are." % (" and ".join(plan.cut), " and ".join(in_use))
+            msg=(
+                f"LNet would have to take away the interface {' and '.join(plan.cut)}, and"
+                f" {' and '.join(in_use)} is mounted; unmount it first, or leave the interface and its"
+                " tunables as they are."
+            )
         )
     before, after = lnet.shown(current, wanted), lnet.shown(wanted, wanted)
     if not plan.empty and not module.check_mode:
         apply(lnetctl, plan)
         left = lnet.plan(lnetctl.current()[1], wanted)
         if not left.empty:
+            rest = " ".join((lnet.to_yaml(left.additions) or str(left.removals)).split())
             module.fail_json(
-                msg="LNet has taken the changes and still differs from what is declared: %s"
-                % " ".join((lnet.to_yaml(left.additions) or str(left.removals)).split())
+                msg=f"LNet has taken the changes and still differs from what is declared: {rest}"
             )
     done = [" ".join(words) for words in plan.removals]
     added = " ".join(lnet.to_yaml(plan.additions).split())
     module.exit_json(
         changed=not plan.empty,
-        done=done + (["import %s" % added] if added else []),
+        done=done + ([f"import {added}"] if added else []),
         diff={
             "before_header": "LNet",
             "after_header": "LNet",

@@ -259,7 +259,7 @@ def look_up(name: str, seconds: float) -> List[str]:
     done = timed.run([program("getent") or "getent", "ahostsv4", name], seconds)
     # getent(1): 2 when the name is not known
     if done.status not in (0, 2):
-        raise OSError(errno.EIO, "%s cannot be looked up" % name)
+        raise OSError(errno.EIO, f"{name} cannot be looked up")
     return sorted(read.parse_hosts(done.output))
 
 
@@ -395,7 +395,7 @@ def main() -> None:
                 **read_services(seconds),
             )
     except OSError as error:
-        module.fail_json(msg="Lustre cannot be asked: %s." % error)
+        module.fail_json(msg=f"Lustre cannot be asked: {error}.")
 
 
 if __name__ == "__main__":

@@ -61,11 +61,13 @@ def ask(module: AnsibleModule, words: List[str]) -> str:
     done = timed.run([str(lctl), *words], module.params["timeout"])
     if done.status is None:
         module.fail_json(
-            msg="'lctl %s' did not answer within %g seconds; look at 'dmesg' on the machine."
-            % (" ".join(words), module.params["timeout"])
+            msg=(
+                f"'lctl {' '.join(words)}' did not answer within {module.params['timeout']:g} seconds;"
+                " look at 'dmesg' on the machine."
+            )
         )
     if done.status != 0:
-        module.fail_json(msg="'lctl %s' failed: %s" % (" ".join(words), " ".join(done.errors.split())))
+        module.fail_json(msg=f"'lctl {' '.join(words)}' failed: {' '.join(done.errors.split())}")
     return done.output
 
 
@@ -83,7 +85,7 @@ def main() -> None:
         try:
             wanted[name] = options.check_tunable(name, value)
         except options.OptionError as error:
-            module.fail_json(msg="Lustre cannot be given %s." % error)
+            module.fail_json(msg=f"Lustre cannot be given {error}.")
     before: Dict[str, str] = {}
     differ: Dict[str, str] = {}
     after: Dict[str, str] = {}
@@ -95,9 +97,10 @@ def main() -> None:
             differ[pattern] = value
     if differ and not module.check_mode:
         for pattern, value in differ.items():
-            ask(module, ["set_param", "%s=%s" % (pattern, value)])
+            ask(module, ["set_param", f"{pattern}={value}"])
     lines = [
-        "".join("%s=%s\n" % one for one in sorted(values.items())) for values in (before, {**before, **after})
+        "".join(f"{name}={value}\n" for name, value in sorted(values.items()))
+        for values in (before, {**before, **after})
     ]
     module.exit_json(
         changed=bool(differ),

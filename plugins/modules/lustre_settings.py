@@ -80,9 +80,9 @@ class Lctl:
         """Run it; end the module when it fails."""
         done = timed.run([str(self.program), *words], self.module.params["timeout"])
         if done.status != 0:
-            why = "no answer within %g seconds" % self.module.params["timeout"]
+            why = f"no answer within {self.module.params['timeout']:g} seconds"
             why = why if done.status is None else " ".join((done.errors or done.output).split())
-            self.module.fail_json(msg="'lctl %s' failed: %s" % (" ".join(words), why))
+            self.module.fail_json(msg=f"'lctl {' '.join(words)}' failed: {why}")
         return done.output
 
     def pools(self, file_systems: List[str]) -> Dict[str, List[str]]:

@@ -143,7 +143,7 @@ def read_target(device: str) -> Optional[Dict[str, Any]]:
         return None
     done = timed.run([tunefs, "--dryrun", device], LOOK)
     if done.status is None:
-        raise OSError(errno.ETIMEDOUT, "tunefs.lustre did not answer within %g seconds" % LOOK, device)
+        raise OSError(errno.ETIMEDOUT, f"tunefs.lustre did not answer within {LOOK:g} seconds", device)
     return read.parse_target(done.output) if done.status == 0 else None
 
 
@@ -153,7 +153,7 @@ def signature(device: str) -> Dict[str, str]:
     # blkid(8), "EXIT STATUS": 2 when nothing was found
     if done.status not in (0, 2):
         raise OSError(
-            errno.EIO, "blkid cannot tell what is on it: %s" % (done.errors.strip() or "no answer"), device
+            errno.EIO, f"blkid cannot tell what is on it: {done.errors.strip() or 'no answer'}", device
         )
     return layout.parse_blkid(done.output)
 
@@ -176,7 +176,7 @@ def holder(device: str) -> str:
         return ""
     if done.status != 1:
         said = " ".join((done.errors or done.output).split()) or "no answer"
-        raise OSError(errno.EIO, "e2mmpstatus cannot tell whether another server has it: %s" % said, device)
+        raise OSError(errno.EIO, f"e2mmpstatus cannot tell whether another server has it: {said}", device)
     return read.parse_mmp(timed.run([asked, "-i", device], LOOK).output) or "another machine"
 
 
@@ -198,8 +198,8 @@ def same_device(targets: List[Dict[str, Any]]) -> List[str]:
         other = first.setdefault(os.path.realpath(one["device"]), one)
         if other is not one:
             wrong.append(
-                "%s of %s and %s of %s are the same device; give each target one of its own."
-                % (other["device"], other["name"], one["device"], one["name"])
+                f"{other['device']} of {other['name']} and {one['device']} of {one['name']} are the same"
+                " device; give each target one of its own."
             )
     return wrong
 
@@ -221,22 +221,19 @@ def judge(target: Dict[str, Any], confirmed: List[str], host: str) -> Tuple[bool
     there = Path(device)
     if not there.exists():
         if not target["size_mb"] or device.startswith("/dev/"):
-            return False, "%s has no device %s, for %s; check the path and the cabling." % (
-                host,
-                device,
-                name,
-            )
+            return False, f"{host} has no device {device}, for {name}; check the path and the cabling."
     else:
         mode = there.stat().st_mode
         if not stat.S_ISBLK(mode) and not (stat.S_ISREG(mode) and target["size_mb"]):
-            return False, "%s on %s is no block device; name the one for %s." % (device, host, name)
+            return False, f"{device} on {host} is no block device; name the one for {name}."
         found = read_target(device)
         if found is not None:
             wrong = layout.differences(target, found)
             if wrong:
                 return False, (
-                    "%s on %s holds a target of Lustre, and not %s as declared: %s; correct the declaration,"
-                    " or change the target with tunefs.lustre." % (device, host, name, " and ".join(wrong))
+                    f"{device} on {host} holds a target of Lustre, and not {name} as declared:"
+                    f" {' and '.join(wrong)}; correct the declaration, or change the target with"
+                    " tunefs.lustre."
                 )
             return False, ""
         known = signature(device)
@@ -247,16 +244,16 @@ def judge(target: Dict[str, Any], confirmed: List[str], host: str) -> Tuple[bool
         if problem:
             return False, problem
         if stat.S_ISBLK(mode) and in_use(device):
-            return False, "%s on %s is in use; 'lsblk %s' there tells by what." % (device, host, device)
+            return False, f"{device} on {host} is in use; 'lsblk {device}' there tells by what."
         if not beginning_is_empty(device):
             return False, (
-                "%s on %s has data at its beginning, and only an empty device is formatted; name another, or"
-                " look at what is on it and empty it yourself with 'blkdiscard' or 'dd'." % (device, host)
+                f"{device} on {host} has data at its beginning, and only an empty device is formatted; name"
+                " another, or look at what is on it and empty it yourself with 'blkdiscard' or 'dd'."
             )
     if device not in confirmed:
         return False, (
-            "%s on %s is empty and would be formatted as %s; add it to lustre_server_format to confirm that."
-            % (device, host, name)
+            f"{device} on {host} is empty and would be formatted as {name}; add it to lustre_server_format"
+            " to confirm that."
         )
     return True, ""
 
@@ -268,16 +265,18 @@ def format_target(module: AnsibleModule, target: Dict[str, Any]) -> None:
         module.fail_json(msg="mkfs.lustre is not installed; install Lustre's server first.")
     done = timed.run([str(mkfs), *layout.mkfs_words(target)], module.params["timeout"])
     if done.status != 0:
-        why = "no answer within %g seconds" % module.params["timeout"]
+        why = f"no answer within {module.params['timeout']:g} seconds"
         said = [line for line in done.errors.splitlines() if line.strip()]
         module.fail_json(
-            msg="%s cannot be formatted as %s: %s"
-            % (target["device"], target["name"], why if done.status is None else " ".join(said))
+            msg=(
+                f"{target['device']} cannot be formatted as {target['name']}:"
+                f" {why if done.status is None else ' '.join(said)}"
+            )
         )
     found = read_target(target["device"])
     wrong = ["it cannot be read"] if found is None else layout.differences(target, found)
     if wrong:
-        module.fail_json(msg="%s was formatted, and %s." % (target["device"], " and ".join(wrong)))
+        module.fail_json(msg=f"{target['device']} was formatted, and {' and '.join(wrong)}.")
 
 
 def main() -> None:
@@ -306,7 +305,7 @@ def main() -> None:
     try:
         verdicts = [judge(one, params["confirmed"], params["host"]) for one in params["targets"]]
     except OSError as error:
-        module.fail_json(msg="%s cannot be looked at: %s." % (error.filename, error.strerror))
+        module.fail_json(msg=f"{error.filename} cannot be looked at: {error.strerror}.")
     wrong = same_device(params["targets"]) + [problem for _needed, problem in verdicts if problem]
     if wrong:
         module.fail_json(msg=" ".join(wrong) + " Nothing was formatted.")
@@ -314,11 +313,11 @@ def main() -> None:
     try:
         elsewhere = mounted_elsewhere([one for one in params["targets"] if one not in needed])
     except OSError as error:
-        module.fail_json(msg="%s cannot be looked at: %s." % (error.filename, error.strerror))
+        module.fail_json(msg=f"{error.filename} cannot be looked at: {error.strerror}.")
     for target in needed if not module.check_mode else []:
         format_target(module, target)
-    lines = ["%s on %s\n" % (one["name"], one["device"]) for one in params["targets"] if one not in needed]
-    after = ["%s on %s\n" % (one["name"], one["device"]) for one in params["targets"]]
+    lines = [f"{one['name']} on {one['device']}\n" for one in params["targets"] if one not in needed]
+    after = [f"{one['name']} on {one['device']}\n" for one in params["targets"]]
     module.exit_json(
         changed=bool(needed),
         formatted=[one["name"] for one in needed],

@@ -152,8 +152,8 @@ def wait(module: AnsibleModule, client: MesosClient, chosen: List[Agent]) -> Lis
             return agents
         if time.monotonic() >= end:
             raise ClusterError(
-                "%s still has tasks after %g seconds; give a max_grace_period, or wait longer. It goes on "
-                "draining." % (", ".join(late), module.params["wait_timeout"])
+                f"{', '.join(late)} still has tasks after {module.params['wait_timeout']:g} seconds; give a"
+                " max_grace_period, or wait longer. It goes on draining."
             )
         time.sleep(PAUSE)
 
@@ -206,8 +206,8 @@ def keep_agents(module: AnsibleModule, client: MesosClient) -> Dict[str, Any]:
         "changed": bool(changed),
         "agents": [{"id": one.id, "hostname": one.hostname, "state": one.state} for one in after],
         "diff": {
-            "before": "".join("%s: %s\n" % (one.hostname, one.state) for one in changed),
-            "after": "".join("%s: %s\n" % (one.hostname, state) for one in changed),
+            "before": "".join(f"{one.hostname}: {one.state}\n" for one in changed),
+            "after": "".join(f"{one.hostname}: {state}\n" for one in changed),
         },
     }
 

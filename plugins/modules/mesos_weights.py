@@ -73,8 +73,8 @@ def keep(module: AnsibleModule, client: MesosClient) -> Dict[str, Any]:
         "changed": bool(plan),
         "weights": {**current, **plan},
         "diff": {
-            "before": "".join("%s: %g\n" % (role, current.get(role, 1)) for role in sorted(plan)),
-            "after": "".join("%s: %g\n" % pair for pair in sorted(plan.items())),
+            "before": "".join(f"{role}: {current.get(role, 1):g}\n" for role in sorted(plan)),
+            "after": "".join(f"{role}: {weight:g}\n" for role, weight in sorted(plan.items())),
         },
     }
 

@@ -76,7 +76,7 @@ def mounted() -> List[str]:
 def named(users: List[str]) -> str:
     """Return processes in words."""
     words = ", ".join(users[:MOST_NAMED])
-    return words + (" and %d more" % (len(users) - MOST_NAMED) if len(users) > MOST_NAMED else "")
+    return words + (f" and {len(users) - MOST_NAMED} more" if len(users) > MOST_NAMED else "")
 
 
 def main() -> None:
@@ -95,29 +95,29 @@ def main() -> None:
         paths = sorted({one.rstrip("/") for one in module.params["paths"]} & set(there), reverse=True)
         users: Dict[str, List[str]] = {path: mounts_users.users_of(path) for path in paths}
     except OSError as error:
-        module.fail_json(msg="The mounts cannot be read: %s." % error.strerror)
+        module.fail_json(msg=f"The mounts cannot be read: {error.strerror}.")
     inside = {
         path: [one for one in there if one.startswith(path + "/") and one not in paths] for path in paths
     }
-    busy = ["%s is used by %s" % (path, named(found)) for path, found in users.items() if found]
-    busy += [
-        "%s has %s mounted inside" % (path, " and ".join(found)) for path, found in inside.items() if found
-    ]
+    busy = [f"{path} is used by {named(found)}" for path, found in users.items() if found]
+    busy += [f"{path} has {' and '.join(found)} mounted inside" for path, found in inside.items() if found]
     if busy:
         module.fail_json(
-            msg="Nothing is unmounted, as %s; end that and run this again." % "; ".join(busy),
+            msg=f"Nothing is unmounted, as {'; '.join(busy)}; end that and run this again.",
             users={path: found for path, found in users.items() if found},
         )
     done: List[str] = []
     for path in paths if not module.check_mode else []:
         answer = timed.run(["umount", path], seconds)
         if answer.status != 0:
-            why = "no answer within %g seconds" % seconds if answer.status is None else answer.errors.strip()
+            why = f"no answer within {seconds:g} seconds" if answer.status is None else answer.errors.strip()
             found = mounts_users.users_of(path)
-            who = "; it is used by %s" % named(found) if found else ""
+            who = f"; it is used by {named(found)}" if found else ""
             module.fail_json(
-                msg="%s cannot be unmounted: %s%s. Unmounted before it: %s."
-                % (path, why, who, " and ".join(done) or "nothing"),
+                msg=(
+                    f"{path} cannot be unmounted: {why}{who}. Unmounted before it:"
+                    f" {' and '.join(done) or 'nothing'}."
+                ),
                 users={path: found},
             )
         done.append(path)

@@ -158,18 +158,19 @@ def main() -> None:
         # After the look, which may have made an automounter mount it.
         mounts = mount_table.parse(table.read_text(errors="replace"))
     except OSError as error:
-        module.fail_json(msg="The mounts cannot be read: %s." % error.strerror, checks=[])
+        module.fail_json(msg=f"The mounts cannot be read: {error.strerror}.", checks=[])
     checks = [
         check
         for one in declared
         for check in mount_table.compare(one, mounts.get(one.path), looks.get(one.path), seconds)
     ]
-    wrong = ["%s: %s" % (check.path, check.detail) for check in checks if not check.ok]
+    wrong = [f"{check.path}: {check.detail}" for check in checks if not check.ok]
     result = [check._asdict() for check in checks]
     if wrong:
         module.fail_json(
-            msg="The mounts are not as declared: %s. Correct the machine or the declaration."
-            % "; ".join(wrong),
+            msg=(
+                f"The mounts are not as declared: {'; '.join(wrong)}. Correct the machine or the declaration."
+            ),
             checks=result,
         )
     module.exit_json(changed=False, checks=result)

@@ -171,11 +171,11 @@ class OidcClient:
         try:
             status, text = self.request("GET", url)
         except Unreachable as error:
-            self.fail("The identity provider %s cannot be used from this machine: %s" % (self.issuer, error))
+            self.fail(f"The identity provider {self.issuer} cannot be used from this machine: {error}")
         if status != 200:
             self.fail(
-                "The identity provider answers %s with HTTP status %d; check that its URL is the issuer's."
-                % (url, status)
+                f"The identity provider answers {url} with HTTP status {status}; check that its URL is the"
+                " issuer's."
             )
         return oidc.parse_provider(text, self.issuer)
 
@@ -183,7 +183,7 @@ class OidcClient:
         """Register a new client."""
         status, text = self.request("POST", provider.registration_endpoint, body=desired)
         if status not in (200, 201):
-            self.fail("%s refused to register a client: %s" % (self.issuer, reason(status, text)))
+            self.fail(f"{self.issuer} refused to register a client: {reason(status, text)}")
         return oidc.parse_registration(text, provider.issuer, desired)
 
     def read(self, client: oidc.Client) -> Optional[str]:
@@ -193,8 +193,7 @@ class OidcClient:
             return None
         if status != 200:
             self.fail(
-                "%s does not tell about its client %s: %s"
-                % (self.issuer, client.client_id, reason(status, text))
+                f"{self.issuer} does not tell about its client {client.client_id}: {reason(status, text)}"
             )
         return text
 
@@ -206,8 +205,7 @@ class OidcClient:
         )
         if status != 200:
             self.fail(
-                "%s refused to update its client %s: %s"
-                % (self.issuer, client.client_id, reason(status, text))
+                f"{self.issuer} refused to update its client {client.client_id}: {reason(status, text)}"
             )
         return oidc.parse_registration(text, client.issuer, desired, client)
 
@@ -216,14 +214,11 @@ class OidcClient:
         try:
             status, text = self.request("DELETE", client.registration_uri, token=client.registration_token)
         except Unreachable as error:
-            self.module.warn(
-                "The client %s was not deleted at %s: %s" % (client.client_id, client.issuer, error)
-            )
+            self.module.warn(f"The client {client.client_id} was not deleted at {client.issuer}: {error}")
             return
         if status != 204 and status not in FORGOTTEN:
             self.module.warn(
-                "The client %s was not deleted at %s: %s"
-                % (client.client_id, client.issuer, reason(status, text))
+                f"The client {client.client_id} was not deleted at {client.issuer}: {reason(status, text)}"
             )
 
     def store(self, client: oidc.Client) -> None:
@@ -240,7 +235,7 @@ class OidcClient:
         """
         headers = {"Accept": "application/json"}
         if token:
-            headers["Authorization"] = "Bearer %s" % token
+            headers["Authorization"] = f"Bearer {token}"
         data = None
         if body is not None:
             headers["Content-Type"] = "application/json"
@@ -267,25 +262,25 @@ def explain(error: Exception) -> str:
     cause = getattr(error, "reason", error)
     if isinstance(cause, ssl.SSLCertVerificationError):
         return (
-            "its TLS certificate cannot be verified (%s); give the certificate of its authority."
-            % cause.verify_message
+            f"its TLS certificate cannot be verified ({cause.verify_message}); give the certificate of its"
+            " authority."
         )
     if isinstance(cause, ssl.SSLError):
-        return "the TLS connection failed (%s)." % cause
+        return f"the TLS connection failed ({cause})."
     if isinstance(cause, socket.gaierror):
         return "its name cannot be resolved; check the URL and this machine's DNS."
     if isinstance(cause, (socket.timeout, TimeoutError)):
-        return "it did not answer within %d seconds; check firewalls." % TIMEOUT
-    return "%s; check the URL and that the provider runs." % (getattr(cause, "strerror", None) or cause)
+        return f"it did not answer within {TIMEOUT} seconds; check firewalls."
+    return f"{getattr(cause, 'strerror', None) or cause}; check the URL and that the provider runs."
 
 
 def reason(status: int, text: str) -> str:
     """Return an HTTP error as the provider explains it (RFC 7591, section 3.2.2)."""
     try:
         answer = json.loads(text)
-        return "%s (HTTP status %d)" % (answer.get("error_description") or answer["error"], status)
+        return f"{answer.get('error_description') or answer['error']} (HTTP status {status})"
     except (AttributeError, KeyError, ValueError):
-        return "HTTP status %d" % status
+        return f"HTTP status {status}"
 
 
 def present(target: OidcClient, result: dict[str, Any]) -> None:
@@ -333,8 +328,8 @@ def registered(
     module = target.module
     if not provider.registration_endpoint:
         target.fail(
-            "%s registers no clients by itself; register one there and give its client_id and client_secret."
-            % provider.issuer
+            f"{provider.issuer} registers no clients by itself; register one there and give its client_id"
+            " and client_secret."
         )
     desired = oidc.metadata(module.params["client_name"], module.params["redirect_uris"], scopes)
     answer = None
@@ -423,7 +418,7 @@ def main() -> None:
     try:
         {"present": present, "absent": absent}[module.params["state"]](target, result)
     except Unreachable as error:
-        target.fail("The identity provider %s cannot be used from this machine: %s" % (target.issuer, error))
+        target.fail(f"The identity provider {target.issuer} cannot be used from this machine: {error}")
     except oidc.OidcError as error:
         target.fail(str(error))
     module.exit_json(**result)

@@ -92,7 +92,7 @@ def look(path: str) -> Optional[Dict[str, Any]]:
         return None
     return {
         "kind": kind(seen.st_mode),
-        "mode": "%04o" % stat.S_IMODE(seen.st_mode),
+        "mode": f"{stat.S_IMODE(seen.st_mode):04o}",
         "owner": owner(seen.st_uid),
         "group": group(seen.st_gid),
         "size": seen.st_size,
@@ -110,7 +110,7 @@ def main() -> None:
         try:
             there = look(path)
         except OSError as error:
-            module.fail_json(msg="%s cannot be looked at: %s." % (path, error.strerror))
+            module.fail_json(msg=f"{path} cannot be looked at: {error.strerror}.")
         if there is not None:
             found[path] = there
     module.exit_json(changed=False, found=found)

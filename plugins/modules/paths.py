@@ -113,7 +113,7 @@ def missing_accounts(entry: Entry) -> List[str]:
             if name is not None and not name.isdigit():
                 look_up(name)
         except KeyError:
-            missing.append("%s %s" % (kind, name))
+            missing.append(f"{kind} {name}")
     return missing
 
 
@@ -127,19 +127,18 @@ def problem(entry: Entry, check: bool) -> Optional[str]:
     """Return why an entry cannot be had; None when nothing speaks against it."""
     path, mode = Path(entry["path"]), entry["mode"]
     if not path.is_absolute():
-        return "The path %r is not absolute; give one that begins with a slash." % entry["path"]
+        return f"The path {entry['path']!r} is not absolute; give one that begins with a slash."
     if entry["state"] != "directory":
         return "The path / cannot be removed; name what is below it." if path == Path("/") else None
     if isinstance(mode, str) and not re.fullmatch("[0-7]{1,4}", mode):
-        return "The mode %r of %s is no octal number; give one such as 0755." % (mode, path)
+        return f"The mode {mode!r} of {path} is no octal number; give one such as 0755."
     there = obstacle(path)
     if there:
-        return "%s cannot be a folder, as %s is none; move it away, or choose another path." % (path, there)
+        return f"{path} cannot be a folder, as {there} is none; move it away, or choose another path."
     missing = missing_accounts(entry)
     if missing and not check:
-        return "%s needs the %s, which the machine does not have; make it first." % (
-            path,
-            " and the ".join(missing),
+        return (
+            f"{path} needs the {' and the '.join(missing)}, which the machine does not have; make it first."
         )
     return None
 
@@ -228,7 +227,7 @@ def main() -> None:
             shown = (make if entry["state"] == "directory" else remove)(module, entry)
         except OSError as error:
             verb = "made" if entry["state"] == "directory" else "removed"
-            module.fail_json(msg="%s cannot be %s: %s." % (entry["path"], verb, error.strerror))
+            module.fail_json(msg=f"{entry['path']} cannot be {verb}: {error.strerror}.")
         if shown:
             changed.append(entry["path"])
             diffs.append(shown)

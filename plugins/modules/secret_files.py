@@ -103,20 +103,20 @@ def main() -> None:
     changed, found = False, {}
     for name in module.params["names"]:
         if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]*", name):
-            module.fail_json(msg="The name %r of a secret is no plain name of a file." % name)
+            module.fail_json(msg=f"The name {name!r} of a secret is no plain name of a file.")
     try:
         for name in module.params["names"]:
             path = folder / name
             if path.exists():
                 found[name] = path.read_text(encoding="utf-8").strip()
                 if not found[name]:
-                    module.fail_json(msg="%s is empty; write the secret, or remove the file." % path)
+                    module.fail_json(msg=f"{path} is empty; write the secret, or remove the file.")
                 if stat.S_IMODE(path.stat().st_mode) & 0o077:
                     changed = True
                     if not module.check_mode:
                         path.chmod(0o600)
             elif not module.params["create"]:
-                module.fail_json(msg="%s is missing; run the role that makes it first." % path)
+                module.fail_json(msg=f"{path} is missing; run the role that makes it first.")
             else:
                 changed = True
                 found[name] = ""
@@ -124,7 +124,7 @@ def main() -> None:
                     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
                     found[name] = make(path)
     except OSError as error:
-        module.fail_json(msg="The secrets in %s cannot be had: %s." % (folder, error.strerror))
+        module.fail_json(msg=f"The secrets in {folder} cannot be had: {error.strerror}.")
     module.exit_json(changed=changed, secrets=found)
 
 

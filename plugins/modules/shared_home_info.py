@@ -152,7 +152,7 @@ def limited_before() -> bool:
 def read_device(source: str, seconds: float) -> Device:
     """Return the disk that a source means, with what it holds."""
     tag, separator, value = source.partition("=")
-    link = "/dev/disk/by-%s/%s" % (tag.lower(), value) if separator and "/" not in tag else source
+    link = f"/dev/disk/by-{tag.lower()}/{value}" if separator and "/" not in tag else source
     path = os.path.realpath(link)
     if not Path(path).is_block_device():
         return Device("")
@@ -183,7 +183,7 @@ def look_inside(settings: Mapping[str, Any], kind: str, folder: str, seconds: fl
     words = ["unshare", "--mount", "--propagation", "private", "sh", "-c", _INSIDE, "sh"]
     done = timed.run([*words, kind, ",".join(options), settings["source"], folder], seconds)
     if done.status is None:
-        return Top(error="no answer within %g seconds" % seconds)
+        return Top(error=f"no answer within {seconds:g} seconds")
     if done.status != 0:
         return Top(error=" ".join(done.errors.split()))
     uid, mode = done.output.split()
@@ -199,8 +199,8 @@ def try_server(settings: Mapping[str, Any], seconds: float) -> Optional[Top]:
     done = timed.run([sys.executable, "-c", _CONNECT, host, str(port)], seconds)
     if done.status == 0:
         return None
-    reason = "no answer within %g seconds" % seconds if done.status is None else done.errors.strip()
-    return Top(error="%s does not answer at port %d (%s)" % (host, port, reason))
+    reason = f"no answer within {seconds:g} seconds" if done.status is None else done.errors.strip()
+    return Top(error=f"{host} does not answer at port {port} ({reason})")
 
 
 def read(module: AnsibleModule, settings: Mapping[str, Any], units: Mapping[str, str]) -> Seen:
@@ -238,7 +238,7 @@ def main() -> None:
         units = read_units()
         seen = read(module, settings, units)
     except OSError as error:
-        module.fail_json(msg="The machine cannot be looked at: %s." % error)
+        module.fail_json(msg=f"The machine cannot be looked at: {error}.")
     module.exit_json(
         changed=False,
         problems=shared_home_place.problems(settings, seen),

@@ -97,7 +97,7 @@ def difference(
     """Return the diff of one file: of its text, or of its permissions where the text is the same."""
     shown: Dict[str, Any] = {"before_header": str(path), "after_header": str(path)}
     if before == content.encode() and mode_before is not None:
-        return {**shown, "before": "mode %04o\n" % mode_before, "after": "mode %04o\n" % mode}
+        return {**shown, "before": f"mode {mode_before:04o}\n", "after": f"mode {mode:04o}\n"}
     return {**shown, "before": (before or b"").decode("utf-8", "replace"), "after": content}
 
 
@@ -134,12 +134,12 @@ def main() -> None:
     try:
         mode = int(module.params["mode"], 8)
     except ValueError:
-        module.fail_json(msg="The mode %r is no octal number; give one such as 0644." % module.params["mode"])
+        module.fail_json(msg=f"The mode {module.params['mode']!r} is no octal number; give one such as 0644.")
     folder, files = Path(module.params["folder"]), module.params["files"]
     for name, content in sorted(files.items()):
         path = folder / name
         if not isinstance(content, str):
-            module.fail_json(msg="The content of %s is no text." % path)
+            module.fail_json(msg=f"The content of {path} is no text.")
         try:
             before = read(path)
             mode_before = stat.S_IMODE(path.stat().st_mode) if before is not None else None
@@ -152,7 +152,7 @@ def main() -> None:
             if give(module, path) or different:
                 changed.append(str(path))
         except OSError as error:
-            module.fail_json(msg="%s cannot be written: %s." % (path, error.strerror))
+            module.fail_json(msg=f"{path} cannot be written: {error.strerror}.")
     for path in others(folder, files, module.params["remove_others"]):
         changed.append(str(path))
         try:
@@ -160,7 +160,7 @@ def main() -> None:
             if not module.check_mode:
                 path.unlink()
         except OSError as error:
-            module.fail_json(msg="%s cannot be removed: %s." % (path, error.strerror))
+            module.fail_json(msg=f"{path} cannot be removed: {error.strerror}.")
     module.exit_json(changed=bool(changed), changed_files=changed, diff=diffs)
 
 

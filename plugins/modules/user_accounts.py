@@ -207,7 +207,7 @@ def check(module: AnsibleModule, users: List[User], keys_folder: Path, sudoers_f
     wanted = plan(users, machine)
     reality = shown(machine.ours(), machine.keys, machine.sudoers)
     if reality != shown(wanted.accounts, wanted.keys, wanted.sudoers):
-        fail(module, "The accounts are not as asked for after the run, but: %s" % text(reality))
+        fail(module, f"The accounts are not as asked for after the run, but: {text(reality)}")
 
 
 def text(state: Dict[str, Any]) -> str:
@@ -258,7 +258,7 @@ def end(module: AnsibleModule, locked: List[str]) -> List[str]:
         if processes(list(uids)):
             fail(
                 module,
-                "Processes of %s do not end; look for them with ps on the machine." % ", ".join(running),
+                f"Processes of {', '.join(running)} do not end; look for them with ps on the machine.",
             )
     return running
 
@@ -287,14 +287,14 @@ def main() -> None:
     except UserProblem as problem:
         fail(module, str(problem))
     except OSError as error:
-        fail(module, "%s cannot be read: %s." % (error.filename, error.strerror))
+        fail(module, f"{error.filename} cannot be read: {error.strerror}.")
     before = shown(machine.ours(), machine.keys, machine.sudoers)
     after = shown(wanted.accounts, wanted.keys, wanted.sudoers)
     if before != after and not module.check_mode:
         try:
             apply(module, machine, wanted)
         except OSError as error:
-            fail(module, "%s cannot be changed: %s." % (error.filename, error.strerror))
+            fail(module, f"{error.filename} cannot be changed: {error.strerror}.")
         check(module, users, folder, sudoers)
     ended = end(module, wanted.locked) if module.params["end_sessions"] else []
     module.exit_json(

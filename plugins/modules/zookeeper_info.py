@@ -113,7 +113,7 @@ def ask(address: str, port: int, timeout: float) -> Dict[str, Any]:
     except (ConnectionRefusedError, ConnectionResetError):
         return {**silent, "mode": "stopped"}
     except (socket.timeout, TimeoutError):
-        return {**silent, "mode": "unreachable", "reason": "no answer within %g seconds" % timeout}
+        return {**silent, "mode": "unreachable", "reason": f"no answer within {timeout:g} seconds"}
     except socket.gaierror:
         return {**silent, "mode": "unreachable", "reason": _zookeeper.UNRESOLVED}
     except OSError as error:

@@ -181,13 +181,13 @@ def _refuse(user: User, machine: Machine) -> None:
         _refuse_foreign(name, account)
     if name in machine.elsewhere:
         raise UserProblem(
-            "The account %s comes from a directory service, which decides about its keys and rights; "
-            "take it out of the list, or choose another name." % name
+            f"The account {name} comes from a directory service, which decides about its keys and rights;"
+            " take it out of the list, or choose another name."
         )
     if account is not None and user.uid not in (None, account.uid):
         raise UserProblem(
-            "The account %s has the number %s, so it cannot have %s, or its files would belong to nobody; "
-            "give it os_user_guid %s or none." % (name, account.uid, user.uid, account.uid)
+            f"The account {name} has the number {account.uid}, so it cannot have {user.uid}, or its files"
+            f" would belong to nobody; give it os_user_guid {account.uid} or none."
         )
     if not user.active:
         return
@@ -196,46 +196,45 @@ def _refuse(user: User, machine: Machine) -> None:
     missing = sorted(set(user.groups) - machine.groups)
     if missing:
         raise UserProblem(
-            "The group %s, which the user %s is to be in, is not on the machine; make it first."
-            % (missing[0], name)
+            f"The group {missing[0]}, which the user {name} is to be in, is not on the machine; make it"
+            " first."
         )
     if user.shell not in machine.shells:
         raise UserProblem(
-            "The shell %s of the user %s is not on the machine; install it or choose another."
-            % (user.shell, name)
+            f"The shell {user.shell} of the user {name} is not on the machine; install it or choose another."
         )
 
 
 def _refuse_foreign(name: str, account: Account) -> None:
     if HUB_GROUP in account.groups:
         raise UserProblem(
-            "The account %s belongs to a user of the JupyterHub, who need not be the person meant here; "
-            "choose another name." % name
+            f"The account {name} belongs to a user of the JupyterHub, who need not be the person meant here;"
+            " choose another name."
         )
     if account.uid is None or not FIRST_UID <= account.uid <= LAST_UID:
-        raise UserProblem("The name %s is that of an account of the system itself; choose another." % name)
+        raise UserProblem(f"The name {name} is that of an account of the system itself; choose another.")
     raise UserProblem(
-        "The account %s was made by somebody else; choose another, or hand it over with: gpasswd -a %s %s"
-        % (name, name, GROUP)
+        f"The account {name} was made by somebody else; choose another, or hand it over with: gpasswd -a"
+        f" {name} {GROUP}"
     )
 
 
 def _refuse_new(user: User, machine: Machine) -> None:
     if user.name in machine.groups:
         raise UserProblem(
-            "The name %s is that of a group, so an account cannot have a group of its own; choose another."
-            % user.name
+            f"The name {user.name} is that of a group, so an account cannot have a group of its own; choose"
+            " another."
         )
     if user.name in machine.homes:
         raise UserProblem(
-            "The folder /home/%s is there already and would be taken over by a new account; move it away, "
-            "or choose another name." % user.name
+            f"The folder /home/{user.name} is there already and would be taken over by a new account; move"
+            " it away, or choose another name."
         )
     for name, account in machine.accounts.items():
         if user.uid is not None and account.uid == user.uid:
             raise UserProblem(
-                "The user %s is to have os_user_guid %d, which is that of %s; choose another."
-                % (user.name, user.uid, name)
+                f"The user {user.name} is to have os_user_guid {user.uid}, which is that of {name}; choose"
+                " another."
             )
 
 
@@ -244,13 +243,13 @@ def _refuse_to_lock_out(machine: Machine, accounts: Dict[str, Account], wanted: 
         had_sudo = _sudoers_line(name) in (machine.sudoers or "").splitlines()
         if name not in wanted or (had_sudo and not wanted[name].sudo):
             raise UserProblem(
-                "The account %s is the one that this run works with, and would lose its rights; "
-                "run it as somebody else." % name
+                f"The account {name} is the one that this run works with, and would lose its rights; run it"
+                " as somebody else."
             )
 
 
 def _sudoers_line(name: str) -> str:
-    return "%s ALL=(ALL:ALL) NOPASSWD: ALL" % name
+    return f"{name} ALL=(ALL:ALL) NOPASSWD: ALL"
 
 
 def _sudoers(names: List[str]) -> Optional[str]:

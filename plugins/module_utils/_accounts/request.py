@@ -94,13 +94,13 @@ def _read_all(
             wrong.append(str(problem))
     names = Counter(user.name for user in users)
     wrong += [
-        "The user %s is in the list twice; give all of its keys in one entry." % name
+        f"The user {name} is in the list twice; give all of its keys in one entry."
         for name, count in names.items()
         if count > 1
     ]
     uids = Counter(user.uid for user in users if user.uid is not None)
     wrong += [
-        "Two users have os_user_guid %d; every account needs a number of its own." % uid
+        f"Two users have os_user_guid {uid}; every account needs a number of its own."
         for uid, count in uids.items()
         if count > 1
     ]
@@ -111,22 +111,20 @@ def _read(entry: Dict[str, Any], number: int, allow_options: bool, name_suffix: 
     given = {key: value for key, value in entry.items() if value is not None}
     name = str(given.get("os_user_name", ""))
     if not name:
-        raise UserProblem("User number %d of the list has no os_user_name." % number)
+        raise UserProblem(f"User number {number} of the list has no os_user_name.")
     name += name_suffix
     unknown = sorted(set(given) - set(KEYS))
     if unknown:
-        raise UserProblem(
-            "The user %s has the unknown key '%s'; keys are %s." % (name, unknown[0], ", ".join(KEYS))
-        )
+        raise UserProblem(f"The user {name} has the unknown key '{unknown[0]}'; keys are {', '.join(KEYS)}.")
     if not NAME.fullmatch(name):
         raise UserProblem(
-            "The user name %r cannot be an account; it must start with a small letter and hold only small "
-            "letters, digits, '_' and '-', 32 at most." % name[:40]
+            f"The user name {name[:40]!r} cannot be an account; it must start with a small letter and hold"
+            " only small letters, digits, '_' and '-', 32 at most."
         )
     uid = _uid(name, given.get("os_user_guid"))
     state = given.get("state", "present")
     if state not in ("present", "absent"):
-        raise UserProblem("The user %s has the state '%s'; it can be present or absent." % (name, state))
+        raise UserProblem(f"The user {name} has the state '{state}'; it can be present or absent.")
     if state == "absent":
         return User(name, uid=uid, active=False)
     return User(
@@ -143,10 +141,10 @@ def _keys(name: str, text: str, allow_options: bool) -> Tuple[str, ...]:
     try:
         keys = parse_keys(text, allow_options)
     except KeyProblem as problem:
-        raise UserProblem("The SSH key of the user %s %s." % (name, problem)) from None
+        raise UserProblem(f"The SSH key of the user {name} {problem}.") from None
     if not keys:
         raise UserProblem(
-            "The user %s has no SSH key, and there are no passwords; give os_user_ssh_public_key." % name
+            f"The user {name} has no SSH key, and there are no passwords; give os_user_ssh_public_key."
         )
     return tuple(key.line() for key in keys)
 
@@ -156,8 +154,8 @@ def _uid(name: str, value: Any) -> Optional[int]:
         return None
     if not str(value).isdecimal() or not FIRST_UID <= int(value) <= LAST_UID:
         raise UserProblem(
-            "The user %s has os_user_guid '%s'; numbers of persons' accounts are %d to %d."
-            % (name, value, FIRST_UID, LAST_UID)
+            f"The user {name} has os_user_guid '{value}'; numbers of persons' accounts are {FIRST_UID} to"
+            f" {LAST_UID}."
         )
     return int(value)
 
@@ -165,25 +163,23 @@ def _uid(name: str, value: Any) -> Optional[int]:
 def _boolean(name: str, value: Any) -> bool:
     words = {"true": True, "yes": True, "false": False, "no": False}
     if str(value).lower() not in words:
-        raise UserProblem(
-            "The user %s has os_user_add_to_sudoers '%s'; it can be true or false." % (name, value)
-        )
+        raise UserProblem(f"The user {name} has os_user_add_to_sudoers '{value}'; it can be true or false.")
     return words[str(value).lower()]
 
 
 def _groups(name: str, groups: Any) -> Tuple[str, ...]:
     if not isinstance(groups, list):
-        raise UserProblem("The groups of the user %s are no list." % name)
+        raise UserProblem(f"The groups of the user {name} are no list.")
     for group in groups:
         if group in ADMINISTRATORS:
             raise UserProblem(
-                "The user %s is to be in the group %s, which is that of administrators; "
-                "set os_user_add_to_sudoers instead." % (name, group)
+                f"The user {name} is to be in the group {group}, which is that of administrators; set"
+                " os_user_add_to_sudoers instead."
             )
     return tuple(sorted({str(group) for group in groups} - {GROUP}))
 
 
 def _shell(name: str, shell: str) -> str:
     if not re.fullmatch(r"/[\w./+-]+", shell):
-        raise UserProblem("The shell '%s' of the user %s is no plain absolute path." % (shell, name))
+        raise UserProblem(f"The shell '{shell}' of the user {name} is no plain absolute path.")
     return shell

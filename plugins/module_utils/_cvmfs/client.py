@@ -114,7 +114,7 @@ def plan(settings: Mapping[str, Any]) -> Dict[str, Any]:
 
 def _mount(repository: str) -> Dict[str, Any]:
     return {
-        "path": "%s/%s" % (ROOT, repository),
+        "path": f"{ROOT}/{repository}",
         "types": [FUSE],
         "source": SOURCE,
         "propagation": "shared",
@@ -287,7 +287,7 @@ def _key(settings: Mapping[str, Any], repository: str) -> str:
         settings, repository, "CVMFS_PUBLIC_KEY"
     )
     if not named and _has_keys(settings, domain_of(repository)):
-        return "%s/%s/%s" % (CONFIGURATION, KEYS, domain_of(repository))
+        return f"{CONFIGURATION}/{KEYS}/{domain_of(repository)}"
     return named
 
 
@@ -301,13 +301,13 @@ def _key_paths(settings: Mapping[str, Any]) -> Iterator[str]:
     for parameters in groups:
         for name in ("CVMFS_KEYS_DIR", "CVMFS_PUBLIC_KEY"):
             for path in str(parameters.get(name, "")).split(":"):
-                if path and not path.startswith("%s/%s/" % (CONFIGURATION, KEYS)):
+                if path and not path.startswith(f"{CONFIGURATION}/{KEYS}/"):
                     yield path
 
 
 def _lines(parameters: Mapping[str, Any]) -> str:
-    written = ["%s='%s'\n" % (name, read_value(name, value)) for name, value in parameters.items()]
-    return "%s\n%s" % (MARK, "".join(written))
+    written = [f"{name}='{read_value(name, value)}'\n" for name, value in parameters.items()]
+    return f"{MARK}\n{''.join(written)}"
 
 
 def _files(settings: Mapping[str, Any], repositories: List[str]) -> Iterator[Tuple[str, str]]:
@@ -333,42 +333,35 @@ def _files(settings: Mapping[str, Any], repositories: List[str]) -> Iterator[Tup
     for domain in sorted({*settings["domains"], *(name.partition("/")[0] for name in settings["keys"])}):
         own = dict(sorted(settings["domains"].get(domain, {}).items()))
         if _has_keys(settings, domain) and not {"CVMFS_KEYS_DIR", "CVMFS_PUBLIC_KEY"} & own.keys():
-            own["CVMFS_KEYS_DIR"] = "%s/%s/%s" % (CONFIGURATION, KEYS, domain)
-        yield "domain.d/%s.local" % domain, _lines(own)
+            own["CVMFS_KEYS_DIR"] = f"{CONFIGURATION}/{KEYS}/{domain}"
+        yield f"domain.d/{domain}.local", _lines(own)
     for repository, parameters in sorted(settings["repository_parameters"].items()):
-        yield "config.d/%s.local" % repository, _lines(dict(sorted(parameters.items())))
+        yield f"config.d/{repository}.local", _lines(dict(sorted(parameters.items())))
     for name, text in sorted(settings["keys"].items()):
-        yield "%s/%s" % (KEYS, name), text.strip() + "\n"
+        yield f"{KEYS}/{name}", text.strip() + "\n"
 
 
 def _units(settings: Mapping[str, Any], mounted: List[str]) -> Iterator[Tuple[str, str]]:
     automatic = settings["mount"] == "systemd-automount"
     for repository in mounted:
-        path = "%s/%s" % (ROOT, repository)
+        path = f"{ROOT}/{repository}"
         first = settings["config_repository"]
-        needs = "RequiresMountsFor=%s/%s\n" % (ROOT, first) if first and first != repository else ""
+        needs = f"RequiresMountsFor={ROOT}/{first}\n" if first and first != repository else ""
         wanted = "[Install]\nWantedBy=remote-fs.target\n"
         yield (
             unit_name(path, "mount"),
-            "%s\n[Unit]\nDescription=CernVM-FS repository %s\nWants=network-online.target\n"
-            "After=network-online.target\n%s\n[Mount]\nWhat=%s\nWhere=%s\nType=cvmfs\nOptions=%s\nTimeoutSec=%d\n%s"
-            % (
-                MARK,
-                repository,
-                needs,
-                repository,
-                path,
-                ",".join(MOUNT_OPTIONS),
-                int(settings["probe_timeout"]),
-                "" if automatic else "\n" + wanted,
-            ),
+            f"{MARK}\n[Unit]\nDescription=CernVM-FS repository {repository}\nWants=network-online.target\n"
+            f"After=network-online.target\n{needs}\n[Mount]\nWhat={repository}\nWhere={path}\nType=cvmfs\n"
+            f"Options={','.join(MOUNT_OPTIONS)}\nTimeoutSec={int(settings['probe_timeout'])}\n"
+            + ("" if automatic else f"\n{wanted}"),
         )
         if automatic:
             yield (
                 unit_name(path, "automount"),
-                "%s\n[Unit]\nDescription=CernVM-FS repository %s, mounted on demand\n\n"
-                "[Automount]\nWhere=%s\nTimeoutIdleSec=%d\n\n%s"
-                % (MARK, repository, path, int(settings["idle_timeout"]), wanted),
+                (
+                    f"{MARK}\n[Unit]\nDescription=CernVM-FS repository {repository}, mounted on demand\n\n"
+                    f"[Automount]\nWhere={path}\nTimeoutIdleSec={int(settings['idle_timeout'])}\n\n{wanted}"
+                ),
             )
 
 

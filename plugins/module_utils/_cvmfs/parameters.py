@@ -199,9 +199,9 @@ _CACHE_NAME = re.compile(r"CVMFS_CACHE_([A-Za-z0-9]+)_([A-Z_]+)")
 # What may stand between single quotes in a file that /bin/sh reads, on one line.
 _PLAIN = re.compile(r"[\x20-\x26\x28-\x7e]*")
 _LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9_-]*[A-Za-z0-9])?"
-_DOMAIN = re.compile(r"{0}(?:\.{0})+".format(_LABEL))
+_DOMAIN = re.compile(rf"{_LABEL}(?:\.{_LABEL})+")
 _HOST = r"(?:[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?|\[[0-9A-Fa-f:.]+\])"
-_PROXY = re.compile(r"(https?)://({})(?::([0-9]+))?/?".format(_HOST))
+_PROXY = re.compile(rf"(https?)://({_HOST})(?::([0-9]+))?/?")
 _URL = re.compile(r"(?:https?|file)://[A-Za-z0-9.:@_~/%+,=&?\[\]-]+")
 
 
@@ -240,9 +240,9 @@ def proxies_problem(proxies: str) -> str:
             if not proxy:
                 return "names an empty proxy: a separator stands alone"
             if found is None:
-                return "names '%s', which is no proxy: write http://HOST:PORT, DIRECT or auto" % proxy
+                return f"names '{proxy}', which is no proxy: write http://HOST:PORT, DIRECT or auto"
             if not found[3] or not 0 < int(found[3]) < 65536:
-                return "names '%s' without a port: write %s://%s:3128, say" % (proxy, found[1], found[2])
+                return f"names '{proxy}' without a port: write {found[1]}://{found[2]}:3128, say"
     return ""
 
 
@@ -339,18 +339,17 @@ def read_value(name: str, value: Any) -> str:
     if parameter is None:
         other = nearest(name)
         raise ParameterError(
-            "%s is no parameter of the client; the nearest is %s (%s)"
-            % (name, other, PARAMETERS[other].meaning)
+            f"{name} is no parameter of the client; the nearest is {other} ({PARAMETERS[other].meaning})"
         )
     if name in REFUSED:
-        raise ParameterError("%s cannot be set, as %s; leave it out" % (name, REFUSED[name]))
+        raise ParameterError(f"{name} cannot be set, as {REFUSED[name]}; leave it out")
     words, read = KINDS[parameter.kind]
     try:
         written: str = read(value)
         if isinstance(value, (dict, list)) or not _PLAIN.fullmatch(written):
             raise ValueError
     except ParameterError as error:
-        raise ParameterError("%s %s" % (name, error)) from error
+        raise ParameterError(f"{name} {error}") from error
     except (KeyError, ValueError) as error:
-        raise ParameterError("%s is '%s', and takes %s" % (name, value, words)) from error
+        raise ParameterError(f"{name} is '{value}', and takes {words}") from error
     return written

@@ -70,8 +70,8 @@ def problems(asked: Mapping[str, Any], host: str) -> Iterator[str]:
     """
     if asked["nameless"]:
         yield (
-            "The proxy %s has no address that %s finds; correct the name in cvmfs_client_proxies, or in the"
-            " parameters that name it." % (" and the proxy ".join(asked["nameless"]), host)
+            f"The proxy {' and the proxy '.join(asked['nameless'])} has no address that {host} finds;"
+            " correct the name in cvmfs_client_proxies, or in the parameters that name it."
         )
         return
     tried: Dict[str, List[Mapping[str, Any]]] = {}
@@ -81,21 +81,21 @@ def problems(asked: Mapping[str, Any], host: str) -> Iterator[str]:
     unknown = [name for name, found in lost.items() if any(way["status"] in (404, 410) for way in found)]
     if unknown:
         yield (
-            "No server has the repository %s, as %s asked %s; correct cvmfs_client_repositories, or"
-            " CVMFS_SERVER_URL in cvmfs_client_domains."
-            % (" and ".join(unknown), host, _told(lost[unknown[0]]))
+            f"No server has the repository {' and '.join(unknown)}, as {host} asked"
+            f" {_told(lost[unknown[0]])}; correct cvmfs_client_repositories, or CVMFS_SERVER_URL in"
+            " cvmfs_client_domains."
         )
     silent = [name for name in lost if name not in unknown]
     if silent:
         yield (
-            "No server or proxy lets %s have the repository %s (%s); correct cvmfs_client_proxies, or"
-            " CVMFS_SERVER_URL of %s in cvmfs_client_domains."
-            % (host, " and ".join(silent), _told(lost[silent[0]]), silent[0].partition(".")[2])
+            f"No server or proxy lets {host} have the repository {' and '.join(silent)}"
+            f" ({_told(lost[silent[0]])}); correct cvmfs_client_proxies, or CVMFS_SERVER_URL of"
+            f" {silent[0].partition('.')[2]} in cvmfs_client_domains."
         )
 
 
 def _told(tried: Sequence[Mapping[str, Any]]) -> str:
     return ", ".join(
-        "%s %s: %s" % (way["url"], "through " + way["proxy"] if way["proxy"] else "directly", way["error"])
+        f"{way['url']} {'through ' + way['proxy'] if way['proxy'] else 'directly'}: {way['error']}"
         for way in tried
     )

@@ -74,8 +74,8 @@ def plan(settings: Mapping[str, Any], names: Optional[Mapping[str, Sequence[str]
         "mount_units": mounts,
         "automounts": {one["path"]: unit_name(one["path"], "automount") for one in settings["file_systems"]},
         "started": automounts or mounts,
-        "lnet": "%s\n%s" % (MARK, to_yaml(lnet)),
-        "modprobe": "%s\n%s" % (MARK, module_lines(settings["module_parameters"])),
+        "lnet": f"{MARK}\n{to_yaml(lnet)}",
+        "modprobe": f"{MARK}\n{module_lines(settings['module_parameters'])}",
         "mounts": points,
         "places": [{**one, "state": "possible"} for one in points]
         if not automounts
@@ -112,15 +112,14 @@ def machine_problems(settings: Mapping[str, Any], machine: Mapping[str, Any], ho
             continue
         if one["path"] in mounted:
             yield (
-                "%s on %s is mounted from %s, where %s is wanted; unmount it first, or name another path in"
-                " lustre_client_file_systems." % (one["path"], host, mounted[one["path"]], device)
+                f"{one['path']} on {host} is mounted from {mounted[one['path']]}, where {device} is wanted;"
+                " unmount it first, or name another path in lustre_client_file_systems."
             )
         why = [machine["servers"].get(address, "") for address in _addresses(device, settings)]
         if why and all(why) and not unknown:
             yield (
-                "No server of %s answers at port 988 from %s (%s); check the addresses in"
-                " lustre_client_file_systems, the servers, and the firewalls between."
-                % (device, host, "; ".join(dict.fromkeys(why)))
+                f"No server of {device} answers at port 988 from {host} ({'; '.join(dict.fromkeys(why))});"
+                " check the addresses in lustre_client_file_systems, the servers, and the firewalls between."
             )
 
 
@@ -154,30 +153,30 @@ def _file_system_problems(
 ) -> Iterator[str]:
     unknown = sorted(set(one) - {"source", "path", "options"})
     if unknown:
-        yield "lustre_client_file_systems has '%s'; a file system has source, path and options." % unknown[0]
+        yield f"lustre_client_file_systems has '{unknown[0]}'; a file system has source, path and options."
     try:
         devices.append(parse_device(str(one.get("source", "")), {}))
     except AddressError as error:
-        yield "lustre_client_file_systems has a source that cannot be mounted: %s." % error
+        yield f"lustre_client_file_systems has a source that cannot be mounted: {error}."
     path = str(one.get("path", ""))
     if not re.fullmatch(r"(/[A-Za-z0-9_.+-]+)+", path) or re.search(r"/\.\.?(/|$)", path):
-        yield "lustre_client_file_systems has the path '%s'; give an absolute one of plain characters." % path
+        yield f"lustre_client_file_systems has the path '{path}'; give an absolute one of plain characters."
     elif SYSTEM.fullmatch(path):
-        yield "lustre_client_file_systems has the path %s, which is the machine's own; choose another." % path
+        yield f"lustre_client_file_systems has the path {path}, which is the machine's own; choose another."
     options = one.get("options", common)
     if not isinstance(options, list):
-        yield "lustre_client_file_systems has options for %s that are no list; write [noatime, flock]." % path
+        yield f"lustre_client_file_systems has options for {path} that are no list; write [noatime, flock]."
         return
     try:
         check_mount_options([str(option) for option in options])
     except OptionError as error:
-        yield "The mount at %s has %s." % (path, error)
+        yield f"The mount at {path} has {error}."
 
 
 def _place_problems(file_systems: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     paths = [str(one.get("path", "")) for one in file_systems]
     for path in sorted({path for path in paths if paths.count(path) > 1}):
-        yield "lustre_client_file_systems has the path %s twice; choose another for one of them." % path
+        yield f"lustre_client_file_systems has the path {path} twice; choose another for one of them."
 
 
 def _reach_problems(devices: Sequence[Device], settings: Mapping[str, Any]) -> Iterator[str]:
@@ -187,9 +186,9 @@ def _reach_problems(devices: Sequence[Device], settings: Mapping[str, Any]) -> I
         networks = sorted({nid.network for nid in device.nids})
         if not reached & set(networks):
             yield (
-                "%s is in %s, and lustre_client_networks has %s; add an interface in that network, or a"
-                " route to lustre_client_routes."
-                % (device, " and ".join(networks), " and ".join(sorted(reached)))
+                f"{device} is in {' and '.join(networks)}, and lustre_client_networks has"
+                f" {' and '.join(sorted(reached))}; add an interface in that network, or a route to"
+                " lustre_client_routes."
             )
 
 
@@ -197,22 +196,22 @@ def _parameter_problems(settings: Mapping[str, Any]) -> Iterator[str]:
     try:
         check_tunables(settings["parameters"])
     except OptionError as error:
-        yield "lustre_client_parameters has %s." % error
+        yield f"lustre_client_parameters has {error}."
     yield from module_problems(PREFIX, settings["module_parameters"])
 
 
 def _other_problems(settings: Mapping[str, Any]) -> Iterator[str]:
     if int(settings["mount_timeout"]) < 1:
-        yield "lustre_client_mount_timeout is %s; give 1 second or more." % settings["mount_timeout"]
+        yield f"lustre_client_mount_timeout is {settings['mount_timeout']}; give 1 second or more."
     for unit in settings["consumers"]:
         if not re.fullmatch(r"[A-Za-z0-9:_.\\@-]+\.(service|socket|target|timer|path|slice)", str(unit)):
             yield (
-                "lustre_client_consumers has '%s', which is no name of a unit such as jupyterhub.service."
-                % unit
+                f"lustre_client_consumers has '{unit}', which is no name of a unit such as"
+                " jupyterhub.service."
             )
     for kernel in settings["kernels"]:
         if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._+~-]*", str(kernel)):
-            yield "lustre_client_kernels has '%s', which is no release of a kernel; see 'uname -r'." % kernel
+            yield f"lustre_client_kernels has '{kernel}', which is no release of a kernel; see 'uname -r'."
     if settings["source"] == "server" and settings["module_parameters"]:
         yield (
             "lustre_client_module_parameters is for clients alone, and lustre_client_source is server; move"
@@ -228,54 +227,45 @@ def _units(settings: Mapping[str, Any], devices: Sequence[Device]) -> Iterator[A
     served = " " + SERVED if settings["source"] == "server" else ""
     for number, one in enumerate(settings["file_systems"]):
         device, path = devices[number], one["path"]
-        options = [str(option) for option in one.get("options", settings["mount_options"])]
+        given = [str(option) for option in one.get("options", settings["mount_options"])]
+        options = ["_netdev", *(option for option in given if option != "_netdev")]
         names.append(unit_name(path, "mount"))
         install = "" if settings["automount"] else "\n[Install]\nWantedBy=remote-fs.target\n"
         # A mount that comes before LNet would start it with the networks of its modules, and lnet.service
         # would then do nothing (lnet.service, ConditionPathExists).
         yield (
             names[-1],
-            "%s\n[Unit]\nDescription=Lustre file system %s\nRequires=lnet.service\n"
-            "Wants=network-online.target%s\nAfter=lnet.service network-online.target%s\n%s\n"
-            "[Mount]\nWhat=%s\nWhere=%s\nType=lustre\nOptions=%s\nTimeoutSec=%d\n%s"
-            % (
-                MARK,
-                device.file_system,
-                served,
-                served,
-                "Before=%s\n" % " ".join(consumers) if consumers else "",
-                device,
-                path,
-                ",".join(["_netdev", *(option for option in options if option != "_netdev")]),
-                int(settings["mount_timeout"]),
-                install,
-            ),
+            f"{MARK}\n[Unit]\nDescription=Lustre file system {device.file_system}\nRequires=lnet.service\n"
+            f"Wants=network-online.target{served}\nAfter=lnet.service network-online.target{served}\n"
+            f"{_before(consumers)}\n[Mount]\nWhat={device}\nWhere={path}\nType=lustre\n"
+            f"Options={','.join(options)}\nTimeoutSec={int(settings['mount_timeout'])}\n{install}",
         )
         if settings["automount"]:
             # Before local-fs.target as all automounts (systemd.automount(5)), and so before LNet: who looks
             # earlier waits for the mount, which is after it.
             yield (
                 unit_name(path, "automount"),
-                "%s\n[Unit]\nDescription=Lustre file system %s, mounted on demand\n%s\n"
-                "[Automount]\nWhere=%s\n\n[Install]\nWantedBy=remote-fs.target\n"
-                % (
-                    MARK,
-                    device.file_system,
-                    "Before=%s\n" % " ".join(settings["consumers"]) if settings["consumers"] else "",
-                    path,
-                ),
+                f"{MARK}\n[Unit]\nDescription=Lustre file system {device.file_system}, mounted on demand\n"
+                f"{_before(settings['consumers'])}\n[Automount]\nWhere={path}\n\n"
+                "[Install]\nWantedBy=remote-fs.target\n",
             )
     if settings["parameters"]:
         # lctl set_param ends with an error where a file system is not mounted yet, hence the dash.
         lines = [
-            "ExecStart=-/usr/sbin/lctl set_param %s=%s\n" % (name, _literal(value))
+            f"ExecStart=-/usr/sbin/lctl set_param {name}={_literal(value)}\n"
             for name, value in sorted(settings["parameters"].items())
         ]
         yield (
             PARAMETERS_UNIT,
-            "%s\n[Unit]\nDescription=Tunables of the Lustre client\nAfter=%s\n\n[Service]\nType=oneshot\n%s\n"
-            "[Install]\nWantedBy=%s\n" % (MARK, " ".join(names), "".join(lines), " ".join(names)),
+            (
+                f"{MARK}\n[Unit]\nDescription=Tunables of the Lustre client\nAfter={' '.join(names)}\n\n"
+                f"[Service]\nType=oneshot\n{''.join(lines)}\n[Install]\nWantedBy={' '.join(names)}\n"
+            ),
         )
+
+
+def _before(consumers: Sequence[str]) -> str:
+    return f"Before={' '.join(consumers)}\n" if consumers else ""
 
 
 def _literal(value: Any) -> str:

@@ -53,7 +53,7 @@ class Target(NamedTuple):
     @property
     def path(self) -> str:
         """Where it is mounted."""
-        return "/lustre/%s" % self.name.lower()
+        return f"/lustre/{self.name.lower()}"
 
 
 def problems(settings: Mapping[str, Any], host: str) -> List[str]:
@@ -74,7 +74,7 @@ def targets(settings: Mapping[str, Any]) -> List[Target]:
             number = int(one["index"])
             found.append(
                 Target(
-                    "%s-%s%04x" % (system["name"], one["kind"].upper(), number),
+                    f"{system['name']}-{one['kind'].upper()}{number:04x}",
                     one["kind"],
                     system["name"],
                     number,
@@ -131,14 +131,14 @@ def plan(
         "names": _names(settings),
         "units": {
             **{unit_name(one.path, "mount"): _unit(one, settings) for one in served + spare},
-            SERVED: "%s\n[Unit]\nDescription=Lustre targets of this machine\n" % MARK,
+            SERVED: f"{MARK}\n[Unit]\nDescription=Lustre targets of this machine\n",
         },
         "first": [unit_name(one.path, "mount") for one in served if one.mgs],
         "started": [unit_name(one.path, "mount") for one in served],
         "standby": [unit_name(one.path, "mount") for one in spare],
         "mounts": [{"path": one.path, "source": one.device} for one in served],
-        "lnet": "%s\n%s" % (MARK, to_yaml(lnet)),
-        "modprobe": "%s\n%s" % (MARK, module_lines(settings["module_parameters"])),
+        "lnet": f"{MARK}\n{to_yaml(lnet)}",
+        "modprobe": f"{MARK}\n{module_lines(settings['module_parameters'])}",
         "pools": _pools(settings),
         "quotas": {one["name"]: one["quota"] for one in settings["file_systems"] if one.get("quota")},
     }
@@ -146,7 +146,7 @@ def plan(
 
 def _pools(settings: Mapping[str, Any]) -> Dict[str, List[str]]:
     return {
-        "%s.%s" % (system["name"], pool): ["%s-OST%04x" % (system["name"], int(index)) for index in indexes]
+        f"{system['name']}.{pool}": [f"{system['name']}-OST{int(index):04x}" for index in indexes]
         for system in settings["file_systems"]
         for pool, indexes in (system.get("pools") or {}).items()
     }
@@ -183,12 +183,11 @@ def _unit(one: Target, settings: Mapping[str, Any]) -> str:
     after = "lnet.service"
     if not one.mgs and any(other.mgs and other.hosts[0] == one.hosts[0] for other in targets(settings)):
         first = next(other for other in targets(settings) if other.mgs)
-        after += " %s" % unit_name(first.path, "mount")
+        after += f" {unit_name(first.path, 'mount')}"
     return (
-        "%s\n[Unit]\nDescription=Lustre target %s\nRequires=lnet.service\nAfter=%s\nBefore=%s\n\n"
-        "[Mount]\nWhat=%s\nWhere=%s\nType=lustre\nOptions=_netdev\nTimeoutSec=%d\n\n"
-        "[Install]\nWantedBy=multi-user.target\n"
-        % (MARK, one.name, after, SERVED, one.device, one.path, int(settings["mount_timeout"]))
+        f"{MARK}\n[Unit]\nDescription=Lustre target {one.name}\nRequires=lnet.service\nAfter={after}\n"
+        f"Before={SERVED}\n\n[Mount]\nWhat={one.device}\nWhere={one.path}\nType=lustre\nOptions=_netdev\n"
+        f"TimeoutSec={int(settings['mount_timeout'])}\n\n[Install]\nWantedBy=multi-user.target\n"
     )
 
 
@@ -213,9 +212,9 @@ def _problems(settings: Mapping[str, Any], host: str) -> Iterator[str]:
             )
         ]
     for server, device in sorted({one for one in devices if devices.count(one) > 1}):
-        yield "lustre_server_file_systems uses %s on %s twice; give each target a device of its own." % (
-            device,
-            server,
+        yield (
+            f"lustre_server_file_systems uses {device} on {server} twice; give each target a device of"
+            " its own."
         )
     yield from lnet_problems(
         PREFIX, settings["networks"], settings["routes"], settings["peers"], settings["lnet"]
@@ -223,26 +222,26 @@ def _problems(settings: Mapping[str, Any], host: str) -> Iterator[str]:
     yield from module_problems(PREFIX, settings["module_parameters"])
     for device in settings["format"]:
         if not DEVICE.fullmatch(str(device)):
-            yield "lustre_server_format has '%s', which is no path of a device." % device
+            yield f"lustre_server_format has '{device}', which is no path of a device."
     if int(settings["mount_timeout"]) < 1:
-        yield "lustre_server_mount_timeout is %s; give 1 second or more." % settings["mount_timeout"]
+        yield f"lustre_server_mount_timeout is {settings['mount_timeout']}; give 1 second or more."
     yield from source_problems(PREFIX, settings)
 
 
 def _server_problems(settings: Mapping[str, Any], host: str) -> Iterator[str]:
     for name, nids in settings["nids"].items():
         if not isinstance(nids, list) or not nids:
-            yield "lustre_server_nids has %s without a NID; list its NIDs." % name
+            yield f"lustre_server_nids has {name} without a NID; list its NIDs."
             continue
         for nid in nids:
             try:
                 parse_nid(str(nid), {})
             except AddressError as error:
-                yield "lustre_server_nids has a NID of %s that cannot be used: %s." % (name, error)
+                yield f"lustre_server_nids has a NID of {name} that cannot be used: {error}."
     if host not in settings["nids"]:
         yield (
-            "lustre_server_nids does not name %s; add its NIDs, or run the role on those that it names only."
-            % host
+            f"lustre_server_nids does not name {host}; add its NIDs, or run the role on those that it names"
+            " only."
         )
     if not settings["networks"]:
         yield (
@@ -258,35 +257,31 @@ def _mgs_problems(settings: Mapping[str, Any]) -> Iterator[str]:
         return
     unknown = sorted(set(mgs) - {"device", "servers", "size_mb"})
     if unknown:
-        yield "lustre_server_mgs has '%s'; it has device and servers." % unknown[0]
+        yield f"lustre_server_mgs has '{unknown[0]}'; it has device and servers."
     yield from _place_problems("lustre_server_mgs", mgs, settings)
 
 
 def _place_problems(where: str, one: Mapping[str, Any], settings: Mapping[str, Any]) -> Iterator[str]:
     device = str(one.get("device", ""))
     if not DEVICE.fullmatch(device) or re.search(r"/\.\.?(/|$)", device):
-        yield "%s has the device '%s'; give its path, such as /dev/disk/by-id/wwn-0x5000c500a1b2c3d4." % (
-            where,
-            device,
+        yield (
+            f"{where} has the device '{device}'; give its path, such as"
+            " /dev/disk/by-id/wwn-0x5000c500a1b2c3d4."
         )
     servers = one.get("servers")
     if not isinstance(servers, list) or not servers:
-        yield "%s names no servers of %s; list them, the usual one first." % (where, device)
+        yield f"{where} names no servers of {device}; list them, the usual one first."
         return
     for name in servers:
         if name not in settings["nids"]:
             yield (
-                "%s has %s on the server '%s', which lustre_server_nids does not name; correct one of them."
-                % (
-                    where,
-                    device,
-                    name,
-                )
+                f"{where} has {device} on the server '{name}', which lustre_server_nids does not name;"
+                " correct one of them."
             )
     if len(set(servers)) < len(servers):
-        yield "%s names a server of %s twice." % (where, device)
+        yield f"{where} names a server of {device} twice."
     if one.get("size_mb") is not None and not re.fullmatch("[1-9][0-9]{0,8}", str(one["size_mb"])):
-        yield "%s has size_mb '%s' of %s, where a number of MB belongs." % (where, one["size_mb"], device)
+        yield f"{where} has size_mb '{one['size_mb']}' of {device}, where a number of MB belongs."
 
 
 def _system_problems(
@@ -296,38 +291,27 @@ def _system_problems(
     name = str(system.get("name", ""))
     unknown = sorted(set(system) - {"name", "targets", "pools", "quota"})
     if unknown:
-        yield "%s has '%s'; a file system has name, targets, pools and quota." % (where, unknown[0])
+        yield f"{where} has '{unknown[0]}'; a file system has name, targets, pools and quota."
     if not is_file_system(name):
-        yield "%s has the name '%s'; give 1 to 8 letters, digits, - and _." % (where, name)
+        yield f"{where} has the name '{name}'; give 1 to 8 letters, digits, - and _."
     if name in names:
-        yield "%s names %s twice." % (where, name)
+        yield f"{where} names {name} twice."
     names.append(name)
     if system.get("quota") and system["quota"] not in QUOTAS:
-        yield "%s has the quota '%s' of %s; it is one of %s." % (
-            where,
-            system["quota"],
-            name,
-            ", ".join(QUOTAS),
-        )
+        yield f"{where} has the quota '{system['quota']}' of {name}; it is one of {', '.join(QUOTAS)}."
     there: List[Any] = []
     for one in system.get("targets") or []:
         wrong = sorted(set(one) - {"kind", "index", "device", "servers", "size_mb"})
         if wrong:
-            yield "%s has '%s' in a target of %s; a target has kind, index, device and servers." % (
-                where,
-                wrong[0],
-                name,
+            yield (
+                f"{where} has '{wrong[0]}' in a target of {name}; a target has kind, index, device and"
+                " servers."
             )
         kind, index = one.get("kind"), str(one.get("index", ""))
         if kind not in ("mdt", "ost"):
-            yield "%s has a target of %s of the kind '%s'; it is mdt or ost." % (where, name, kind)
+            yield f"{where} has a target of {name} of the kind '{kind}'; it is mdt or ost."
         if not re.fullmatch("[0-9]{1,5}", index) or int(index) > MOST_TARGETS:
-            yield "%s has the index '%s' in %s; give a number from 0 to %d." % (
-                where,
-                index,
-                name,
-                MOST_TARGETS,
-            )
+            yield f"{where} has the index '{index}' in {name}; give a number from 0 to {MOST_TARGETS}."
         else:
             there.append((kind, int(index)))
         yield from _place_problems(where, one, settings)
@@ -336,27 +320,23 @@ def _system_problems(
             (str(server), one.get("device")) for server in (servers if isinstance(servers, list) else [])
         ]
     for kind, number in sorted({one for one in there if there.count(one) > 1}, key=str):
-        yield "%s has the %s %d of %s twice; number them apart." % (where, kind, number, name)
+        yield f"{where} has the {kind} {number} of {name} twice; number them apart."
     # Without the first of the metadata targets nothing can be mounted.
     if ("mdt", 0) not in there:
-        yield "%s has no mdt with the index 0 in %s; add it." % (where, name)
+        yield f"{where} has no mdt with the index 0 in {name}; add it."
     if not any(kind == "ost" for kind, _index in there):
-        yield "%s has no ost in %s; add one." % (where, name)
+        yield f"{where} has no ost in {name}; add one."
     for pool, indexes in (system.get("pools") or {}).items():
-        if not re.fullmatch("[-_A-Za-z0-9]{1,%d}" % LONGEST_POOL, str(pool)):
-            yield "%s has the pool '%s' in %s; give up to %d letters, digits, - and _." % (
-                where,
-                pool,
-                name,
-                LONGEST_POOL,
+        if not re.fullmatch(f"[-_A-Za-z0-9]{{1,{LONGEST_POOL}}}", str(pool)):
+            yield (
+                f"{where} has the pool '{pool}' in {name}; give up to {LONGEST_POOL} letters, digits, -"
+                " and _."
             )
         for index in indexes:
             if not str(index).isdigit() or ("ost", int(index)) not in there:
-                yield "%s has the ost %s in the pool %s of %s, which has no such; correct the pool." % (
-                    where,
-                    index,
-                    pool,
-                    name,
+                yield (
+                    f"{where} has the ost {index} in the pool {pool} of {name}, which has no such;"
+                    " correct the pool."
                 )
 
 
@@ -384,8 +364,8 @@ def machine_problems(settings: Mapping[str, Any], machine: Mapping[str, Any], ho
         address = parse_nid(str(nid), addresses).address
         if own and re.fullmatch("[0-9.]+", address) and address not in own:
             wrong.append(
-                "lustre_server_nids has %s of %s, whose interfaces in lustre_server_networks have %s;"
-                " correct one of them." % (nid, host, " and ".join(sorted(own)))
+                f"lustre_server_nids has {nid} of {host}, whose interfaces in lustre_server_networks have"
+                f" {' and '.join(sorted(own))}; correct one of them."
             )
     return wrong
 
@@ -400,7 +380,7 @@ def signature_problem(device: str, signature: Mapping[str, str], host: str) -> s
     """
     found = []
     if signature.get("PTTYPE"):
-        found.append("a partition table (%s)" % signature["PTTYPE"])
+        found.append(f"a partition table ({signature['PTTYPE']})")
     if signature.get("TYPE"):
         kind = signature["TYPE"]
         words = {
@@ -408,13 +388,13 @@ def signature_problem(device: str, signature: Mapping[str, str], host: str) -> s
             "linux_raid_member": "a part of a RAID",
             "crypto_LUKS": "an encrypted device",
             "swap": "swap",
-        }.get(kind, "a file system of type %s" % kind)
-        found.append(words + (" labelled %s" % signature["LABEL"] if signature.get("LABEL") else ""))
+        }.get(kind, f"a file system of type {kind}")
+        found.append(words + (f" labelled {signature['LABEL']}" if signature.get("LABEL") else ""))
     if not found:
         return ""
     return (
-        "%s on %s holds %s, and only an empty device is formatted; name another, or look at what is on it"
-        " and empty it yourself with 'wipefs --all %s'." % (device, host, " and ".join(found), device)
+        f"{device} on {host} holds {' and '.join(found)}, and only an empty device is formatted; name"
+        f" another, or look at what is on it and empty it yourself with 'wipefs --all {device}'."
     )
 
 
@@ -432,14 +412,14 @@ def mkfs_words(target: Mapping[str, Any]) -> List[str]:
     words = ["--mgs"] if target["mgs"] else []
     if target["kind"] != "mgs":
         words += [
-            "--%s" % target["kind"],
-            "--fsname=%s" % target["file_system"],
-            "--index=%d" % target["index"],
+            f"--{target['kind']}",
+            f"--fsname={target['file_system']}",
+            f"--index={target['index']}",
         ]
-    words += ["--mgsnode=%s" % node for node in target["mgs_nodes"]]
-    words += ["--servicenode=%s" % node for node in target["service_nodes"]]
+    words += [f"--mgsnode={node}" for node in target["mgs_nodes"]]
+    words += [f"--servicenode={node}" for node in target["service_nodes"]]
     if target["size_mb"]:
-        words.append("--device-size=%d" % (target["size_mb"] * 1024))
+        words.append(f"--device-size={target['size_mb'] * 1024}")
     return [*words, target["device"]]
 
 
@@ -453,16 +433,16 @@ def differences(target: Mapping[str, Any], found: Mapping[str, Any]) -> List[str
     kinds = sorted(({"mgs"} if target["mgs"] else set()) | {target["kind"]})
     wrong = []
     if found["name"] != target["name"]:
-        wrong.append("it is %s" % found["name"])
+        wrong.append(f"it is {found['name']}")
     if sorted(found["kinds"]) != kinds:
-        wrong.append("it is of the kind %s" % "+".join(sorted(found["kinds"])))
+        wrong.append(f"it is of the kind {'+'.join(sorted(found['kinds']))}")
     for words, key, option in (
         ("management", "mgs_nodes", "mgsnode"),
         ("service", "service_nodes", "servicenode"),
     ):
         have = sorted(node for text in found[option] for node in text.split(":"))
         if have != sorted(target[key]):
-            wrong.append("its %s nodes are %s" % (words, " and ".join(have) or "none"))
+            wrong.append(f"its {words} nodes are {' and '.join(have) or 'none'}")
     return wrong
 
 
@@ -479,10 +459,10 @@ def quota_changes(wanted: Mapping[str, str], enforced: Mapping[str, str]) -> Lis
     words = []
     for name, kinds in wanted.items():
         for kind in ("ost", "mdt"):
-            start = "%s-%s" % (name, kind.upper())
+            start = f"{name}-{kind.upper()}"
             if any(sorted(have) != sorted(kinds) for one, have in enforced.items() if one.startswith(start)):
-                pattern = "osd-*.%s*.quota_slave.enabled" % start
-                words.append(["set_param", "-P", "%s=%s" % (pattern, kinds)])
+                pattern = f"osd-*.{start}*.quota_slave.enabled"
+                words.append(["set_param", "-P", f"{pattern}={kinds}"])
     return words
 
 

@@ -98,16 +98,12 @@ def problems(
             try:
                 parse_nid(str(nid))
             except AddressError as error:
-                yield "%speers has a NID that cannot be used: %s." % (prefix, error)
+                yield f"{prefix}peers has a NID that cannot be used: {error}."
     for name, value in settings.items():
         if name not in SETTINGS:
-            yield "%slnet has '%s', which LNet does not have; it has %s." % (
-                prefix,
-                name,
-                ", ".join(SETTINGS),
-            )
+            yield f"{prefix}lnet has '{name}', which LNet does not have; it has {', '.join(SETTINGS)}."
         elif not _is_count(value):
-            yield "%slnet has %s with '%s', where a whole number belongs." % (prefix, name, value)
+            yield f"{prefix}lnet has {name} with '{value}', where a whole number belongs."
 
 
 def _is_count(value: Any) -> bool:
@@ -126,78 +122,61 @@ def _network_problems(prefix: str, networks: Sequence[Mapping[str, Any]]) -> Ite
     for one in networks:
         unknown = sorted(set(one) - {"name", "interfaces", "tunables"})
         if unknown:
-            yield "%snetworks has '%s'; a network has name, interfaces and tunables." % (prefix, unknown[0])
+            yield f"{prefix}networks has '{unknown[0]}'; a network has name, interfaces and tunables."
             continue
         try:
             name = parse_network(str(one.get("name", "")))
         except AddressError as error:
-            yield "%snetworks names a network that does not exist: %s." % (prefix, error)
+            yield f"{prefix}networks names a network that does not exist: {error}."
             continue
         interfaces = one.get("interfaces") or []
         if not isinstance(interfaces, list) or not interfaces:
-            yield "%snetworks names no interface of %s; list them in interfaces." % (prefix, name)
+            yield f"{prefix}networks names no interface of {name}; list them in interfaces."
             continue
         for interface in interfaces:
             if not INTERFACE.fullmatch(str(interface)):
-                yield "%snetworks has '%s' in %s, which is no name of an interface." % (
-                    prefix,
-                    interface,
-                    name,
-                )
+                yield f"{prefix}networks has '{interface}' in {name}, which is no name of an interface."
         if len(set(interfaces)) < len(interfaces):
-            yield "%snetworks names an interface of %s twice." % (prefix, name)
+            yield f"{prefix}networks names an interface of {name} twice."
         kind = name.rstrip("0123456789") if not name.startswith("o2ib") else "o2ib"
         known = (*TUNABLES, *LND_TUNABLES.get(kind, ()))
         for tunable, value in (one.get("tunables") or {}).items():
             if tunable not in known:
-                yield "%snetworks has the tunable '%s' in %s, which it does not have; it has %s." % (
-                    prefix,
-                    tunable,
-                    name,
-                    ", ".join(known),
+                yield (
+                    f"{prefix}networks has the tunable '{tunable}' in {name}, which it does not have; it"
+                    f" has {', '.join(known)}."
                 )
             elif not _is_count(value):
-                yield "%snetworks has %s with '%s' in %s, where a whole number belongs." % (
-                    prefix,
-                    tunable,
-                    value,
-                    name,
+                yield (
+                    f"{prefix}networks has {tunable} with '{value}' in {name}, where a whole number belongs."
                 )
     names = list(_networks_of(networks))
     for name in sorted({name for name in names if names.count(name) > 1}):
-        yield "%snetworks names %s twice; list its interfaces together." % (prefix, name)
+        yield f"{prefix}networks names {name} twice; list its interfaces together."
 
 
 def _route_problems(prefix: str, route: Mapping[str, Any], local: Set[str]) -> Iterator[str]:
     unknown = sorted(set(route) - {"network", "gateway", "hop", "priority"})
     if unknown:
-        yield "%sroutes has '%s'; a route has network, gateway, hop and priority." % (prefix, unknown[0])
+        yield f"{prefix}routes has '{unknown[0]}'; a route has network, gateway, hop and priority."
         return
     try:
         network = parse_network(str(route.get("network", "")))
         gateway = parse_nid(str(route.get("gateway", "")))
     except AddressError as error:
-        yield "%sroutes cannot be used: %s." % (prefix, error)
+        yield f"{prefix}routes cannot be used: {error}."
         return
     if network in local:
-        yield "%sroutes leads to %s, which this machine is in itself; leave it out." % (prefix, network)
+        yield f"{prefix}routes leads to {network}, which this machine is in itself; leave it out."
     if gateway.network not in local:
-        yield "%sroutes goes by %s, and no interface is in %s; add it to %snetworks." % (
-            prefix,
-            gateway,
-            gateway.network,
-            prefix,
+        yield (
+            f"{prefix}routes goes by {gateway}, and no interface is in {gateway.network}; add it to"
+            f" {prefix}networks."
         )
     for name, least, most in (("hop", 1, 255), ("priority", 0, 2147483647)):
         value = route.get(name, least)
         if not _is_count(value) or not least <= int(value) <= most:
-            yield "%sroutes has the %s '%s', where a number from %d to %d belongs." % (
-                prefix,
-                name,
-                value,
-                least,
-                most,
-            )
+            yield f"{prefix}routes has the {name} '{value}', where a number from {least} to {most} belongs."
 
 
 def declared(
@@ -280,7 +259,7 @@ def plan(current: Lnet, wanted: Lnet) -> Plan:
             target = wanted.networks.get(name, {}).get(interface)
             if target is None or any(tunables.get(key) != value for key, value in target.items()):
                 removals.append(["net", "del", "--net", name, "--if", interface])
-                cut.append("%s of %s" % (interface, name))
+                cut.append(f"{interface} of {name}")
     for name, interfaces in wanted.networks.items():
         for interface, target in interfaces.items():
             there_now = current.networks.get(name, {}).get(interface)
@@ -299,29 +278,29 @@ def to_yaml(lnet: Lnet) -> str:
     if lnet.networks:
         lines.append("net:")
     for name, interfaces in lnet.networks.items():
-        lines += ["    - net type: %s" % name, "      local NI(s):"]
+        lines += [f"    - net type: {name}", "      local NI(s):"]
         for interface, tunables in interfaces.items():
-            lines += ["        - interfaces:", "              0: %s" % interface]
+            lines += ["        - interfaces:", f"              0: {interface}"]
             common = {key: value for key, value in tunables.items() if key in TUNABLES}
             own = {key: value for key, value in tunables.items() if key not in TUNABLES}
             for title, group in (("tunables", common), ("lnd tunables", own)):
                 if group:
-                    lines.append("          %s:" % title)
-                    lines += ["              %s: %d" % one for one in sorted(group.items())]
+                    lines.append(f"          {title}:")
+                    lines += [f"              {key}: {value:d}" for key, value in sorted(group.items())]
     if lnet.routes:
         lines.append("route:")
     for (network, gateway), (hop, priority) in lnet.routes.items():
-        lines += ["    - net: %s" % network, "      gateway: %s" % gateway]
-        lines += ["      hop: %d" % hop] if hop is not None else []
-        lines += ["      priority: %d" % priority] if priority is not None else []
+        lines += [f"    - net: {network}", f"      gateway: {gateway}"]
+        lines += [f"      hop: {hop}"] if hop is not None else []
+        lines += [f"      priority: {priority}"] if priority is not None else []
     if lnet.peers:
         lines.append("peer:")
     for first, nids in lnet.peers.items():
-        lines += ["    - primary nid: %s" % first, "      Multi-Rail: True", "      peer ni:"]
-        lines += ["        - nid: %s" % nid for nid in [first, *sorted(nids - {first})]]
+        lines += [f"    - primary nid: {first}", "      Multi-Rail: True", "      peer ni:"]
+        lines += [f"        - nid: {nid}" for nid in [first, *sorted(nids - {first})]]
     if lnet.settings:
         lines.append("global:")
-        lines += ["    %s: %d" % one for one in sorted(lnet.settings.items())]
+        lines += [f"    {name}: {value:d}" for name, value in sorted(lnet.settings.items())]
     return "".join(line + "\n" for line in lines)
 
 

@@ -44,18 +44,18 @@ def owner_problems(role: str, source: str, machine: Mapping[str, Any], host: str
     alone = "run lustre_client there with lustre_client_state absent, and then lustre_server"
     if owner == "other":
         yield (
-            "%s on %s was not written by this role; move what it says into the role's variables and remove"
-            " it." % (LNET_FILE, host)
+            f"{LNET_FILE} on {host} was not written by this role; move what it says into the role's"
+            " variables and remove it."
         )
     elif owner == "lustre_server" and role == "lustre_client" and source != "server":
         yield (
-            "%s serves Lustre, so its packages and LNet are those of lustre_server; set lustre_client_source"
-            " to server." % host
+            f"{host} serves Lustre, so its packages and LNet are those of lustre_server; set"
+            " lustre_client_source to server."
         )
     elif owner == "lustre_client" and (role == "lustre_server" or source == "server"):
         yield (
-            "%s was set up as a client alone, whose packages those of a server replace; %s, and lustre_client"
-            " with lustre_client_source server." % (host, alone)
+            f"{host} was set up as a client alone, whose packages those of a server replace; {alone}, and"
+            " lustre_client with lustre_client_source server."
         )
 
 
@@ -74,14 +74,14 @@ def machine_source_problems(
         return
     if not machine["installed"]:
         yield (
-            "%ssource is preinstalled, and %s has no Lustre; install it, or set %ssource to repository."
-            % (prefix, host, prefix)
+            f"{prefix}source is preinstalled, and {host} has no Lustre; install it, or set {prefix}source to"
+            " repository."
         )
         return
     found = unfit(machine["kernels"], settings["version"])
     if found:
         yield modules_problem(found, settings["version"], host) + (
-            " Install them, or name the kernels that will boot in %skernels." % prefix
+            f" Install them, or name the kernels that will boot in {prefix}kernels."
         )
 
 
@@ -104,17 +104,13 @@ def _numbers(version: str) -> List[str]:
 def modules_problem(found: Sequence[Mapping[str, Any]], version: str, host: str) -> str:
     """Return in a sentence what the kernels that unfit() returns have in place of modules."""
     there = [
-        "%s has %s"
-        % (
-            one["release"],
-            "those of %s for %s" % (one["version"], one["built_for"]) if one["built_for"] else "none",
-        )
+        f"{one['release']} has "
+        + (f"those of {one['version']} for {one['built_for']}" if one["built_for"] else "none")
         for one in found
     ]
-    return "Kernels that will boot on %s have no modules of Lustre%s: %s." % (
-        host,
-        " " + version if version else "",
-        ", ".join(there),
+    return (
+        f"Kernels that will boot on {host} have no modules of Lustre{' ' + version if version else ''}:"
+        f" {', '.join(there)}."
     )
 
 
@@ -127,17 +123,14 @@ def interface_problems(
         for interface in network["interfaces"]:
             if interface not in known:
                 there = ", ".join(name for name in known if name != "lo")
-                yield "%s has no interface %s, of %s; it has %s; correct %snetworks." % (
-                    host,
-                    interface,
-                    network["name"],
-                    there or "none",
-                    prefix,
+                yield (
+                    f"{host} has no interface {interface}, of {network['name']}; it has"
+                    f" {there or 'none'}; correct {prefix}networks."
                 )
             elif not known[interface]["addresses"]:
                 yield (
-                    "The interface %s of %s has no IPv4 address, which LNet needs; give it one, or leave it"
-                    " out of %snetworks." % (interface, host, prefix)
+                    f"The interface {interface} of {host} has no IPv4 address, which LNet needs; give it"
+                    f" one, or leave it out of {prefix}networks."
                 )
 
 
@@ -165,17 +158,16 @@ def name_problems(
         found = names.get(name, [])
         if not found:
             yield (
-                "%s has the host %s, which %s finds no IPv4 address of; correct the name, or write the"
-                " address." % (where, name, host)
+                f"{where} has the host {name}, which {host} finds no IPv4 address of; correct the name, or"
+                " write the address."
             )
         elif len(found) > 1:
-            yield "%s has the host %s, which has the addresses %s; write the one that is meant." % (
-                where,
-                name,
-                " and ".join(found),
+            yield (
+                f"{where} has the host {name}, which has the addresses {' and '.join(found)}; write the"
+                " one that is meant."
             )
         elif found[0].startswith("127."):
             yield (
-                "%s has the host %s, which is %s on %s, an address that no other machine reaches; write the"
-                " address, or correct /etc/hosts." % (where, name, found[0], host)
+                f"{where} has the host {name}, which is {found[0]} on {host}, an address that no other"
+                " machine reaches; write the address, or correct /etc/hosts."
             )

@@ -16,7 +16,7 @@ MOST_NETWORKS = 65535
 LONGEST_NAME = 8  # mkfs.lustre(8), --fsname
 # RFC 1123, 2.1. What has no letter is an address.
 _LABEL = "[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
-HOST = re.compile(r"(?=[^A-Za-z]*[A-Za-z])%s(\.%s)*" % (_LABEL, _LABEL))
+HOST = re.compile(rf"(?=[^A-Za-z]*[A-Za-z]){_LABEL}(\.{_LABEL})*")
 DEFAULT_NETWORK = "tcp"  # mount.lustre(8), "mgsnid"
 
 
@@ -31,7 +31,7 @@ class Nid(NamedTuple):
     network: str
 
     def __str__(self) -> str:
-        return "%s@%s" % (self.address, self.network)
+        return f"{self.address}@{self.network}"
 
     @property
     def is_name(self) -> bool:
@@ -48,7 +48,7 @@ class Device(NamedTuple):
 
     def __str__(self) -> str:
         servers = ":".join(",".join(str(nid) for nid in server) for server in self.servers)
-        return "%s:/%s%s" % (servers, self.file_system, "/" + self.folder if self.folder else "")
+        return f"{servers}:/{self.file_system}{'/' + self.folder if self.folder else ''}"
 
     @property
     def nids(self) -> List[Nid]:
@@ -64,9 +64,9 @@ def parse_network(text: str) -> str:
     """
     found = NETWORK.fullmatch(text)
     if not found or (found[2] and int(found[2]) > MOST_NETWORKS):
-        raise AddressError("'%s' is no network; write one like tcp, tcp1 or o2ib" % text)
+        raise AddressError(f"'{text}' is no network; write one like tcp, tcp1 or o2ib")
     number = int(found[2] or 0)
-    return "%s%s" % (found[1], number or "")
+    return f"{found[1]}{number or ''}"
 
 
 def parse_nid(text: str, addresses: Optional[Mapping[str, str]] = None) -> Nid:
@@ -84,7 +84,7 @@ def parse_nid(text: str, addresses: Optional[Mapping[str, str]] = None) -> Nid:
     if not at and addresses is not None:
         network = DEFAULT_NETWORK
     elif not at:
-        raise AddressError("'%s' names no network; write ADDRESS@NETWORK, such as 10.0.0.1@tcp" % text)
+        raise AddressError(f"'{text}' names no network; write ADDRESS@NETWORK, such as 10.0.0.1@tcp")
     network = parse_network(network)
     # nidstrings.c: gni and kfi number their interfaces
     if network.startswith(("gni", "kfi")) and re.fullmatch("[0-9]+", address):
@@ -93,13 +93,13 @@ def parse_nid(text: str, addresses: Optional[Mapping[str, str]] = None) -> Nid:
         return Nid(addresses.get(address, address), network)
     if not re.fullmatch(r"[0-9]{1,3}(\.[0-9]{1,3}){3}", address):
         raise AddressError(
-            "'%s' has no IPv4 address before the @, which is what Lustre keeps in place of names" % text
+            f"'{text}' has no IPv4 address before the @, which is what Lustre keeps in place of names"
             if addresses is None
-            else "'%s' has neither an IPv4 address nor the name of a host before the network" % text
+            else f"'{text}' has neither an IPv4 address nor the name of a host before the network"
         )
     parts = [int(part) for part in address.split(".")]
     if max(parts) > 255:
-        raise AddressError("'%s' has no valid IPv4 address" % text)
+        raise AddressError(f"'{text}' has no valid IPv4 address")
     return Nid(".".join(str(part) for part in parts), network)
 
 
@@ -118,7 +118,7 @@ def parse_servers(text: str, addresses: Optional[Mapping[str, str]] = None) -> T
 
 def is_file_system(name: str) -> bool:
     """Whether something can be the name of a file system."""
-    return bool(re.fullmatch("[-_A-Za-z0-9]{1,%d}" % LONGEST_NAME, name))
+    return bool(re.fullmatch(f"[-_A-Za-z0-9]{{1,{LONGEST_NAME}}}", name))
 
 
 def parse_device(text: str, addresses: Optional[Mapping[str, str]] = None) -> Device:
@@ -133,20 +133,18 @@ def parse_device(text: str, addresses: Optional[Mapping[str, str]] = None) -> De
     """
     servers, separator, rest = text.partition(":/")
     if not separator:
-        raise AddressError("'%s' names no file system; write SERVER@NETWORK:/NAME" % text)
+        raise AddressError(f"'{text}' names no file system; write SERVER@NETWORK:/NAME")
     name, _slash, folder = rest.partition("/")
     if not is_file_system(name):
         raise AddressError(
-            "'%s' names the file system '%s'; a name has 1 to %d letters, digits, - and _"
-            % (text, name, LONGEST_NAME)
+            f"'{text}' names the file system '{name}'; a name has 1 to {LONGEST_NAME} letters, digits, - and"
+            " _"
         )
     folder = folder.strip("/")
     if folder and not re.fullmatch(r"[A-Za-z0-9_.+-]+(/[A-Za-z0-9_.+-]+)*", folder):
-        raise AddressError(
-            "'%s' names the folder '%s', which has other than plain characters" % (text, folder)
-        )
+        raise AddressError(f"'{text}' names the folder '{folder}', which has other than plain characters")
     if folder and set(folder.split("/")) & {".", ".."}:
-        raise AddressError("'%s' names the folder '%s', which leaves the file system" % (text, folder))
+        raise AddressError(f"'{text}' names the folder '{folder}', which leaves the file system")
     return Device(parse_servers(servers, addresses), name, folder)
 
 

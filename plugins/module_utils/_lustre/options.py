@@ -62,24 +62,23 @@ def check_mount_options(options: Iterable[str]) -> None:
     for option in given:
         name, equals, value = option.partition("=")
         if name in _REFUSED:
-            raise OptionError("the option '%s', which cannot be set: %s" % (name, _REFUSED[name]))
+            raise OptionError(f"the option '{name}', which cannot be set: {_REFUSED[name]}")
         if name.startswith("x-systemd."):
-            raise OptionError("the option '%s', which is for fstab; here units of systemd mount" % name)
+            raise OptionError(f"the option '{name}', which is for fstab; here units of systemd mount")
         if name in _WITH_VALUE:
             if not re.fullmatch(_WITH_VALUE[name], value):
-                raise OptionError("the option '%s', whose value is not of its kind" % option)
+                raise OptionError(f"the option '{option}', whose value is not of its kind")
         elif equals or name not in _FLAGS:
-            raise OptionError(
-                "the option '%s', which does not exist%s" % (option, _near(name, _mount_names()))
-            )
+            raise OptionError(f"the option '{option}', which does not exist{_near(name, _mount_names())}")
     for group in _OPPOSITES:
         both = [one for one in given if one in group]
         if len(set(both)) > 1:
-            raise OptionError("the options '%s', of which one excludes the other" % "' and '".join(both))
+            named = " and ".join(f"'{one}'" for one in both)
+            raise OptionError(f"the options {named}, of which one excludes the other")
     names = [option.partition("=")[0] for option in given]
     twice = [name for name in names if names.count(name) > 1]
     if twice:
-        raise OptionError("the option '%s' more than once" % twice[0])
+        raise OptionError(f"the option '{twice[0]}' more than once")
 
 
 def _mount_names() -> Iterable[str]:
@@ -88,7 +87,7 @@ def _mount_names() -> Iterable[str]:
 
 def _near(name: str, names: Iterable[str]) -> str:
     near = difflib.get_close_matches(name, sorted(names), 1)
-    return "; did you mean %s" % near[0] if near else ""
+    return f"; did you mean {near[0]}" if near else ""
 
 
 # `!` marks what Lustre has deprecated, `=` what takes words; all others are whole numbers.
@@ -147,18 +146,16 @@ def check_module_parameter(module: str, name: str, value: Any) -> str:
         OptionError: the module or the parameter does not exist, or the value is of another kind.
     """
     if module not in MODULES:
-        raise OptionError(
-            "the module '%s', which has no parameters here%s" % (module, _near(module, MODULES))
-        )
+        raise OptionError(f"the module '{module}', which has no parameters here{_near(module, MODULES)}")
     known = MODULES[module]
     if name not in known:
-        raise OptionError("'%s' of %s, which does not exist%s" % (name, module, _near(name, known)))
+        raise OptionError(f"'{name}' of {module}, which does not exist{_near(name, known)}")
     if known[name].deprecated:
-        raise OptionError("'%s' of %s, which Lustre has deprecated" % (name, module))
+        raise OptionError(f"'{name}' of {module}, which Lustre has deprecated")
     text = str(int(value)) if isinstance(value, bool) else str(value)
     if not re.fullmatch(r"[^\s\"'#\\]+" if known[name].words else r"-?[0-9]+|0x[0-9a-fA-F]+", text):
         kind = "one word" if known[name].words else "a whole number"
-        raise OptionError("'%s' of %s with '%s', where %s belongs" % (name, module, text, kind))
+        raise OptionError(f"'{name}' of {module} with '{text}', where {kind} belongs")
     return text
 
 
@@ -171,23 +168,21 @@ def module_problems(prefix: str, parameters: Mapping[str, Any]) -> Iterator[str]
     """
     for module, values in parameters.items():
         if not isinstance(values, Mapping):
-            yield "%smodule_parameters has %s without parameters; give them by name." % (prefix, module)
+            yield f"{prefix}module_parameters has {module} without parameters; give them by name."
             continue
         for name, value in values.items():
             try:
                 check_module_parameter(str(module), str(name), value)
             except OptionError as error:
-                yield "%smodule_parameters has %s." % (prefix, error)
+                yield f"{prefix}module_parameters has {error}."
 
 
 def module_lines(parameters: Mapping[str, Mapping[str, Any]]) -> str:
     """Return what modprobe.d(5) takes, for parameters that module_problems() has nothing against."""
     lines = []
     for module, values in sorted(parameters.items()):
-        words = [
-            "%s=%s" % (name, check_module_parameter(module, name, values[name])) for name in sorted(values)
-        ]
-        lines.append("options %s %s\n" % (module, " ".join(words)))
+        words = [f"{name}={check_module_parameter(module, name, values[name])}" for name in sorted(values)]
+        lines.append(f"options {module} {' '.join(words)}\n")
     return "".join(lines)
 
 
@@ -246,19 +241,19 @@ def check_tunable(name: str, value: Any) -> str:
         if device.startswith(candidate + "."):
             kind, pattern = candidate, device[len(candidate) + 1 :]
     if last in _READ_ONLY:
-        raise OptionError("'%s', which can be read and not set" % name)
+        raise OptionError(f"'{name}', which can be read and not set")
     if kind not in _TUNABLES or last not in _TUNABLES[kind] or (kind and not pattern):
         known = [one for group in _TUNABLES.values() for one in group]
-        raise OptionError("'%s', which is no tunable of a client%s" % (name, _near(last, known)))
+        raise OptionError(f"'{name}', which is no tunable of a client{_near(last, known)}")
     if kind and not re.fullmatch(r"[-_A-Za-z0-9*?]+", pattern):
-        raise OptionError("'%s', whose device has other than letters, digits, -, _, * and ?" % name)
+        raise OptionError(f"'{name}', whose device has other than letters, digits, -, _, * and ?")
     limits = _TUNABLES[kind][last]
     text = str(int(value)) if isinstance(value, bool) else str(value)
     if limits is None:
         if not re.fullmatch(r"[A-Za-z0-9_.:%-]+", text):
-            raise OptionError("'%s' with '%s', where one word belongs" % (name, text))
+            raise OptionError(f"'{name}' with '{text}', where one word belongs")
     elif not re.fullmatch("[0-9]+", text) or not limits[0] <= int(text) <= limits[1]:
-        raise OptionError("'%s' with '%s', where a number from %d to %d belongs" % (name, text, *limits))
+        raise OptionError(f"'{name}' with '{text}', where a number from {limits[0]} to {limits[1]} belongs")
     return text
 
 
@@ -276,6 +271,4 @@ def check_tunables(tunables: Mapping[str, Any]) -> None:
             all_of_them = name.replace(".max_mod_rpcs", ".max_rpcs")
             most = int(tunables.get(all_of_them, 8))
             if int(value) >= most:
-                raise OptionError(
-                    "'%s' with '%s', which must be less than %s, %d" % (name, value, all_of_them, most)
-                )
+                raise OptionError(f"'{name}' with '{value}', which must be less than {all_of_them}, {most}")

@@ -30,8 +30,8 @@ def source_problems(prefix: str, settings: Mapping[str, Any]) -> Iterator[str]:
         value = str(settings[variable])
         if not re.fullmatch(pattern, value):
             yield (
-                "%s%s is '%s'; write it like %s, or install Lustre by other means and set %ssource to"
-                " preinstalled." % (prefix, variable, value, example, prefix)
+                f"{prefix}{variable} is '{value}'; write it like {example}, or install Lustre by other means"
+                f" and set {prefix}source to preinstalled."
             )
 
 
@@ -49,7 +49,7 @@ def problems(
         available: versions in the source, the newest first, by package.
         kernels: what the module lustre_info tells of the kernels that will boot.
     """
-    prefix, utilities = "lustre_%s_" % kind, "lustre-%s-utils" % kind
+    prefix, utilities = f"lustre_{kind}_", f"lustre-{kind}-utils"
     version = _version(kind, settings, available)
     if not version:
         there = ", ".join(available.get(utilities, [])) or "none"
@@ -58,21 +58,20 @@ def problems(
             f" correct {prefix}version."
         ]
     if settings["modules"] == "dkms":
-        dkms = "lustre-%s-modules-dkms" % kind
+        dkms = f"lustre-{kind}-modules-dkms"
         if version not in available.get(dkms, []):
             return [
-                "The package source has no %s %s, as its %s; choose another %sversion, or set"
-                " %smodules to kernel." % (dkms, version, utilities, prefix, prefix)
+                f"The package source has no {dkms} {version}, as its {utilities}; choose another"
+                f" {prefix}version, or set {prefix}modules to kernel."
             ]
         bare = [str(one["release"]) for one in kernels if not one["headers"]]
         if bare:
             return [
-                "There are no headers of the kernel %s, which modules are built with; install"
-                " linux-headers-%s, or name the kernels that will boot in %skernels."
-                % (" and ".join(bare), bare[0], prefix)
+                f"There are no headers of the kernel {' and '.join(bare)}, which modules are built with;"
+                f" install linux-headers-{bare[0]}, or name the kernels that will boot in {prefix}kernels."
             ]
         return []
-    start = "lustre-%s-modules-" % kind
+    start = f"lustre-{kind}-modules-"
     missing = [one["release"] for one in kernels if version not in available.get(start + one["release"], [])]
     if missing:
         known = [
@@ -81,9 +80,9 @@ def problems(
             if name.startswith(start) and version in versions and not name.endswith("-dkms")
         ]
         return [
-            "The package source has no modules of Lustre %s for the kernel %s; it has them for %s; boot such"
-            " a kernel, add the package to the source, or set %smodules to dkms."
-            % (version, " and ".join(missing), ", ".join(known) or "none", prefix)
+            f"The package source has no modules of Lustre {version} for the kernel {' and '.join(missing)};"
+            f" it has them for {', '.join(known) or 'none'}; boot such a kernel, add the package to the"
+            f" source, or set {prefix}modules to dkms."
         ]
     return []
 
@@ -95,15 +94,15 @@ def choose(
     kernels: Sequence[Mapping[str, Any]],
 ) -> List[str]:
     """Return the packages to install, with their versions, where problems() has nothing against them."""
-    names = ["lustre-%s-utils" % kind]
+    names = [f"lustre-{kind}-utils"]
     if settings["modules"] == "dkms":
-        names.append("lustre-%s-modules-dkms" % kind)
+        names.append(f"lustre-{kind}-modules-dkms")
     else:
-        names += ["lustre-%s-modules-%s" % (kind, one["release"]) for one in kernels]
+        names += [f"lustre-{kind}-modules-{one['release']}" for one in kernels]
     version = _version(kind, settings, available)
-    return ["%s=%s" % (name, version) for name in names]
+    return [f"{name}={version}" for name in names]
 
 
 def _version(kind: str, settings: Mapping[str, Any], available: Mapping[str, Sequence[str]]) -> str:
-    versions = available.get("lustre-%s-utils" % kind, [])
+    versions = available.get(f"lustre-{kind}-utils", [])
     return next((one for one in versions if one.startswith(str(settings["version"]))), "")

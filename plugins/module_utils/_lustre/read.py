@@ -61,7 +61,7 @@ def parse_df(text: str, file_system: str) -> List[Target]:
             continue
         match = _INACTIVE.match(line)
         if match:
-            name = "%s-%s" % (file_system, match["name"])
+            name = f"{file_system}-{match['name']}"
             found.append(Target(name, match["name"][:3].lower(), match["why"], None, None, []))
     return found
 
@@ -91,7 +91,7 @@ def parse_parameters(text: str) -> Dict[str, str]:
             name = match[1]
             found[name] = match[2]
         elif name:
-            found[name] = ("%s\n%s" % (found[name], line)).strip("\n")
+            found[name] = f"{found[name]}\n{line}".strip("\n")
     return found
 
 
@@ -143,7 +143,7 @@ def parse_target(text: str) -> Optional[Dict[str, Any]]:
     text = text.partition("Permanent disk data:")[0]
 
     def value(name: str) -> str:
-        match = re.search(r"(?m)^%s:[ \t]*(.*?)\s*$" % re.escape(name), text)
+        match = re.search(rf"(?m)^{re.escape(name)}:[ \t]*(.*?)\s*$", text)
         return match[1] if match else ""
 
     label = value("Target")

@@ -105,12 +105,9 @@ def _problems(settings: Mapping[str, Any]) -> Iterator[str]:
             or re.search(r"[:;'\"\\\\\x00-\x1f]", str(value))
             or value in ("", None)
         ):
-            yield "mesos_agent_attributes has '%s: %s', which Mesos cannot read; use plain words." % (
-                name,
-                value,
-            )
+            yield f"mesos_agent_attributes has '{name}: {value}', which Mesos cannot read; use plain words."
     if not re.fullmatch("[A-Za-z0-9_][A-Za-z0-9_.-]*", settings["principal"]):
-        yield "mesos_agent_principal is '%s', which is no plain name." % settings["principal"]
+        yield f"mesos_agent_principal is '{settings['principal']}', which is no plain name."
     if not settings["masters"]:
         yield "mesos_agent_masters is empty, and the secret comes from them; name them."
     if settings["flags"].get("reconfiguration_policy", "additive") not in ("additive", "equal"):
@@ -129,21 +126,17 @@ def _resource_problems(settings: Mapping[str, Any]) -> Iterator[str]:
             yield "mesos_agent_resources has gpus; list the GPUs in mesos_agent_gpu_devices instead."
         elif name == "ports":
             if not re.fullmatch(r"[0-9]+-[0-9]+(, ?[0-9]+-[0-9]+)*", str(value)):
-                yield "mesos_agent_resources.ports is '%s'; give ranges such as 31000-32000." % value
+                yield f"mesos_agent_resources.ports is '{value}'; give ranges such as 31000-32000."
         elif not re.fullmatch(r"[A-Za-z][\w.-]*", name):
-            yield "mesos_agent_resources has '%s', which is no name of a resource." % name
+            yield f"mesos_agent_resources has '{name}', which is no name of a resource."
         elif not re.fullmatch(r"[0-9]+(\.[0-9]+)?", str(value)):
-            yield "mesos_agent_resources.%s is '%s', and has to be a number, mem and disk in MB." % (
-                name,
-                value,
-            )
+            yield f"mesos_agent_resources.{name} is '{value}', and has to be a number, mem and disk in MB."
     for name in ("cpus", "mem", "disk"):
         if name not in settings["resources"]:
             yield (
-                "mesos_agent_resources lacks %s; what Mesos finds by itself may differ after a restart, "
-                "which then "
-                "refuses to take its tasks back."
-            ) % name
+                f"mesos_agent_resources lacks {name}; what Mesos finds by itself may differ after a"
+                " restart, which then refuses to take its tasks back."
+            )
 
 
 def _gpu_problems(settings: Mapping[str, Any]) -> Iterator[str]:
@@ -151,9 +144,9 @@ def _gpu_problems(settings: Mapping[str, Any]) -> Iterator[str]:
     for device in devices:
         if not re.fullmatch("[0-9]+", str(device)) and list(devices) != ["all"]:
             yield (
-                "mesos_agent_gpu_devices has '%s'; give the indexes of GPUs, as nvidia-smi shows them, or "
-                "only all."
-            ) % device
+                f"mesos_agent_gpu_devices has '{device}'; give the indexes of GPUs, as nvidia-smi shows"
+                " them, or only all."
+            )
     if devices and settings["source"] == "image":
         yield (
             "mesos_agent_gpu_devices names GPUs, and an agent in a container does not find the driver that "
@@ -166,8 +159,8 @@ def _gpu_problems(settings: Mapping[str, Any]) -> Iterator[str]:
         missing = [one for one in missing if one != "cgroups/devices"]
     if devices and missing:
         yield (
-            "GPUs need the isolators %s, which mesos_agent_isolation lacks; add them, or leave it empty."
-            % ", ".join(missing)
+            f"GPUs need the isolators {', '.join(missing)}, which mesos_agent_isolation lacks; add them, or"
+            " leave it empty."
         )
 
 
@@ -177,24 +170,22 @@ def _machine_problems(settings: Mapping[str, Any], machine: Mapping[str, Any]) -
     linux = settings["flags"].get("launcher", "linux") == "linux"
     if stock and linux and int(machine["cgroup"]) == 2:
         yield (
-            "%s has control groups of version 2 only, and Apache Mesos 1.11.0 cannot use them; install "
-            "clusterd, or boot "
-            "with systemd.unified_cgroup_hierarchy=0."
-        ) % name
+            f"{name} has control groups of version 2 only, and Apache Mesos 1.11.0 cannot use them;"
+            " install clusterd, or boot with systemd.unified_cgroup_hierarchy=0."
+        )
     if stock and gpu_count(settings) and version(machine["glibc"]) >= OLDEST_CACHE:
         yield (
-            "%s has glibc %s, whose library cache Apache Mesos 1.11.0 cannot read, so an agent with GPUs "
-            "does not start; "
-            "install clusterd, or take a system with a glibc before 2.32."
-        ) % (name, machine["glibc"])
+            f"{name} has glibc {machine['glibc']}, whose library cache Apache Mesos 1.11.0 cannot read,"
+            " so an agent with GPUs does not start; install clusterd, or take a system with a glibc"
+            " before 2.32."
+        )
     if stock and "linux/capabilities" in isolators and version(machine["kernel"]) >= NEWEST_KERNEL:
         yield (
-            "%s has the kernel %s, and the isolator linux/capabilities of Apache Mesos 1.11.0 ends the agent "
-            "there; leave "
-            "it out, or install clusterd."
-        ) % (name, machine["kernel"])
+            f"{name} has the kernel {machine['kernel']}, and the isolator linux/capabilities of Apache"
+            " Mesos 1.11.0 ends the agent there; leave it out, or install clusterd."
+        )
     if not stock and int(machine["cgroup"]) == 2 and settings["flags"].get("cgroups_limit_swap"):
-        yield "%s has control groups of version 2, where cgroups_limit_swap is refused; leave it out." % name
+        yield f"{name} has control groups of version 2, where cgroups_limit_swap is refused; leave it out."
     yield from _gpu_machine_problems(settings, machine)
 
 
@@ -203,31 +194,25 @@ def _gpu_machine_problems(settings: Mapping[str, Any], machine: Mapping[str, Any
         return
     if machine["gpus"] is None:
         yield (
-            "%s has no NVIDIA driver that answers, and mesos_agent_gpu_devices names GPUs; install it first."
-            % (machine["name"])
+            f"{machine['name']} has no NVIDIA driver that answers, and mesos_agent_gpu_devices names GPUs;"
+            " install it first."
         )
         return
     modes = dict(re.findall(r"^([0-9]+), *(.*)$", "\n".join(machine["gpus"]), re.MULTILINE))
     for device in map(str, settings["gpu_devices"]):
         if device not in modes:
-            yield "%s has no GPU %s; it has %s." % (
-                machine["name"],
-                device,
-                ", ".join(sorted(modes)) or "none",
-            )
+            yield f"{machine['name']} has no GPU {device}; it has {', '.join(sorted(modes)) or 'none'}."
         elif modes[device] == "Enabled" and settings["mig_gpus"] == "refuse":
             yield (
-                "GPU %s of %s is in MIG mode, and Mesos knows whole GPUs only: a task would get one and find "
-                "nothing to "
-                "compute on. Leave it out of mesos_agent_gpu_devices, turn MIG off, or set "
-                "mesos_agent_mig_gpus to allow."
-            ) % (device, machine["name"])
+                f"GPU {device} of {machine['name']} is in MIG mode, and Mesos knows whole GPUs only: a"
+                " task would get one and find nothing to compute on. Leave it out of"
+                " mesos_agent_gpu_devices, turn MIG off, or set mesos_agent_mig_gpus to allow."
+            )
     for folder in machine["folders"]:
         yield (
-            "%s has the folder %s, at which every task with an image fails, as Mesos takes it for a device; "
-            "remove it "
-            "before the agent starts."
-        ) % (machine["name"], folder)
+            f"{machine['name']} has the folder {folder}, at which every task with an image fails, as"
+            " Mesos takes it for a device; remove it before the agent starts."
+        )
 
 
 def version(text: str) -> Tuple[int, ...]:
@@ -239,11 +224,9 @@ def resources(settings: Mapping[str, Any]) -> str:
     """Return the resources as Mesos reads them (documentation, "Attributes & Resources")."""
     parts = []
     for name, value in sorted(settings["resources"].items()):
-        parts.append(
-            "ports:[%s]" % str(value).replace(" ", "") if name == "ports" else "%s:%s" % (name, value)
-        )
+        parts.append(f"ports:[{str(value).replace(' ', '')}]" if name == "ports" else f"{name}:{value}")
     # one that is not told sells every GPU that it finds
-    return ";".join([*parts, "gpus:%d" % gpu_count(settings)])
+    return ";".join([*parts, f"gpus:{gpu_count(settings)}"])
 
 
 def plan(settings: Mapping[str, Any]) -> Dict[str, Any]:
@@ -254,24 +237,24 @@ def plan(settings: Mapping[str, Any]) -> Dict[str, Any]:
     options = {
         **DEFAULTS,
         **(LINUX_DEFAULTS if linux else {}),
-        "appc_store_dir": "%s/appc" % work,
-        "docker_store_dir": "%s/docker" % work,
-        "fetcher_cache_dir": "%s/fetch" % work,
+        "appc_store_dir": f"{work}/appc",
+        "docker_store_dir": f"{work}/docker",
+        "fetcher_cache_dir": f"{work}/fetch",
         **settings["flags"],
         "attributes": _attributes(settings["attributes"]),
-        "credential": "%s/credential.json" % SECRETS,
+        "credential": f"{SECRETS}/credential.json",
         "hostname": settings["hostname"],
-        "http_credentials": "%s/http_credentials.json" % SECRETS,
+        "http_credentials": f"{SECRETS}/http_credentials.json",
         "ip": settings["ip"] or None,
         "isolation": ",".join(isolation(settings)),
-        "master": "zk://%s%s" % (",".join(settings["zookeeper"]), settings["zookeeper_path"]),
+        "master": f"zk://{','.join(settings['zookeeper'])}{settings['zookeeper_path']}",
         "nvidia_gpu_devices": settings["gpu_devices"] or None,
         "port": settings["port"],
         "resources": resources(settings),
         "work_dir": work,
     }
     found = rendered("agent", settings["build"], options, FOLDER)
-    certificate = tls(settings, "%s/tls.pem" % FOLDER, "%s/tls.key" % SECRETS, "%s/ca.pem" % FOLDER)
+    certificate = tls(settings, f"{FOLDER}/tls.pem", f"{SECRETS}/tls.key", f"{FOLDER}/ca.pem")
     return {
         "environment": environment(found.texts, certificate),
         "options": found.texts,
@@ -282,4 +265,4 @@ def plan(settings: Mapping[str, Any]) -> Dict[str, Any]:
 
 
 def _attributes(attributes: Mapping[str, Any]) -> Any:
-    return ";".join("%s:%s" % pair for pair in sorted(attributes.items())) or None
+    return ";".join(f"{name}:{value}" for name, value in sorted(attributes.items())) or None

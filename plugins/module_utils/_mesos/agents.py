@@ -67,9 +67,9 @@ def _attribute(entry: Mapping[str, Any]) -> str:
     if "text" in entry:
         return str(entry["text"]["value"])
     if "scalar" in entry:
-        return "%g" % entry["scalar"]["value"]
+        return f"{entry['scalar']['value']:g}"
     ranges = entry.get("ranges", {}).get("range") or []
-    return ",".join("%s-%s" % (one["begin"], one["end"]) for one in ranges)
+    return ",".join(f"{one['begin']}-{one['end']}" for one in ranges)
 
 
 def choose(agents: Sequence[Agent], names: Sequence[str]) -> List[Agent]:
@@ -84,16 +84,16 @@ def choose(agents: Sequence[Agent], names: Sequence[str]) -> List[Agent]:
     """
     chosen = []
     for name in names:
-        found = [one for one in agents if name in (one.id, one.hostname, "%s:%d" % (one.hostname, one.port))]
+        found = [one for one in agents if name in (one.id, one.hostname, f"{one.hostname}:{one.port}")]
         if not found:
             raise AgentError(
-                "Mesos knows no agent %s; it may have gone, or these credentials may not view it. There are: "
-                "%s." % (name, ", ".join(one.hostname for one in agents) or "none")
+                f"Mesos knows no agent {name}; it may have gone, or these credentials may not view it. There"
+                f" are: {', '.join((one.hostname for one in agents)) or 'none'}."
             )
         if len(found) > 1:
             raise AgentError(
-                "%s has %d agents; name one as %s."
-                % (name, len(found), " or ".join("%s:%d" % (one.hostname, one.port) for one in found))
+                f"{name} has {len(found)} agents; name one as"
+                f" {' or '.join((f'{one.hostname}:{one.port}' for one in found))}."
             )
         chosen += [one for one in found if one not in chosen]
     return chosen

@@ -53,11 +53,11 @@ def window_of(wish: Optional[Mapping[str, Any]]) -> Window:
         start = datetime.strptime(wish["start"], FORM).replace(tzinfo=timezone.utc)
     except ValueError:
         raise MachineError(
-            "The window starts at '%s'; give the time in UTC, as 2026-12-01T06:00:00Z." % wish["start"]
+            f"The window starts at '{wish['start']}'; give the time in UTC, as 2026-12-01T06:00:00Z."
         ) from None
     seconds = wish["duration"]
     if seconds is not None and seconds <= 0:
-        raise MachineError("The window lasts %g seconds; give more than 0, or nothing for no end." % seconds)
+        raise MachineError(f"The window lasts {seconds:g} seconds; give more than 0, or nothing for no end.")
     length = None if seconds is None else round(seconds * NANOSECONDS)
     return Window(int(start.timestamp()) * NANOSECONDS, length)
 
@@ -88,7 +88,7 @@ def read_machines(answer: Mapping[str, Any]) -> Dict[str, Machine]:
         # slave(1)@10.0.0.1:5051
         address = entry["pid"].partition("@")[2].rpartition(":")[0].strip("[]")
         machine = Machine(info["hostname"], address)
-        for name in (info["id"]["value"], machine.hostname, "%s:%s" % (machine.hostname, info.get("port"))):
+        for name in (info["id"]["value"], machine.hostname, f"{machine.hostname}:{info.get('port')}"):
             found[name] = machine
     return found
 
@@ -107,9 +107,9 @@ def choose(known: Mapping[str, Machine], listed: Iterable[Machine], names: Seque
     named = {**{one.hostname: one for one in listed}, **known}
     for name in names:
         if name not in named:
+            there = ", ".join(sorted({one.hostname for one in named.values()})) or "none"
             raise MachineError(
-                "Mesos knows no machine %s, neither by an agent nor by its schedule. There are: %s."
-                % (name, ", ".join(sorted({one.hostname for one in named.values()})) or "none")
+                f"Mesos knows no machine {name}, neither by an agent nor by its schedule. There are: {there}."
             )
     return sorted({named[name] for name in names})
 
@@ -167,9 +167,9 @@ def told(schedule: Schedule, down: Sequence[Machine], chosen: Sequence[Machine])
 def line(entry: Mapping[str, Any]) -> str:
     """Return a machine as a line of a diff."""
     if entry["state"] == UP:
-        return "%s: up\n" % entry["hostname"]
-    end = "" if entry["duration"] is None else " for %g s" % entry["duration"]
-    return "%s: %s, from %s%s\n" % (entry["hostname"], entry["state"], entry["start"], end)
+        return f"{entry['hostname']}: up\n"
+    end = "" if entry["duration"] is None else f" for {entry['duration']:g} s"
+    return f"{entry['hostname']}: {entry['state']}, from {entry['start']}{end}\n"
 
 
 def after(entries: Sequence[Mapping[str, Any]], state: str, window: Optional[Window]) -> List[Dict[str, Any]]:

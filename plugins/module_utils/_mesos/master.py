@@ -50,10 +50,10 @@ def warning(masters: int) -> str:
     if masters % 2:
         return ""
     return (
-        "There are %d masters, and an even number bears no more losses than one less: %d of %d have to run, "
-        "so %d may "
-        "be lost, as with %d. Take an odd number."
-    ) % (masters, quorum(masters), masters, masters - quorum(masters), masters - 1)
+        f"There are {masters} masters, and an even number bears no more losses than one less:"
+        f" {quorum(masters)} of {masters} have to run, so {masters - quorum(masters)} may be lost, as"
+        f" with {masters - 1}. Take an odd number."
+    )
 
 
 def all_problems(settings: Mapping[str, Any]) -> List[str]:
@@ -65,27 +65,25 @@ def _problems(settings: Mapping[str, Any]) -> Iterator[str]:
     yield from common_problems("master", settings)
     masters = settings["masters"]
     for name in sorted({name for name in masters if masters.count(name) > 1}):
-        yield "mesos_master_masters has %s twice; each master counts once." % name
+        yield f"mesos_master_masters has {name} twice; each master counts once."
     if settings["host"] not in masters:
         yield (
-            "%s is not in mesos_master_masters; add it, or run the role on other machines." % settings["host"]
+            f"{settings['host']} is not in mesos_master_masters; add it, or run the role on other machines."
         )
     for name in NEEDED_PRINCIPALS:
         if name not in settings["principals"]:
-            yield "mesos_master_principals lacks %s, which %s." % (
-                name,
-                "agents register as" if name == "agent" else "this role asks the masters as",
-            )
+            use = "agents register as" if name == "agent" else "this role asks the masters as"
+            yield f"mesos_master_principals lacks {name}, which {use}."
     for name in settings["principals"]:
         if not re.fullmatch("[A-Za-z0-9_][A-Za-z0-9_.-]*", name):
-            yield "mesos_master_principals has '%s', which is no plain name." % name
+            yield f"mesos_master_principals has '{name}', which is no plain name."
     if not re.fullmatch(r"[\w .+-]*", settings["cluster"]):
-        yield "mesos_master_cluster is '%s'; use letters, digits, blanks and .+- only." % settings["cluster"]
+        yield f"mesos_master_cluster is '{settings['cluster']}'; use letters, digits, blanks and .+- only."
     yield from acl_problems(settings["acls"])
     yield from problems("master", settings["build"], settings["flags"], OWN)
     for name in ("authenticate_agents", "authenticate_frameworks", "authenticate_http_readwrite"):
         if settings["flags"].get(name) is False:
-            yield "mesos_master_flags.%s is false, which lets anybody in; leave it out." % name
+            yield f"mesos_master_flags.{name} is false, which lets anybody in; leave it out."
     try:
         read_wish(settings["quotas"])
     except WishError as error:
@@ -107,16 +105,16 @@ def plan(settings: Mapping[str, Any]) -> Dict[str, Any]:
         **settings["flags"],
         "acls": settings["acls"] or None,
         "cluster": settings["cluster"] or None,
-        "credentials": "%s/credentials.json" % SECRETS,
+        "credentials": f"{SECRETS}/credentials.json",
         "hostname": settings["hostname"],
         "ip": settings["ip"] or None,
         "port": settings["port"],
         "quorum": quorum(count),
         "work_dir": settings["work_directory"],
-        "zk": "file://%s/zk" % SECRETS,
+        "zk": f"file://{SECRETS}/zk",
     }
     found = rendered("master", settings["build"], options, FOLDER)
-    certificate = tls(settings, "%s/tls.pem" % FOLDER, "%s/tls.key" % SECRETS, "%s/ca.pem" % FOLDER)
+    certificate = tls(settings, f"{FOLDER}/tls.pem", f"{SECRETS}/tls.key", f"{FOLDER}/ca.pem")
     return {
         "environment": environment(found.texts, certificate),
         "options": found.texts,

@@ -90,21 +90,21 @@ def problems(program: str, build: str, options: Mapping[str, Any], own: Mapping[
         options: by name.
         own: options that have a variable of their own, and its name.
     """
-    where = "mesos_%s_flags" % program
+    where = f"mesos_{program}_flags"
     names = known(program, build)
     for name, value in options.items():
         if name in own:
-            yield "%s has %s; set %s in its place." % (where, name, own[name])
+            yield f"{where} has {name}; set {own[name]} in its place."
         elif name in OLD_NAMES[program]:
-            yield "%s has %s, whose name is %s now; use that." % (where, name, OLD_NAMES[program][name])
+            yield f"{where} has {name}, whose name is {OLD_NAMES[program][name]} now; use that."
         elif name not in names:
             near = get_close_matches(name, names, 1)
-            hint = "did you mean %s?" % near[0] if near else "see the configuration of Mesos."
-            yield "%s has %s, which the %s of Mesos 1.11 does not know; %s" % (where, name, program, hint)
+            hint = f"did you mean {near[0]}?" if near else "see the configuration of Mesos."
+            yield f"{where} has {name}, which the {program} of Mesos 1.11 does not know; {hint}"
         else:
             problem = value_problem(names[name], value)
             if problem:
-                yield "%s.%s %s." % (where, name, problem)
+                yield f"{where}.{name} {problem}."
 
 
 def value_problem(kind: str, value: Any) -> str:
@@ -123,9 +123,9 @@ def value_problem(kind: str, value: Any) -> str:
     if re.search(r"[\x00-\x1f\x7f\"'\\\\`]", text) or text != text.strip():
         return "has quotes, backslashes or blanks around it; write it to a file and name that"
     if kind in FORMS and not re.fullmatch(FORMS[kind][1], text):
-        return "is '%s', and has to be %s" % (text, FORMS[kind][0])
+        return f"is '{text}', and has to be {FORMS[kind][0]}"
     if kind == "port" and not 0 < int(text) < 65536:
-        return "is %s, and a port is a number from 1 to 65535" % text
+        return f"is {text}, and a port is a number from 1 to 65535"
     return ""
 
 
@@ -162,7 +162,7 @@ def rendered(program: str, build: str, options: Mapping[str, Any], folder: str) 
             continue
         if known(program, build)[name] == "json" and isinstance(value, (dict, list)):
             files = found.secret_files if name in CONFIDENTIAL else found.files
-            files["%s.json" % name] = json.dumps(value, indent=2, sort_keys=True) + "\n"
+            files[f"{name}.json"] = json.dumps(value, indent=2, sort_keys=True) + "\n"
             value = _structured(folder, name)
         found.texts[name] = plain(value)
     return found
@@ -179,21 +179,21 @@ def unwanted(program: str, folder: str, found: Rendered, settings: Mapping[str, 
     """
     names = [name for name, kind in KNOWN[program].items() if kind == "json"]
     written = {**found.files, **found.secret_files}
-    paths = [_structured(folder, name) for name in names if "%s.json" % name not in written]
+    paths = [_structured(folder, name) for name in names if f"{name}.json" not in written]
     if settings["tls"] == "none":
-        paths += ["%s/%s" % (folder, name) for name in ("tls.pem", "secrets/tls.key", "ca.pem")]
+        paths += [f"{folder}/{name}" for name in ("tls.pem", "secrets/tls.key", "ca.pem")]
     return [{"path": path, "state": "absent"} for path in paths]
 
 
 def _structured(folder: str, name: str) -> str:
-    return "%s%s/%s.json" % (folder, "/secrets" if name in CONFIDENTIAL else "", name)
+    return f"{folder}{'/secrets' if name in CONFIDENTIAL else ''}/{name}.json"
 
 
 def environment(options: Mapping[str, str], libprocess: Mapping[str, str]) -> str:
     """Return an environment file, in which nothing needs quotes."""
-    lines = {**{"MESOS_%s" % name.upper(): value for name, value in options.items()}, **libprocess}
+    lines = {**{f"MESOS_{name.upper()}": value for name, value in options.items()}, **libprocess}
     return "# Written by gpufarm.cluster; changes are lost.\n" + "".join(
-        "%s=%s\n" % pair for pair in sorted(lines.items())
+        f"{name}={value}\n" for name, value in sorted(lines.items())
     )
 
 
@@ -219,60 +219,52 @@ def tls(settings: Mapping[str, Any], certificate: str, key: str, authority: str)
 def framework_tls(settings: Mapping[str, Any], folder: str) -> Dict[str, str]:
     """Return the same for the libmesos of a framework, whose certificate and key are in a folder."""
     wanted = {"tls": "provided" if settings["mesos_tls_certificate"] else "none"}
-    return tls(wanted, *("%s/libmesos.%s" % (folder, what) for what in ("pem", "key", "ca")))
+    return tls(wanted, *(f"{folder}/libmesos.{what}" for what in ("pem", "key", "ca")))
 
 
 def common_problems(program: str, settings: Mapping[str, Any]) -> Iterator[str]:
     """Tell what is wrong with the settings that both roles have."""
-    prefix = "mesos_%s" % program
+    prefix = f"mesos_{program}"
     if settings["source"] == "image":
         yield from image_problems(prefix, settings["image"])
     elif settings["source"] != "preinstalled":
         if not re.fullmatch(r"(https?|file)://\S+|/\S+", settings["url"]):
-            yield "%s_url is '%s', which is no address; give the URL of the %s at your mirror." % (
-                prefix,
-                settings["url"],
-                settings["source"],
+            yield (
+                f"{prefix}_url is '{settings['url']}', which is no address; give the URL of the"
+                f" {settings['source']} at your mirror."
             )
         if not re.fullmatch(r"sha(256|384|512):[0-9a-fA-F]{64,128}", settings["checksum"]):
-            yield "%s_checksum is no checksum such as sha256:...; take it from whoever made the %s." % (
-                prefix,
-                settings["source"],
+            yield (
+                f"{prefix}_checksum is no checksum such as sha256:...; take it from whoever made the"
+                f" {settings['source']}."
             )
     servers = settings["zookeeper"]
     if not servers:
-        yield "%s_zookeeper is empty; give the servers of ZooKeeper, each as HOST:PORT." % prefix
+        yield f"{prefix}_zookeeper is empty; give the servers of ZooKeeper, each as HOST:PORT."
     for server in servers:
         if not re.fullmatch(r"([A-Za-z0-9.-]+|\[[0-9A-Fa-f:]+\]):[0-9]{1,5}", server):
-            yield "%s_zookeeper has '%s'; give each server as HOST:PORT." % (prefix, server)
+            yield f"{prefix}_zookeeper has '{server}'; give each server as HOST:PORT."
     for server in sorted({one for one in servers if servers.count(one) > 1}):
-        yield "%s_zookeeper has %s twice; name each server once." % (prefix, server)
+        yield f"{prefix}_zookeeper has {server} twice; name each server once."
     if not re.fullmatch(r"(/[A-Za-z0-9_.-]+)+", settings["zookeeper_path"]):
-        yield "%s_zookeeper_path is '%s', which is no path such as /mesos." % (
-            prefix,
-            settings["zookeeper_path"],
-        )
+        yield f"{prefix}_zookeeper_path is '{settings['zookeeper_path']}', which is no path such as /mesos."
     if not 1 <= int(settings["port"]) <= 65535:
-        yield "%s_port is %s, and a port is a number from 1 to 65535." % (prefix, settings["port"])
+        yield f"{prefix}_port is {settings['port']}, and a port is a number from 1 to 65535."
     if not re.fullmatch(r"(/[\w.+@-]+)+", settings["work_directory"]):
-        yield "%s_work_directory is '%s', which is no plain absolute path." % (
-            prefix,
-            settings["work_directory"],
-        )
+        yield f"{prefix}_work_directory is '{settings['work_directory']}', which is no plain absolute path."
     if re.match(r"/(tmp|var/tmp|run|dev/shm)(/|$)", settings["work_directory"]):
-        yield "%s_work_directory is %s, which the system empties; choose a folder that stays." % (
-            prefix,
-            settings["work_directory"],
+        yield (
+            f"{prefix}_work_directory is {settings['work_directory']}, which the system empties; choose"
+            " a folder that stays."
         )
     if settings["tls"] == "provided":
         for what in ("certificate", "key", "ca"):
-            path = settings["tls_%s" % what]
+            path = settings[f"tls_{what}"]
             if not re.fullmatch(r"(/[\w.+@-]+)+", path):
                 yield (
-                    "%s_tls_%s is '%s'; give the path of the file on the machine, or set %s_tls to none "
-                    "where "
-                    "nobody else reaches the network."
-                ) % (prefix, what, path, prefix)
+                    f"{prefix}_tls_{what} is '{path}'; give the path of the file on the machine, or set"
+                    f" {prefix}_tls to none where nobody else reaches the network."
+                )
 
 
 def acl_problems(acls: Mapping[str, Any]) -> Iterator[str]:
@@ -280,28 +272,25 @@ def acl_problems(acls: Mapping[str, Any]) -> Iterator[str]:
     for action, rules in acls.items():
         if action == "permissive":
             if not isinstance(rules, bool):
-                yield "mesos_master_acls.permissive is '%s', and has to be true or false." % rules
+                yield f"mesos_master_acls.permissive is '{rules}', and has to be true or false."
             continue
         field = ACL_FIELDS.get(action)
         if field is None:
             near = get_close_matches(action, ACL_FIELDS, 1)
-            hint = "did you mean %s?" % near[0] if near else "see the documentation, Authorization."
-            yield "mesos_master_acls has the action %s, which Mesos would ignore; %s" % (action, hint)
+            hint = f"did you mean {near[0]}?" if near else "see the documentation, Authorization."
+            yield f"mesos_master_acls has the action {action}, which Mesos would ignore; {hint}"
             continue
         if not isinstance(rules, list):
-            yield "mesos_master_acls.%s is no list of rules." % action
+            yield f"mesos_master_acls.{action} is no list of rules."
             continue
         for rule in rules:
             if not isinstance(rule, Mapping) or set(rule) != {"principals", field}:
-                yield "A rule of mesos_master_acls.%s needs principals and %s, and nothing else." % (
-                    action,
-                    field,
-                )
+                yield f"A rule of mesos_master_acls.{action} needs principals and {field}, and nothing else."
             elif not all(_is_entity(rule[name]) for name in rule):
                 yield (
-                    "A rule of mesos_master_acls.%s has something other than {values: [...]}, {type: ANY} or "
-                    "{type: NONE}."
-                ) % action
+                    f"A rule of mesos_master_acls.{action} has something other than {{values: [...]}},"
+                    " {type: ANY} or {type: NONE}."
+                )
 
 
 def _is_entity(entity: Any) -> bool:

@@ -52,7 +52,7 @@ def read_wish(entries: Sequence[Mapping[str, Any]]) -> Dict[str, Quota]:
     for entry in entries:
         role = entry["role"]
         wrong = list(_entry_problems(entry)) or (
-            ["The role %s is declared twice; Mesos would heed the last only." % role] if role in wish else []
+            [f"The role {role} is declared twice; Mesos would heed the last only."] if role in wish else []
         )
         problems += wrong
         if not wrong:
@@ -68,19 +68,19 @@ def _entry_problems(entry: Mapping[str, Any]) -> Iterator[str]:
     if problem:
         yield problem
     elif "/" in role:
-        yield "The role %s is nested, and Mesos 1.11 knows no quota of nested roles." % role
+        yield f"The role {role} is nested, and Mesos 1.11 knows no quota of nested roles."
     wrong = [one for what in Quota._fields for one in _amount_problems(role, what, entry.get(what) or {})]
     yield from wrong
     if wrong or entry.get("state") == "absent":
         return
     quota = _quota(entry)
     if quota == NO_QUOTA:
-        yield "The quota of the role %s names no amount; give limits, or state absent." % role
+        yield f"The quota of the role {role} names no amount; give limits, or state absent."
     for name, least in quota.guarantees.items():
         if least > quota.limits.get(name, math.inf):
             yield (
-                "The role %s is guaranteed %g %s, and its limit is %g; raise the limit or lower the "
-                "guarantee." % (role, least, name, quota.limits[name])
+                f"The role {role} is guaranteed {least:g} {name}, and its limit is {quota.limits[name]:g};"
+                " raise the limit or lower the guarantee."
             )
 
 
@@ -124,7 +124,7 @@ def plan_weights(current: Mapping[str, float], wish: Mapping[str, Any]) -> Dict[
         WishError: weights cannot be; a sentence for each problem.
     """
     problems = [role_problem(role) for role in wish] + [
-        "The weight of the role %s is %s; give a number above 0." % (role, value)
+        f"The weight of the role {role} is {value}; give a number above 0."
         for role, value in wish.items()
         if not 0 < _number(value) < math.inf
     ]
@@ -140,21 +140,22 @@ def role_problem(role: str) -> str:
     for part in role.split("/"):
         if part in ("", ".", "..", "*") or part.startswith("-") or re.search(r"[\x00-\x20\x7f]", part):
             return (
-                "'%s' is no role: no part may be empty, '.', '..' or '*', begin with '-', or have blanks."
-            ) % role
+                f"'{role}' is no role: no part may be empty, '.', '..' or '*', begin with '-', or have"
+                " blanks."
+            )
     return ""
 
 
 def lines(quotas: Mapping[str, Quota], roles: Sequence[str]) -> str:
     """Return quotas as text for a diff, a line for each role."""
     words = {role: ", ".join(_words(quotas.get(role, NO_QUOTA))) or "none" for role in roles}
-    return "".join("%s: %s\n" % pair for pair in words.items())
+    return "".join(f"{role}: {quota}\n" for role, quota in words.items())
 
 
 def _words(quota: Quota) -> Iterator[str]:
     for what, amounts in quota._asdict().items():
         for name, value in sorted(amounts.items()):
-            yield "%s %s %g" % (what[:-1], name, value)
+            yield f"{what[:-1]} {name} {value:g}"
 
 
 def _values(amounts: Any) -> Amounts:
@@ -170,9 +171,9 @@ def _quota(entry: Mapping[str, Any]) -> Quota:
 def _amount_problems(role: str, what: str, amounts: Mapping[str, Any]) -> Iterator[str]:
     for name, value in amounts.items():
         if not re.fullmatch("[A-Za-z][A-Za-z0-9_.-]*", str(name)):
-            yield "The role %s has %s of '%s', which is no resource." % (role, what, name)
+            yield f"The role {role} has {what} of '{name}', which is no resource."
         elif not 0 <= _number(value) < math.inf:
-            yield "The role %s has %s of %s %s; give a number, 0 for none." % (role, what, value, name)
+            yield f"The role {role} has {what} of {value} {name}; give a number, 0 for none."
 
 
 def _number(value: Any) -> float:

@@ -115,8 +115,8 @@ def unit_name(path: str, suffix: str) -> str:
         elif re.match("[A-Za-z0-9:_]", character) or (character == "." and position > 0):
             escaped.append(character)
         else:
-            escaped.extend("\\x%02x" % byte for byte in character.encode())
-    return "%s.%s" % ("".join(escaped), suffix)
+            escaped.extend(f"\\x{byte:02x}" for byte in character.encode())
+    return f"{''.join(escaped)}.{suffix}"
 
 
 def to_look_at(declared: Sequence[Declared], mounts: Dict[str, Mount]) -> List[str]:
@@ -138,7 +138,7 @@ def compare(one: Declared, mount: Optional[Mount], look: Optional[Look], seconds
         seconds: the time that the look had.
     """
     if one.state == "unmounted":
-        words = "not mounted" if mount is None else "%s is mounted there" % mount.kind
+        words = "not mounted" if mount is None else f"{mount.kind} is mounted there"
         yield Check(one.path, "state", mount is None, words)
         return
     if mount is None and one.state == "possible":
@@ -152,11 +152,11 @@ def compare(one: Declared, mount: Optional[Mount], look: Optional[Look], seconds
             one.path,
             "type",
             mount.kind in one.types,
-            "type %s, %s declared" % (mount.kind, " or ".join(one.types)),
+            f"type {mount.kind}, {' or '.join(one.types)} declared",
         )
     if one.source is not None:
         fits = mount.source == one.source
-        yield Check(one.path, "source", fits, "mounted from %s, %s declared" % (mount.source, one.source))
+        yield Check(one.path, "source", fits, f"mounted from {mount.source}, {one.source} declared")
     if one.writable is not None:
         words = "writable" if mount.writable else "read-only"
         yield Check(one.path, "writable", mount.writable == one.writable, words)
@@ -166,7 +166,7 @@ def compare(one: Declared, mount: Optional[Mount], look: Optional[Look], seconds
             one.path,
             "propagation",
             fits,
-            "%s mount, %s declared" % (mount.propagation, one.propagation),
+            f"{mount.propagation} mount, {one.propagation} declared",
         )
     if one.state == "mounted":
         yield _answers(one.path, look, seconds)
@@ -175,8 +175,8 @@ def compare(one: Declared, mount: Optional[Mount], look: Optional[Look], seconds
 def _answers(path: str, look: Optional[Look], seconds: float) -> Check:
     answer = look.answer if look else "late"
     if answer == "late":
-        return Check(path, "answers", False, "does not answer within %g seconds" % seconds)
-    words = "answers" if answer == "ok" else "cannot be read: %s" % answer
+        return Check(path, "answers", False, f"does not answer within {seconds:g} seconds")
+    words = "answers" if answer == "ok" else f"cannot be read: {answer}"
     return Check(path, "answers", answer == "ok", words)
 
 

@@ -155,12 +155,12 @@ REFUSED: Dict[str, str] = {
 
 def _value_problem(name: str, value: Optional[str], kind: Kind) -> str:
     if kind == FLAG:
-        return "" if value is None else "%s takes no value" % name
+        return "" if value is None else f"{name} takes no value"
     if kind.choices:
-        return "" if value in kind.choices else "%s must be one of %s" % (name, ", ".join(kind.choices))
+        return "" if value in kind.choices else f"{name} must be one of {', '.join(kind.choices)}"
     least, most = kind.least or 0, kind.most or 0
     fits = value is not None and re.fullmatch("[0-9]{1,10}", value) and least <= int(value) <= most
-    return "" if fits else "%s must be a whole number from %d to %d" % (name, least, most)
+    return "" if fits else f"{name} must be a whole number from {least} to {most}"
 
 
 def option_problem(option: str, file_systems: Iterable[str]) -> str:
@@ -172,9 +172,9 @@ def option_problem(option: str, file_systems: Iterable[str]) -> str:
     """
     name, separator, text = option.partition("=")
     if name in REFUSED:
-        return "%s is not for homes: %s" % (name, REFUSED[name])
+        return f"{name} is not for homes: {REFUSED[name]}"
     kinds = [KNOWN[one][name] for one in file_systems if name in KNOWN[one]]
     if not kinds:
-        return "%r is no option of %s that homes can be mounted with" % (name, " or ".join(file_systems))
+        return f"{name!r} is no option of {' or '.join(file_systems)} that homes can be mounted with"
     problems = [_value_problem(name, text if separator else None, kind) for kind in kinds]
     return "" if "" in problems else problems[0]

@@ -100,7 +100,7 @@ def problems(settings: Mapping[str, Any], seen: Seen) -> List[str]:
     """
     path = settings["path"]
     if not seen.answers:
-        return ["%s does not answer; see to the file system that is mounted there." % path]
+        return [f"{path} does not answer; see to the file system that is mounted there."]
     return [
         *_way_problems(path, seen.folders),
         *_other_problems(settings, seen.homes),
@@ -112,14 +112,14 @@ def problems(settings: Mapping[str, Any], seen: Seen) -> List[str]:
 def _way_problems(path: str, folders: Sequence[Folder]) -> Iterator[str]:
     for one in folders:
         if one.kind == "link":
-            yield "%s is a symbolic link; give the folder itself in shared_home_path." % one.path
+            yield f"{one.path} is a symbolic link; give the folder itself in shared_home_path."
         elif one.kind == "other":
-            yield "%s is a file and in the way of the folder %s; move it away." % (one.path, path)
+            yield f"{one.path} is a file and in the way of the folder {path}; move it away."
         elif one.kind == "folder" and (one.uid != 0 or one.mode & 0o022):
             yield (
-                "%s can be changed by others than root (owner %d, mode %04o), who could put anything in the"
-                " place of homes; 'chown root' and 'chmod go-w' mend it, or choose another"
-                " shared_home_path." % (one.path, one.uid, one.mode)
+                f"{one.path} can be changed by others than root (owner {one.uid}, mode {one.mode:04o}), who"
+                " could put anything in the place of homes; 'chown root' and 'chmod go-w' mend it, or choose"
+                " another shared_home_path."
             )
 
 
@@ -127,10 +127,10 @@ def _other_problems(settings: Mapping[str, Any], homes: Sequence[str]) -> Iterat
     path = settings["path"]
     for other in homes:
         if other != path or not settings["source"]:
-            wish = "shared_home_path is %s" % path if other != path else "shared_home_source is empty"
+            wish = f"shared_home_path is {path}" if other != path else "shared_home_source is empty"
             yield (
-                "Homes are mounted at %s by an earlier run, and %s; run the role with that path and"
-                " shared_home_state absent first." % (other, wish)
+                f"Homes are mounted at {other} by an earlier run, and {wish}; run the role with that path"
+                " and shared_home_state absent first."
             )
 
 
@@ -143,55 +143,51 @@ def _source_problems(settings: Mapping[str, Any], seen: Seen) -> Iterator[str]:
         wanted = device.path if device else source
         if mount.source != wanted:
             yield (
-                "%s is a mount of %s, and not of %s; unmount it, or choose another"
+                f"{path} is a mount of {mount.source}, and not of {source}; unmount it, or choose another"
                 " shared_home_path."
-                % (
-                    path,
-                    mount.source,
-                    source,
-                )
             )
         return
     if seen.entries:
         yield (
-            "%s holds %s, which a mount there would hide; choose another shared_home_path, such as"
-            " /srv/home, or move what is there." % (path, _names(seen.entries))
+            f"{path} holds {_names(seen.entries)}, which a mount there would hide; choose another"
+            " shared_home_path, such as /srv/home, or move what is there."
         )
     elsewhere = [one.path for one in seen.mounts.values() if device and one.source == device.path]
     if elsewhere:
-        yield "%s is mounted at %s already; unmount it there, or give that path." % (source, elsewhere[0])
+        yield f"{source} is mounted at {elsewhere[0]} already; unmount it there, or give that path."
     elif seen.top is not None:
         yield from _top_problems(source, seen.top)
 
 
 def _names(entries: Sequence[str]) -> str:
-    more = " and %d more" % (len(entries) - SHOWN) if len(entries) > SHOWN else ""
+    more = f" and {len(entries) - SHOWN} more" if len(entries) > SHOWN else ""
     return ", ".join(sorted(entries)[:SHOWN]) + more
 
 
 def _device_problems(source: str, device: Device, options: Sequence[str]) -> Iterator[str]:
     if not device.path:
-        yield "%s is not on the machine; 'lsblk --fs' lists what is." % source
+        yield f"{source} is not on the machine; 'lsblk --fs' lists what is."
     elif device.file_system not in ON_DISK:
-        found = "holds %s" % device.file_system if device.file_system else "has no file system"
+        found = f"holds {device.file_system}" if device.file_system else "has no file system"
         yield (
-            "%s %s, and homes need %s; this role formats nothing, so give another shared_home_source or"
-            " format it." % (source, found, " or ".join(ON_DISK))
+            f"{source} {found}, and homes need {' or '.join(ON_DISK)}; this role formats nothing, so give"
+            " another shared_home_source or format it."
         )
     else:
         # Only now it is known which of them it is.
         for wrong in (option_problem(option, [device.file_system]) for option in options):
             if wrong:
-                yield "shared_home_options for %s: %s." % (source, wrong)
+                yield f"shared_home_options for {source}: {wrong}."
 
 
 def _top_problems(source: str, top: Top) -> Iterator[str]:
     if top.error:
-        yield "%s cannot be mounted: %s." % (source, top.error.rstrip("."))
+        yield f"{source} cannot be mounted: {top.error.rstrip('.')}."
     elif top.uid != 0 or top.mode & 0o022:
         yield (
-            "The topmost folder of %s can be changed by others than root (owner %d, mode %04o), who could put"
-            " anything in the place of homes; make it root's, with mode 0755." % (source, top.uid, top.mode)
+            f"The topmost folder of {source} can be changed by others than root (owner {top.uid}, mode"
+            f" {top.mode:04o}), who could put anything in the place of homes; make it root's, with mode"
+            " 0755."
         )
 
 
@@ -201,20 +197,14 @@ def _place_problems(settings: Mapping[str, Any], seen: Seen) -> Iterator[str]:
     found = mount.kind if mount else "nothing"
     if kind == "lustre" and found not in TYPES["lustre"]:
         yield (
-            "%s lies on %s and on no Lustre file system; mount one with the role lustre_client first, or"
-            " correct shared_home_path." % (path, found)
+            f"{path} lies on {found} and on no Lustre file system; mount one with the role lustre_client"
+            " first, or correct shared_home_path."
         )
     elif kind == "local" and found in NETWORK:
-        yield (
-            "%s lies on %s, and shared_home_kind is local; set it to %s."
-            % (
-                path,
-                found,
-                "lustre" if found in TYPES["lustre"] else "nfs, with its server in shared_home_source",
-            )
-        )
+        wanted = "lustre" if found in TYPES["lustre"] else "nfs, with its server in shared_home_source"
+        yield f"{path} lies on {found}, and shared_home_kind is local; set it to {wanted}."
     elif kind == "local" and found in PASSING:
-        yield "%s lies on %s, and homes would be lost at the next restart; choose a disk." % (path, found)
+        yield f"{path} lies on {found}, and homes would be lost at the next restart; choose a disk."
 
 
 def _quota_problems(settings: Mapping[str, Any], seen: Seen) -> Iterator[str]:
@@ -224,8 +214,8 @@ def _quota_problems(settings: Mapping[str, Any], seen: Seen) -> Iterator[str]:
     mount = seen.mounts.get(path) if settings["source"] else mount_table.mount_of(path, seen.mounts)
     if device is not None and device.file_system == "ext4" and "quota" not in device.features:
         yield (
-            "Quotas are set, and the file system on %s was made without them; 'tune2fs -O quota %s' adds"
-            " them while it is not mounted." % (settings["source"], device.path)
+            f"Quotas are set, and the file system on {settings['source']} was made without them; 'tune2fs -O"
+            f" quota {device.path}' adds them while it is not mounted."
         )
     elif mount is not None and not set(mount.options) & set(COUNTED):
         yield _uncounted(path, mount)
@@ -233,10 +223,10 @@ def _quota_problems(settings: Mapping[str, Any], seen: Seen) -> Iterator[str]:
 
 def _uncounted(path: str, mount: mount_table.Mount) -> str:
     if mount.kind not in ON_DISK:
-        return "Quotas are set, and %s lies on %s; they need %s." % (path, mount.kind, " or ".join(ON_DISK))
+        return f"Quotas are set, and {path} lies on {mount.kind}; they need {' or '.join(ON_DISK)}."
     return (
-        "Quotas are set, and %s, where %s lies, is mounted without usrquota; mount it anew with it, which a"
-        " disk of its own in shared_home_source gets by itself." % (mount.path, path)
+        f"Quotas are set, and {mount.path}, where {path} lies, is mounted without usrquota; mount it anew"
+        " with it, which a disk of its own in shared_home_source gets by itself."
     )
 
 

@@ -44,7 +44,7 @@ def parse_size(text: str) -> int:
         return 0
     found = re.fullmatch(r"([1-9][0-9]{0,14})([KMGTP])", text)
     if not found:
-        raise ValueError("%r is no size, such as 100G" % text)
+        raise ValueError(f"{text!r} is no size, such as 100G")
     return int(found[1]) * _UNITS[found[2]]
 
 
@@ -65,31 +65,30 @@ def problems(settings: Mapping[str, Any]) -> List[str]:
 def _path_problems(path: str) -> Iterator[str]:
     if not _PATH.fullmatch(path) or re.search(r"/\.\.?(/|$)", path):
         yield (
-            "shared_home_path is '%s'; give an absolute path of plain characters without a / at its end,"
-            " such as /home." % path
+            f"shared_home_path is '{path}'; give an absolute path of plain characters without a / at its"
+            " end, such as /home."
         )
     elif _SYSTEM.fullmatch(path):
         yield (
-            "shared_home_path is %s, which is the system's; choose a folder such as /home or /srv/home."
-            % path
+            f"shared_home_path is {path}, which is the system's; choose a folder such as /home or /srv/home."
         )
 
 
 def _source_problems(kind: str, source: str) -> Iterator[str]:
     if kind == "nfs" and (not _EXPORT.fullmatch(source) or "/.." in source):
         yield (
-            "shared_home_source is '%s'; with shared_home_kind nfs give SERVER:/PATH, such as"
-            " nfs.example.org:/export/home." % source
+            f"shared_home_source is '{source}'; with shared_home_kind nfs give SERVER:/PATH, such as"
+            " nfs.example.org:/export/home."
         )
     if kind == "lustre" and source:
         yield (
-            "shared_home_source is '%s', and shared_home_kind is lustre: the role lustre_client mounts the"
-            " file system; leave it empty and let shared_home_path lie on that mount." % source
+            f"shared_home_source is '{source}', and shared_home_kind is lustre: the role lustre_client"
+            " mounts the file system; leave it empty and let shared_home_path lie on that mount."
         )
     if kind == "local" and source and (not _DEVICE.fullmatch(source) or "/.." in source):
         yield (
-            "shared_home_source is '%s'; with shared_home_kind local give UUID=..., LABEL=... or /dev/..., or"
-            " leave it empty for homes on the file system that is there." % source
+            f"shared_home_source is '{source}'; with shared_home_kind local give UUID=..., LABEL=... or"
+            " /dev/..., or leave it empty for homes on the file system that is there."
         )
 
 
@@ -103,22 +102,22 @@ def _option_problems(settings: Mapping[str, Any]) -> Iterator[str]:
     for option in settings["options"]:
         wrong = option_problem(str(option), ("nfs",) if settings["kind"] == "nfs" else ON_DISK)
         if wrong:
-            yield "shared_home_options: %s." % wrong
+            yield f"shared_home_options: {wrong}."
 
 
 def _quota_problems(settings: Mapping[str, Any]) -> Iterator[str]:
     wishes = {"shared_home_quota": settings["quota"]}
     for name, size in settings["user_quotas"].items():
         if not NAME.fullmatch(str(name)):
-            yield "shared_home_user_quotas names '%s', which is no name of an account." % name
-        wishes["shared_home_user_quotas of %s" % name] = size
+            yield f"shared_home_user_quotas names '{name}', which is no name of an account."
+        wishes[f"shared_home_user_quotas of {name}"] = size
     for what, size in wishes.items():
         try:
             parse_size(str(size))
         except ValueError as error:
-            yield "%s: %s." % (what, error)
+            yield f"{what}: {error}."
     if int(settings["quota_files"]) < 0:
-        yield "shared_home_quota_files is %s; give a number of files, or 0 for any." % settings["quota_files"]
+        yield f"shared_home_quota_files is {settings['quota_files']}; give a number of files, or 0 for any."
     if settings["kind"] == "nfs" and wants_quota(settings):
         yield (
             "Quotas are set for shared_home_kind nfs, where only the server can set them; set them there, for"
@@ -160,14 +159,14 @@ def unit(settings: Mapping[str, Any], file_system: str) -> Dict[str, str]:
         "Description=Homes of users",
         "",
         "[Mount]",
-        "What=%s" % _device(settings["source"]),
-        "Where=%s" % settings["path"],
-        "Type=%s" % file_system,
-        "Options=%s" % ",".join(mount_options(settings, file_system)),
+        f"What={_device(settings['source'])}",
+        f"Where={settings['path']}",
+        f"Type={file_system}",
+        f"Options={','.join(mount_options(settings, file_system))}",
         "TimeoutSec=60",
         "",
         "[Install]",
-        "WantedBy=%s" % target,
+        f"WantedBy={target}",
         "",
     ]
     return {unit_name(settings["path"], "mount"): "\n".join(lines)}
@@ -191,7 +190,7 @@ def mounts(settings: Mapping[str, Any], file_system: str) -> List[Dict[str, Any]
 def _device(source: str) -> str:
     """Return what systemd mounts (systemd.mount(5), What=): a tag names a link that udev makes."""
     tag, separator, value = source.partition("=")
-    return "/dev/disk/by-%s/%s" % (tag.lower(), value) if separator and "/" not in tag else source
+    return f"/dev/disk/by-{tag.lower()}/{value}" if separator and "/" not in tag else source
 
 
 def command_settings(settings: Mapping[str, Any]) -> Dict[str, Any]:

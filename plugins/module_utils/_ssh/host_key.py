@@ -41,7 +41,7 @@ def public_key(private_key: str) -> str:
         _text, rest = _string(rest)
     blob, _rest = _string(rest[4:])  # the four bytes say how many keys there are
     kind, _rest = _string(blob)
-    return "%s %s" % (kind.decode("ascii", "replace"), base64.b64encode(blob).decode())
+    return f"{kind.decode('ascii', 'replace')} {base64.b64encode(blob).decode()}"
 
 
 def fingerprint(public: str) -> str:

@@ -109,7 +109,7 @@ def parse_key(line: str, allow_options: bool = False) -> PublicKey:
     options, rest = ("", line) if line.split(None, 1)[0] in FIELDS else _split_options(line)
     if options and not allow_options:
         raise KeyProblem(
-            "has the option '%s' before the key; give the key alone, or allow options" % options.split("=")[0]
+            f"has the option '{options.split('=')[0]}' before the key; give the key alone, or allow options"
         )
     kind, encoded, comment = [*rest.split(None, 2), "", "", ""][:3]
     if kind == "ssh-dss":
@@ -170,8 +170,8 @@ def _check(kind: str, encoded: str) -> None:
         bits = int.from_bytes(values["modulus"], "big").bit_length()
         if bits < RSA_BITS:
             raise KeyProblem(
-                "is an RSA key of %d bits, which is less than %d; make one with ssh-keygen -t ed25519"
-                % (bits, RSA_BITS)
+                f"is an RSA key of {bits} bits, which is less than {RSA_BITS}; make one with ssh-keygen -t"
+                " ed25519"
             )
 
 

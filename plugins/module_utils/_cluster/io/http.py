@@ -118,11 +118,11 @@ def connection_problem(connection: Connection) -> str:
         except ValueError:
             named = False
         if not named:
-            return "'%s' is no address; give one such as https://master1.example.org:5050." % url
+            return f"'{url}' is no address; give one such as https://master1.example.org:5050."
         if parts.username is not None or parts.password is not None:
-            return "The address of %s names a user; give username and password apart." % parts.hostname
+            return f"The address of {parts.hostname} names a user; give username and password apart."
         if parts.query or parts.fragment:
-            return "The address %s has a query; give it without." % url
+            return f"The address {url} has a query; give it without."
     if connection.token and connection.username:
         return "There are a token and a user; give one of them."
     if bool(connection.username) != bool(connection.password):
@@ -201,13 +201,13 @@ class ClusterClient:
                     answer, server = self._ask(url, method, path, body, headers or {})
                 except (OSError, ValueError, HTTPException) as error:
                     hopeless = hopeless and _hopeless(error)
-                    reasons.append("%s: %s" % (url, explain(error, self.connection.timeout)))
+                    reasons.append(f"{url}: {explain(error, self.connection.timeout)}")
                     if not repeatable and not _never_sent(error):
                         raise Unreachable(self._silent(reasons)) from error
                     continue
                 hopeless = False
                 if answer.status in self._again and answer.status not in expect:
-                    reasons.append("%s: %s" % (url, said(answer)))
+                    reasons.append(f"{url}: {said(answer)}")
                     if not repeatable and answer.status != 503:
                         raise Unreachable(self._silent(reasons))
                     continue
@@ -236,13 +236,13 @@ class ClusterClient:
             if answer.status not in REDIRECTS or not location:
                 parts = urlsplit(target)
                 prefix = urlsplit(url).path if parts.path.startswith(urlsplit(url).path + "/") else ""
-                return answer, "%s://%s%s" % (parts.scheme, parts.netloc, prefix)
+                return answer, f"{parts.scheme}://{parts.netloc}{prefix}"
             target = urljoin(target, location)
             # The credentials go along, so the way must not become worse than the user asked for.
             if urlsplit(target).scheme != urlsplit(url).scheme:
                 raise ClusterError(
-                    "%s sends on to %s, which is not %s; let all servers of %s use the same."
-                    % (url, target, urlsplit(url).scheme, self.service)
+                    f"{url} sends on to {target}, which is not {urlsplit(url).scheme}; let all servers of"
+                    f" {self.service} use the same."
                 )
         raise ValueError("it sends on and on, as happens while a leader is elected")
 
@@ -273,35 +273,31 @@ class ClusterClient:
     def _credentials(self) -> Dict[str, str]:
         one = self.connection
         if one.token:
-            return {"Authorization": "%s %s" % (one.token_scheme, one.token)}
+            return {"Authorization": f"{one.token_scheme} {one.token}"}
         if one.username:
-            pair = ("%s:%s" % (one.username, one.password)).encode()
-            return {"Authorization": "Basic %s" % base64.b64encode(pair).decode()}
+            pair = f"{one.username}:{one.password}".encode()
+            return {"Authorization": f"Basic {base64.b64encode(pair).decode()}"}
         return {}
 
     def _silent(self, reasons: Sequence[str]) -> str:
-        return "%s cannot be reached (%s); see whether its servers run and have a leader." % (
-            self.service,
-            "; ".join(reasons),
+        return (
+            f"{self.service} cannot be reached ({'; '.join(reasons)}); see whether its servers run and"
+            " have a leader."
         )
 
     def _refusal(self, answer: Answer, server: str) -> str:
         if answer.status == 401:
             with_what = "these credentials" if self._credentials() else "requests without credentials"
-            return "%s at %s does not accept %s; check username, password or token." % (
-                self.service,
-                server,
-                with_what,
+            return (
+                f"{self.service} at {server} does not accept {with_what}; check username, password or token."
             )
         if answer.status == 403:
             who = self.connection.username or "this client"
-            return "%s at %s does not allow it to %s (%s); check its access rules." % (
-                self.service,
-                server,
-                who,
-                said(answer),
+            return (
+                f"{self.service} at {server} does not allow it to {who} ({said(answer)}); check its"
+                " access rules."
             )
-        return "%s at %s refuses: %s." % (self.service, server, said(answer))
+        return f"{self.service} at {server} refuses: {said(answer)}."
 
 
 def said(answer: Answer) -> str:
@@ -314,20 +310,20 @@ def said(answer: Answer) -> str:
     except ValueError:
         pass
     text = " ".join(text.split())[:500].rstrip(".")
-    return "%s (HTTP status %d)" % (text, answer.status) if text else "HTTP status %d" % answer.status
+    return f"{text} (HTTP status {answer.status})" if text else f"HTTP status {answer.status}"
 
 
 def explain(error: Exception, timeout: float) -> str:
     """Say in a few words why there was no answer."""
     cause = getattr(error, "reason", error)
     if isinstance(cause, ssl.SSLCertVerificationError):
-        return "its certificate cannot be verified, %s" % cause.verify_message
+        return f"its certificate cannot be verified, {cause.verify_message}"
     if isinstance(cause, ssl.SSLError):
-        return "no TLS connection, %s" % (cause.reason or cause)
+        return f"no TLS connection, {cause.reason or cause}"
     if isinstance(cause, socket.gaierror):
         return "its name cannot be resolved"
     if isinstance(cause, (socket.timeout, TimeoutError)):
-        return "no answer within %g seconds" % timeout
+        return f"no answer within {timeout:g} seconds"
     return str(getattr(cause, "strerror", None) or cause)
 
 

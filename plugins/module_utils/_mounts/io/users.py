@@ -24,7 +24,7 @@ def users_of(path: str, proc: Path = Path("/proc")) -> List[str]:
     for process in sorted(proc.glob("[0-9]*"), key=lambda one: int(one.name)):
         try:
             if any(name == path or name.startswith(path + "/") for name in _names(process)):
-                found.append("%s (%s) of %s" % (_name(process), process.name, _owner(process)))
+                found.append(f"{_name(process)} ({process.name}) of {_owner(process)}")
         except OSError:
             continue  # it has ended meanwhile
     return found

@@ -54,7 +54,7 @@ def _mount(settings: Mapping[str, Any]) -> str:
 def _limit(account: pwd.struct_passwd, settings: Mapping[str, Any], place: str) -> None:
     limit = quota.limit_of(account.pw_name, settings)
     words = quota.command(account.pw_uid, limit, place, settings["by_lustre"])
-    _run(words, "The quota of %s cannot be set" % account.pw_name)
+    _run(words, f"The quota of {account.pw_name} cannot be set")
 
 
 def _run(words: Sequence[str], what: str) -> str:
@@ -66,12 +66,12 @@ def _run(words: Sequence[str], what: str) -> str:
     try:
         done = timed.run(words, QUOTA_PATIENCE)
     except OSError as error:
-        raise HomeError("%s: %s: %s." % (what, words[0], error.strerror)) from error
+        raise HomeError(f"{what}: {words[0]}: {error.strerror}.") from error
     if done.status != 0:
         reason = (
             "no answer in time" if done.status is None else " ".join((done.errors or done.output).split())
         )
-        raise HomeError("%s: %s." % (what, reason.rstrip(".")))
+        raise HomeError(f"{what}: {reason.rstrip('.')}.")
     return done.output
 
 
@@ -79,7 +79,7 @@ def _make(user: str, person: str, settings: Mapping[str, Any]) -> None:
     try:
         account = pwd.getpwnam(user)
     except KeyError:
-        raise HomeError("There is no account %s on this machine." % user) from None
+        raise HomeError(f"There is no account {user} on this machine.") from None
     if not make.is_ours(account, settings["path"]):
         return
     place = _mount(settings)
@@ -107,11 +107,11 @@ def _check(settings: Mapping[str, Any]) -> None:
     try:
         done = timed.run(words, QUOTA_PATIENCE)
     except OSError as error:
-        raise HomeError("Quotas need the program %s: %s." % (words[0], error.strerror)) from error
+        raise HomeError(f"Quotas need the program {words[0]}: {error.strerror}.") from error
     if done.status is None or not quota.counts(done.status, done.output, settings["by_lustre"]):
+        why = " ".join((done.errors or done.output or "no answer").split()).rstrip(".")
         raise HomeError(
-            "The file system at %s does not count what users have, so quotas do not work: %s."
-            % (place, " ".join((done.errors or done.output or "no answer").split()).rstrip("."))
+            f"The file system at {place} does not count what users have, so quotas do not work: {why}."
         )
 
 
@@ -121,7 +121,7 @@ def _work(arguments: argparse.Namespace, settings: Mapping[str, Any]) -> None:
     elif arguments.number:
         _mount(settings)
         number = shared_home_number.number_of(arguments.number, arguments.person, settings)
-        sys.stdout.write("%d\n" % number)
+        sys.stdout.write(f"{number}\n")
     elif arguments.check:
         _check(settings)
     else:
@@ -133,10 +133,10 @@ def _inside(arguments: argparse.Namespace) -> int:
     try:
         _work(arguments, json.loads(Path(SETTINGS).read_text(encoding="utf-8")))
     except HomeError as error:
-        sys.stdout.write("%s\n" % error)
+        sys.stdout.write(f"{error}\n")
         return 1
     except (OSError, ValueError) as error:
-        sys.stdout.write("The homes of this machine cannot be used: %s.\n" % error)
+        sys.stdout.write(f"The homes of this machine cannot be used: {error}.\n")
         return 1
     return 0
 

@@ -228,7 +228,7 @@ def try_out(settings: Mapping[str, Any]) -> None:
         finally:
             Path(new).rmdir()
     except OSError as error:
-        _explain("A home in %s" % settings["path"], error)
+        _explain(f"A home in {settings['path']}", error)
 
 
 def accounts_of(path: str) -> List[pwd.struct_passwd]:

@@ -40,7 +40,7 @@ def number_of(name: str, person: str, settings: Mapping[str, Any]) -> int:
         OSError: the folder of homes cannot be read or written.
     """
     if not NAME.fullmatch(name):
-        raise HomeError("%r is no name of an account." % name)
+        raise HomeError(f"{name!r} is no name of an account.")
     homes = Path(settings["path"])
     os.close(make.open_parent(str(homes)))  # root's alone, so nobody puts links in the way
     notes = _notes(homes / NOTES)
@@ -52,7 +52,7 @@ def number_of(name: str, person: str, settings: Mapping[str, Any]) -> int:
     if not settings["create"]:  # nothing can be written either
         if owner is None:
             raise HomeError(
-                "%s is not there, and homes are not made here: ask who runs the server." % (homes / name)
+                f"{homes / name} is not there, and homes are not made here: ask who runs the server."
             )
         return owner
     (homes / NOTES).mkdir(mode=0o755, exist_ok=True)
@@ -66,7 +66,7 @@ def number_of(name: str, person: str, settings: Mapping[str, Any]) -> int:
         number = FIRST + (begin + step) % COUNT
         if number not in taken and _is_given(homes / NOTES / str(number), name, person):
             return number
-    raise HomeError("All numbers of users from %d to %d are taken." % (FIRST, FIRST + COUNT - 1))
+    raise HomeError(f"All numbers of users from {FIRST} to {FIRST + COUNT - 1} are taken.")
 
 
 def check(account: pwd.struct_passwd, person: str, settings: Mapping[str, Any]) -> None:
@@ -111,20 +111,20 @@ def _noted(name: str, notes: Mapping[int, str]) -> Optional[int]:
 
 
 def _check(note: Path, name: str, person: str, told: str) -> None:
-    if told != "%s:%s" % (name, person):
+    if told != f"{name}:{person}":
         _refuse(note, name)
 
 
 def _refuse(note: Path, name: str) -> NoReturn:
     raise HomeError(
-        "%s says that the user id %s belongs to another person or name than that of %s here: ask the"
-        " administrator whose files these are." % (note, note.name, name)
+        f"{note} says that the user id {note.name} belongs to another person or name than that of {name}"
+        " here: ask the administrator whose files these are."
     )
 
 
 def _is_given(note: Path, name: str, person: str) -> bool:
     """Return whether the number is the person's; another machine may have been quicker."""
-    told = "%s:%s" % (name, person)
+    told = f"{name}:{person}"
     try:
         note.symlink_to(told)
     except FileExistsError:
@@ -144,5 +144,5 @@ def _owner(home: Path) -> Optional[int]:
         return None
     number = status.st_uid
     if not stat.S_ISDIR(status.st_mode) or number < make.first_person() or number in make.NOBODY:
-        raise HomeError("%s is no home of a user: move it away." % home)
+        raise HomeError(f"{home} is no home of a user: move it away.")
     return number
