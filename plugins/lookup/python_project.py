@@ -56,7 +56,8 @@ class LookupModule(LookupBase):  # type: ignore[misc]  # Ansible has no types
     ) -> list[dict[str, Any]]:
         """Return each project.
 
-        :raises AnsibleLookupError: there is no such project
+        Raises:
+            AnsibleLookupError: there is no such project.
         """
         return [project(term) for term in terms]
 
@@ -64,7 +65,8 @@ class LookupModule(LookupBase):  # type: ignore[misc]  # Ansible has no types
 def project(folder: str) -> dict[str, Any]:
     """Return the name, the version and the files of a project.
 
-    :raises AnsibleLookupError: there is no such project
+    Raises:
+        AnsibleLookupError: there is no such project.
     """
     root = PACKAGES / folder
     if not (root / "pyproject.toml").is_file():

@@ -60,8 +60,9 @@ class LookupModule(LookupBase):  # type: ignore[misc]  # Ansible has no types
     ) -> list[dict[str, Any]]:
         """Return the variables of each role.
 
-        :raises AnsibleError: ansible-core is older than 2.19; its templates make text of numbers, and data of
-            text that looks like JSON, so roles would write wrong files
+        Raises:
+            AnsibleError: ansible-core is older than 2.19; its templates make text of numbers, and data of
+                text that looks like JSON, so roles would write wrong files.
         """
         if tuple(map(int, release.split(".")[:2])) < OLDEST:
             raise AnsibleError(
@@ -82,7 +83,8 @@ class LookupModule(LookupBase):  # type: ignore[misc]  # Ansible has no types
 def types(role: str) -> dict[str, str]:
     """Return the type of each variable of a role.
 
-    :raises AnsibleLookupError: this collection has no such role
+    Raises:
+        AnsibleLookupError: this collection has no such role.
     """
     path = ROLES / role / "meta" / "argument_specs.yml"
     try:
@@ -95,7 +97,8 @@ def types(role: str) -> dict[str, str]:
 def typed(name: str, value: Any, kind: str) -> Any:
     """Return a value in the type of its variable; a list for a text is its words.
 
-    :raises AnsibleLookupError: it is not of this type and cannot be read as such
+    Raises:
+        AnsibleLookupError: it is not of this type and cannot be read as such.
     """
     if kind == "str" and isinstance(value, list):
         # Ansible would make the text of Python's list of it.

@@ -74,9 +74,14 @@ def version_key(version: str) -> tuple[int, ...]:
 def compare(expected: Expected, found: Found, lenient: Sequence[str] = ()) -> list[Check]:
     """Compare a machine with what is declared about it.
 
-    :arg lenient: names of the checks whose violation is a `warning`; that of the others is an `error`
-    :returns: a check for everything that is declared, in the order of the fields of Expected
-    :raises FlavorError: when the declared MIG flavor is not understood
+    Args:
+        lenient: names of the checks whose violation is a `warning`; that of the others is an `error`.
+
+    Returns:
+        a check for everything that is declared, in the order of the fields of Expected.
+
+    Raises:
+        FlavorError: when the declared MIG flavor is not understood.
     """
 
     def check(name: str, verdict: tuple[bool, str], gpu: str = "") -> Check:

@@ -149,9 +149,10 @@ def digest(requirements: tuple[Requirement, ...]) -> str:
 def project(name: str, version: str, files: Mapping[str, str]) -> Project:
     """Return what is to be known of a project.
 
-    :arg name: as its ``pyproject.toml`` says
-    :arg version: as that says
-    :arg files: their texts by their paths
+    Args:
+        name: as its ``pyproject.toml`` says.
+        version: as that says.
+        files: their texts by their paths.
     """
     texts = json.dumps(sorted(files.items())).encode()
     return Project(normalize(name), version, hashlib.sha256(texts).hexdigest())
@@ -200,12 +201,13 @@ def plan(
 ) -> Plan:
     """Compare an environment with a lock.
 
-    :arg requirements: what the lock says
-    :arg projects: what is installed beside
-    :arg python: the version of the interpreter that the environment is for, such as `3.11`
-    :arg record: what the last run left, None when there was none
-    :arg installed: (name, version) of the packages found now
-    :arg torn: names of projects of which an installed file is not as it was installed
+    Args:
+        requirements: what the lock says.
+        projects: what is installed beside.
+        python: the version of the interpreter that the environment is for, such as `3.11`.
+        record: what the last run left, None when there was none.
+        installed: (name, version) of the packages found now.
+        torn: names of projects of which an installed file is not as it was installed.
     """
     after = (
         f"python {python}",

@@ -183,7 +183,8 @@ OPTIONS = {
 def read(selectors: list[str], expected: _gpu_validate.Expected) -> _gpu_validate.Found:
     """Read what is compared.
 
-    :raises GpuError: when NVML does not tell something that is declared
+    Raises:
+        GpuError: when NVML does not tell something that is declared.
     """
     with session.session() as nvml:
         driver = nvml.driver()

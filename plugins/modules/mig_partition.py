@@ -255,8 +255,9 @@ ARGUMENTS: dict[str, Any] = {
 def diff(plans: list[Plan], nodes: tuple[Any, ...], pending: set[str]) -> dict[str, str]:
     """Return the state of the GPUs before and after the plans, for people.
 
-    :arg nodes: capability files whose device nodes are missing before
-    :arg pending: UUIDs of the GPUs whose mode takes effect only later
+    Args:
+        nodes: capability files whose device nodes are missing before.
+        pending: UUIDs of the GPUs whose mode takes effect only later.
     """
     before, after = [], []
     for plan in plans:
@@ -274,7 +275,8 @@ def diff(plans: list[Plan], nodes: tuple[Any, ...], pending: set[str]) -> dict[s
 def run(module: AnsibleModule, wish: Flavor, services: Services) -> dict[str, Any]:
     """Plan, carry it out unless in check mode, and return the result.
 
-    :raises GpuError: when the wish cannot be had, or carrying it out failed
+    Raises:
+        GpuError: when the wish cannot be had, or carrying it out failed.
     """
     left_stopped = bool(services.stopped)
     with session.session() as nvml:

@@ -28,8 +28,11 @@ class KeyFileError(ValueError):
 def fingerprints(data: bytes) -> list[str]:
     """Return the fingerprints of the primary keys in a file, as upper-case hexadecimal digits.
 
-    :arg data: the contents of a key file, binary or in ASCII armor
-    :raises KeyFileError: there is no such key in it
+    Args:
+        data: the contents of a key file, binary or in ASCII armor.
+
+    Raises:
+        KeyFileError: there is no such key in it.
     """
     armored = ARMOR.findall(data)
     try:
@@ -54,7 +57,8 @@ def _fingerprint(body: bytes) -> str:
 def _packets(data: bytes) -> Iterator[tuple[int, bytes]]:
     """Yield tag and body of each packet.
 
-    :raises IndexError: a packet is cut off
+    Raises:
+        IndexError: a packet is cut off.
     """
     at = 0
     while at < len(data):

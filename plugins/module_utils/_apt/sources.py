@@ -20,9 +20,10 @@ class Source:
 def missing_components(lines: Iterable[str], components: Iterable[str], own_file: str) -> list[Source]:
     """Return the components that a machine's sources lack, for each mirror and suite it uses.
 
-    :arg lines: `apt-get indextargets --format '$(REPO_URI) $(RELEASE) $(COMPONENT) $(SOURCESENTRY)'`
-    :arg components: those wanted
-    :arg own_file: the file that will hold the missing ones; what it holds already does not count as present
+    Args:
+        lines: `apt-get indextargets --format '$(REPO_URI) $(RELEASE) $(COMPONENT) $(SOURCESENTRY)'`.
+        components: those wanted.
+        own_file: the file that will hold the missing ones; what it holds already does not count as present.
     """
     present: dict[tuple[str, str], set[str]] = {}
     for line in lines:

@@ -19,9 +19,12 @@ class EngineProblem(ValueError):
 def version(engine: str, told: str) -> str:
     """Return the version of an engine that reads specifications.
 
-    :arg engine: containerd, docker or podman
-    :arg told: what it answers to --version
-    :raises EngineProblem: when it is too old, or tells no version
+    Args:
+        engine: containerd, docker or podman.
+        told: what it answers to --version.
+
+    Raises:
+        EngineProblem: when it is too old, or tells no version.
     """
     # containerd names itself by a path first, and Debian adds its own version to the one in front.
     match = re.search(r"(?<![\w/.])v?([0-9]+)\.([0-9]+)[.0-9]*", told)
@@ -41,8 +44,11 @@ def version(engine: str, told: str) -> str:
 def docker_with_cdi(text: str) -> str:
     """Return Docker's daemon.json with CDI switched on; all else in it stays.
 
-    :arg text: the file, empty when there is none
-    :raises EngineProblem: when it is not what Docker reads
+    Args:
+        text: the file, empty when there is none.
+
+    Raises:
+        EngineProblem: when it is not what Docker reads.
     """
     try:
         found = json.loads(text) if text.strip() else {}
@@ -61,7 +67,8 @@ def containerd_plugin(dump: str) -> str:
     Docker's own configuration of containerd has no such plugin, and since containerd 2.0 (docs/cri/config.md)
     CDI is on unless it is switched off.
 
-    :arg dump: the effective configuration, as `containerd config dump` tells it
+    Args:
+        dump: the effective configuration, as `containerd config dump` tells it.
     """
     if re.search(
         r'^\s*disabled_plugins\s*=\s*\[[^]]*"(?:io\.containerd\.grpc\.v1\.)?cri"', dump, re.MULTILINE
@@ -76,8 +83,9 @@ def containerd_with_cdi(text: str, plugin: str) -> str:
     The result is to be read back with containerd itself (`only_the_switch_differs`), as TOML can say the same
     in more ways than are known here.
 
-    :arg text: the file, empty when there is none
-    :arg plugin: the table, as `containerd_plugin` returns it
+    Args:
+        text: the file, empty when there is none.
+        plugin: the table, as `containerd_plugin` returns it.
     """
     lines = (text or "version = 2\n").rstrip("\n").split("\n")
     here = ""
@@ -100,8 +108,9 @@ def containerd_with_cdi(text: str, plugin: str) -> str:
 def only_the_switch_differs(before: str, after: str) -> bool:
     """Whether CDI is on in the second of two dumps of containerd, and all else is the same.
 
-    :arg before: `containerd config dump` of the former configuration
-    :arg after: the same of the new one
+    Args:
+        before: `containerd config dump` of the former configuration.
+        after: the same of the new one.
     """
 
     def rest(dump: str) -> list[str]:

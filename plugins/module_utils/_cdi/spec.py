@@ -27,7 +27,8 @@ MOUNT_OPTIONS = ("ro", "nosuid", "nodev", "rbind", "rprivate")
 def parse_libraries(text: str) -> dict[str, str]:
     """Return the path of each library of the dynamic linker, by its name; the linker's first choice counts.
 
-    :arg text: output of `ldconfig -p`
+    Args:
+        text: output of `ldconfig -p`.
     """
     found: dict[str, str] = {}
     for name, kind, path in re.findall(r"^\s*(\S+) \(([^)]*)\) => (\S+)$", text, re.MULTILINE):
@@ -41,9 +42,10 @@ def driver_libraries(libraries: Mapping[str, str], files: Mapping[str, str], ver
 
     Every library of a driver carries the driver's version in the name of its file.
 
-    :arg libraries: paths by name, as `parse_libraries` returns them
-    :arg files: for each path the file that it leads to through links
-    :arg version: the driver's
+    Args:
+        libraries: paths by name, as `parse_libraries` returns them.
+        files: for each path the file that it leads to through links.
+        version: the driver's.
     """
     return {
         path: files[path]
@@ -65,12 +67,15 @@ def specification(
     A GPU without MIG mode is called by its index and UUID, a slice by `<index of GPU>:<index of slice>` and
     its UUID, as NVIDIA's own tool does; a GPU in MIG mode is none by itself. `all` is all of them.
 
-    :arg indexes: NVML's index of each slice on its GPU, by UUID
-    :arg partition_nodes: device nodes of partitions, by `Gpu.capability`
-    :arg common_nodes: those of COMMON_NODES that there are
-    :arg files: path in the container and file of the machine of each library and program
-    :arg hook: program nvidia-cdi-hook of NVIDIA's container toolkit; empty when there is none
-    :raises GpuError: when the driver tells no device node for a slice
+    Args:
+        indexes: NVML's index of each slice on its GPU, by UUID.
+        partition_nodes: device nodes of partitions, by `Gpu.capability`.
+        common_nodes: those of COMMON_NODES that there are.
+        files: path in the container and file of the machine of each library and program.
+        hook: program nvidia-cdi-hook of NVIDIA's container toolkit; empty when there is none.
+
+    Raises:
+        GpuError: when the driver tells no device node for a slice.
     """
     devices: dict[str, list[dict[str, str]]] = {}
     everything: dict[str, dict[str, str]] = {}
@@ -115,7 +120,8 @@ def _slice_nodes(
 ) -> Iterable[dict[str, str]]:
     """Yield the device nodes that a program opens to compute on a slice.
 
-    :raises GpuError: when the driver tells none
+    Raises:
+        GpuError: when the driver tells none.
     """
     for capability in (gpu.capability(instance), gpu.capability(instance, compute_instance)):
         if capability not in partition_nodes:

@@ -106,7 +106,8 @@ def has_nvswitch(devices: Iterable[PciDevice]) -> bool:
 def architecture(device: int) -> str:
     """Return the architecture of a PCI device id of NVIDIA.
 
-    :raises DriverError: the GPU is older than Maxwell, which no supported driver manages
+    Raises:
+        DriverError: the GPU is older than Maxwell, which no supported driver manages.
     """
     if device < OLDEST:
         raise DriverError(
@@ -121,10 +122,13 @@ def architecture(device: int) -> str:
 def kernel_modules(requested: str, devices: Iterable[PciDevice], branch: str) -> str:
     """Return which kernel modules a machine gets, `open` or `proprietary`.
 
-    :arg requested: `auto`, `open` or `proprietary`
-    :arg devices: the GPUs of the machine; none if they are not fitted yet
-    :arg branch: the driver's branch, such as `570`; empty while it is not known
-    :raises DriverError: what is requested does not work with a GPU, or no choice works with all of them
+    Args:
+        requested: `auto`, `open` or `proprietary`.
+        devices: the GPUs of the machine; none if they are not fitted yet.
+        branch: the driver's branch, such as `570`; empty while it is not known.
+
+    Raises:
+        DriverError: what is requested does not work with a GPU, or no choice works with all of them.
     """
     found = list(devices)
     only_open = [one for one in found if architecture(one.device) in OPEN_ONLY]
@@ -156,7 +160,8 @@ def kernel_modules(requested: str, devices: Iterable[PciDevice], branch: str) ->
 def check_version(wanted: str, devices: Iterable[PciDevice]) -> None:
     """Refuse a version, or a prefix of one, that does not manage every GPU.
 
-    :raises DriverError: names the GPU and the versions that manage it
+    Raises:
+        DriverError: names the GPU and the versions that manage it.
     """
     for one in devices:
         if one.device in MINIMUM and below(wanted, MINIMUM[one.device][1]):

@@ -81,9 +81,12 @@ REPOSITORY_ARCHITECTURE = {"x86_64": "x86_64", "aarch64": "sbsa"}
 def distribution(name: str, version: str) -> Distribution:
     """Return the distribution of a machine.
 
-    :arg name: as Ansible's fact `distribution`, such as `Debian` or `Rocky`
-    :arg version: as Ansible's fact `distribution_version`, such as `12.11`, `24.04` or `9.4`
-    :raises DriverError: the role knows no packages for it
+    Args:
+        name: as Ansible's fact `distribution`, such as `Debian` or `Rocky`.
+        version: as Ansible's fact `distribution_version`, such as `12.11`, `24.04` or `9.4`.
+
+    Raises:
+        DriverError: the role knows no packages for it.
     """
     family = "RedHat" if name in RED_HAT else name
     found = DISTRIBUTIONS.get((family, version)) or DISTRIBUTIONS.get((family, version.split(".", 1)[0]))
@@ -100,10 +103,13 @@ def distribution(name: str, version: str) -> Distribution:
 def packages(where: Distribution, source: str, flavor: str, branch: str) -> Packages:
     """Return the packages of the driver, without persistence daemon and fabric manager where those are apart.
 
-    :arg source: `distribution` or `nvidia`
-    :arg flavor: `open` or `proprietary` kernel modules
-    :arg branch: the driver's branch, such as `570`; may be empty where names do not have it
-    :raises DriverError: the distribution has no such packages, or needs the branch to tell
+    Args:
+        source: `distribution` or `nvidia`.
+        flavor: `open` or `proprietary` kernel modules.
+        branch: the driver's branch, such as `570`; may be empty where names do not have it.
+
+    Raises:
+        DriverError: the distribution has no such packages, or needs the branch to tell.
     """
     is_open = flavor == "open"
     if where.manager == "dnf":
@@ -176,7 +182,8 @@ def persistence_packages(where: Distribution) -> tuple[str, ...]:
 def fabric_manager_package(where: Distribution, source: str, branch: str) -> str:
     """Return the package of the fabric manager.
 
-    :raises DriverError: the distribution has none, or needs the branch to tell
+    Raises:
+        DriverError: the distribution has none, or needs the branch to tell.
     """
     if source != "nvidia" and not where.name.startswith("Ubuntu"):
         raise DriverError(

@@ -105,7 +105,8 @@ def kernels_to_build(machine: Machine, wanted: Iterable[str]) -> tuple[tuple[str
     installed. An old kernel whose headers are gone from the package sources is left out; the newest, which
     boots next, and the running one are not.
 
-    :raises DriverError: a kernel that must not be left out has no headers
+    Raises:
+        DriverError: a kernel that must not be left out has no headers.
     """
     chosen = tuple(wanted)
     candidates = chosen or machine.kernels or (machine.running,)
@@ -126,8 +127,9 @@ def kernels_to_build(machine: Machine, wanted: Iterable[str]) -> tuple[tuple[str
 def header_packages(manager: str, kernels: Iterable[str], images: Iterable[str]) -> list[str]:
     """Return the packages with the headers of kernels, and those that bring the headers of kernels to come.
 
-    :arg images: installed packages of kernels; `linux-image-amd64`, which follows the newest kernel, has a
-        companion with the headers
+    Args:
+        images: installed packages of kernels; `linux-image-amd64`, which follows the newest kernel, has a
+            companion with the headers.
     """
     if manager == "dnf":
         return [f"kernel-devel-{one}" for one in kernels]
@@ -146,7 +148,8 @@ def certificate(machine: Machine, wish: Wish) -> str:
 def check_secure_boot(machine: Machine, wish: Wish) -> None:
     """Refuse to build modules that the machine would refuse to load.
 
-    :raises DriverError: tells how the key that DKMS signs with is enrolled
+    Raises:
+        DriverError: tells how the key that DKMS signs with is enrolled.
     """
     if machine.secure_boot and not machine.key_enrolled:
         key = certificate(machine, wish)
@@ -165,9 +168,12 @@ def resolve(wish: Wish, installed: str, offered: Iterable[str]) -> str:
 
     Empty when it cannot be known yet, as nothing is offered.
 
-    :arg installed: the version of the driver's package, empty when there is none
-    :arg offered: versions that the package sources offer
-    :raises DriverError: another version is installed and may not be replaced, or none that is wanted is
+    Args:
+        installed: the version of the driver's package, empty when there is none.
+        offered: versions that the package sources offer.
+
+    Raises:
+        DriverError: another version is installed and may not be replaced, or none that is wanted is.
     offered
     """
     versions = list(offered)
@@ -200,7 +206,8 @@ def wants_fabric_manager(machine: Machine, wish: Wish) -> bool:
 def driver_plan(machine: Machine, wish: Wish) -> Plan:
     """Return what must be done so that the machine has the driver that is wished for.
 
-    :raises DriverError: it cannot be had; nothing should be changed then
+    Raises:
+        DriverError: it cannot be had; nothing should be changed then.
     """
     check_secure_boot(machine, wish)
     found = gpu.gpus(machine.devices)

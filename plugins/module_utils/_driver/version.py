@@ -30,8 +30,9 @@ def branch(version: str) -> str:
 def matches(wanted: str, version: str) -> bool:
     """Whether a version is one that is wanted.
 
-    :arg wanted: a branch (`535`), NVIDIA's version (`535.309.01`), a package's in full, or empty for any
-    :arg version: a version in full, NVIDIA's or a package's
+    Args:
+        wanted: a branch (`535`), NVIDIA's version (`535.309.01`), a package's in full, or empty for any.
+        version: a version in full, NVIDIA's or a package's.
     """
     return wanted in ("", version) or f"{upstream(version)}.".startswith(f"{wanted}.")
 

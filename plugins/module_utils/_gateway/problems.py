@@ -21,7 +21,8 @@ LOWEST = 1024
 def problems(settings: Mapping[str, Any]) -> list[str]:
     """Return everything that is wrong with settings, one sentence each.
 
-    :arg settings: the role's variables without `app_gateway_`
+    Args:
+        settings: the role's variables without `app_gateway_`.
     """
     return [*_marathon(settings), *_apps(settings), *_ports(settings), *_certificate(settings)]
 

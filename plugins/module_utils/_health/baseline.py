@@ -60,8 +60,9 @@ class Baseline:
     ) -> Baseline:
         """Return the baseline after a run at `now` (seconds since the boot).
 
-        :arg counters: by GPU UUID and name, what was read
-        :arg throttled: by GPU UUID, whether its clocks were lowered by heat or power
+        Args:
+            counters: by GPU UUID and name, what was read.
+            throttled: by GPU UUID, whether its clocks were lowered by heat or power.
         """
         if self.counters and now - self.time < SHORTEST_INTERVAL:
             return self
@@ -79,7 +80,8 @@ def dump(baseline: Baseline) -> str:
 def load(text: str) -> Baseline:
     """Read a baseline from the text of its file; names that another version of it had are passed over.
 
-    :raises HealthError: when the text is not one that `dump` makes
+    Raises:
+        HealthError: when the text is not one that `dump` makes.
     """
     empty = Baseline()
     try:

@@ -103,8 +103,9 @@ class Settings:
 def problems(data: Mapping[str, Any], checks: Iterable[str]) -> list[str]:
     """Return what is wrong with settings, one sentence each.
 
-    :arg data: settings by their names; all may be missing
-    :arg checks: names of the checks that can be disabled
+    Args:
+        data: settings by their names; all may be missing.
+        checks: names of the checks that can be disabled.
     """
     return list(_name_problems(data, checks)) or list(_value_problems(data))
 
@@ -112,9 +113,12 @@ def problems(data: Mapping[str, Any], checks: Iterable[str]) -> list[str]:
 def parse_settings(data: Mapping[str, Any], checks: Iterable[str]) -> Settings:
     """Read settings.
 
-    :arg data: settings by their names; all may be missing
-    :arg checks: names of the checks that can be disabled
-    :raises HealthError: when names or values are not understood, in sentences that name what is
+    Args:
+        data: settings by their names; all may be missing.
+        checks: names of the checks that can be disabled.
+
+    Raises:
+        HealthError: when names or values are not understood, in sentences that name what is.
     """
     wrong = problems(data, checks)
     if wrong:

@@ -63,8 +63,11 @@ class Event:
 def parse_journal(lines: Iterable[str]) -> Iterator[Event]:
     """Read the errors from the output of `journalctl --output=json`.
 
-    :arg lines: one JSON object each, with the fields MESSAGE and __MONOTONIC_TIMESTAMP
-    :returns: the events in the order of the log; lines about anything else are passed over
+    Args:
+        lines: one JSON object each, with the fields MESSAGE and __MONOTONIC_TIMESTAMP.
+
+    Returns:
+        the events in the order of the log; lines about anything else are passed over.
     """
     for line in lines:
         entry = json.loads(line)
@@ -97,7 +100,8 @@ def short_address(address: str) -> str:
 def grade(event: Event, overrides: Mapping[str, str]) -> tuple[str, str, str]:
     """Return status, what to do and the name of an error.
 
-    :arg overrides: status by XID number as text, which goes before the table's
+    Args:
+        overrides: status by XID number as text, which goes before the table's.
     """
     if event.kind == "SXid":
         # NVIDIA Fabric Manager user guide, "SXid Errors": fatal ones need a reset of the GPUs and switches.

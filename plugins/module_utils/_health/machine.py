@@ -49,9 +49,12 @@ class Machine:
 def evaluate(machine: Machine, settings: Settings, baseline: Baseline, idle: bool = False) -> list[Finding]:
     """Judge a machine.
 
-    :arg baseline: what earlier runs saw, in any boot
-    :arg idle: whether the GPUs are expected to be idle, as after a job
-    :returns: a finding for each check of the machine and of each GPU, in a fixed order
+    Args:
+        baseline: what earlier runs saw, in any boot.
+        idle: whether the GPUs are expected to be idle, as after a job.
+
+    Returns:
+        a finding for each check of the machine and of each GPU, in a fixed order.
     """
     baseline = baseline.of_boot(machine.boot_id)
     findings = [_nvml(machine)]

@@ -72,7 +72,8 @@ def verdicts(findings: Sequence[Finding], now: float) -> str:
 def prometheus(findings: Sequence[Finding], now: float) -> str:
     """Return metrics in the text format of Prometheus.
 
-    :arg now: when the GPUs were read, in seconds since 1970
+    Args:
+        now: when the GPUs were read, in seconds since 1970.
     """
     # Several errors in the log are findings of one check, and a series may be there only once.
     series: dict[tuple[str, str], str] = {}

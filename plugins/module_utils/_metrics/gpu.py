@@ -94,7 +94,8 @@ class Page:
 def render(use: Use, now: float) -> str:
     """Return the metrics of a machine.
 
-    :arg now: when it was read, in seconds since 1970
+    Args:
+        now: when it was read, in seconds since 1970.
     """
     page = Page()
     _add_gpus(page, use.gpus)

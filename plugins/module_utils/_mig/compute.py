@@ -41,10 +41,13 @@ def place(
 ) -> tuple[tuple[ComputeProfile, Placement], ...] | None:
     """Find places for compute instances in a GPU instance.
 
-    :arg profiles: the compute profiles that it offers
-    :arg taken: places of compute instances that are there, in compute slices
-    :arg widths: those of the instances to place, in compute slices
-    :returns: profile and place of each, or None when they do not all fit
+    Args:
+        profiles: the compute profiles that it offers.
+        taken: places of compute instances that are there, in compute slices.
+        widths: those of the instances to place, in compute slices.
+
+    Returns:
+        profile and place of each, or None when they do not all fit.
     """
     order = sorted(widths, reverse=True)
     if not order:
@@ -70,10 +73,13 @@ def change(
 ) -> Change | None:
     """Plan the compute instances of one GPU instance that stays.
 
-    :arg have: those in it now
-    :arg used: the ids of those that programs use, which must stay
-    :arg widths: those it shall have, in compute slices
-    :returns: the change that destroys the fewest of them, or None when one that is used is in the way
+    Args:
+        have: those in it now.
+        used: the ids of those that programs use, which must stay.
+        widths: those it shall have, in compute slices.
+
+    Returns:
+        the change that destroys the fewest of them, or None when one that is used is in the way.
     """
     wanted = Counter(widths)
     if Counter(one.slices for one in have) == wanted:

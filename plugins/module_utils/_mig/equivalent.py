@@ -42,8 +42,11 @@ def equivalents(gpu: Gpu, flavor: Flavor) -> tuple[Flavor, tuple[tuple[str, str]
     name without memory means the profile with the least. Names that the GPU offers are taken as they are when
     they fit.
 
-    :returns: the flavor for this GPU; pairs of a name that was asked for and the one it means here
-    :raises GpuError: when no profiles are equivalent, or more than one choice is
+    Returns:
+        the flavor for this GPU; pairs of a name that was asked for and the one it means here.
+
+    Raises:
+        GpuError: when no profiles are equivalent, or more than one choice is.
     """
     names = tuple(dict.fromkeys(item.profile for item in flavor.items))
     by_name = {profile.name: profile for profile in gpu.profiles}

@@ -92,8 +92,11 @@ def compute_words(widths: Iterable[int]) -> str:
 def read_name(name: str) -> ProfileName:
     """Take the name of a GPU instance's profile apart.
 
-    :arg name: such as `1g.10gb+me` or `1g`
-    :raises FlavorError: when it has another form
+    Args:
+        name: such as `1g.10gb+me` or `1g`.
+
+    Raises:
+        FlavorError: when it has another form.
     """
     match = _NAME.fullmatch(name)
     if match is None or match["width"]:
@@ -105,11 +108,16 @@ def read_name(name: str) -> ProfileName:
 def parse_flavor(text: str) -> Flavor:
     """Read a flavor.
 
-    :arg text: `None` (leave what is there), `disabled` (MIG mode off) or a layout such as
-        `7x 1g.10gb MIG GPUs`, `1x 3g.40gb, 2x 2g.20gb` or `3x 1c.3g.40gb`
-    :returns: a Flavor of kind `None`, `disabled` or `layout`; compute instances share as few GPU instances as
-        hold them when each, the widest first, goes into the first one with room
-    :raises FlavorError: for any other text, in one sentence that names the text and the forms that are read
+    Args:
+        text: `None` (leave what is there), `disabled` (MIG mode off) or a layout such as `7x 1g.10gb MIG
+            GPUs`, `1x 3g.40gb, 2x 2g.20gb` or `3x 1c.3g.40gb`.
+
+    Returns:
+        a Flavor of kind `None`, `disabled` or `layout`; compute instances share as few GPU instances as hold
+        them when each, the widest first, goes into the first one with room.
+
+    Raises:
+        FlavorError: for any other text, in one sentence that names the text and the forms that are read.
     """
     if text.strip() in (AS_FOUND, DISABLED):
         return Flavor(text.strip())
@@ -164,11 +172,16 @@ def _pack(widths: list[int], slices: int) -> list[tuple[int, ...]]:
 def parse_layout(entries: Iterable[Mapping[str, Any]]) -> Flavor:
     """Read a layout.
 
-    :arg entries: each has `profile` (such as `3g.40gb`), and may have `count` (1), `start` (first memory
-        unit; then the count is 1) and `compute_instances` (names such as `1c.3g.40gb` or `1c`, each after a
-        count such as `2x` if there are several; without it one of full width, an empty list for none)
-    :returns: a Flavor of kind `layout`, with no instances for no entries
-    :raises FlavorError: in one sentence that names the entry and what is wrong with it
+    Args:
+        entries: each has `profile` (such as `3g.40gb`), and may have `count` (1), `start` (first memory unit;
+            then the count is 1) and `compute_instances` (names such as `1c.3g.40gb` or `1c`, each after a
+            count such as `2x` if there are several; without it one of full width, an empty list for none).
+
+    Returns:
+        a Flavor of kind `layout`, with no instances for no entries.
+
+    Raises:
+        FlavorError: in one sentence that names the entry and what is wrong with it.
     """
     return Flavor(LAYOUT, tuple(_item(number, entry) for number, entry in enumerate(entries, start=1)))
 
@@ -176,7 +189,8 @@ def parse_layout(entries: Iterable[Mapping[str, Any]]) -> Flavor:
 def problems(wish: Any) -> list[str]:
     """Return what is wrong with a flavor or a layout, one sentence each.
 
-    :arg wish: what `parse_flavor` reads, or a list that `parse_layout` reads
+    Args:
+        wish: what `parse_flavor` reads, or a list that `parse_layout` reads.
     """
     if isinstance(wish, list):
         return [text for one in enumerate(wish, start=1) for text in _refusal(_item, *one)]

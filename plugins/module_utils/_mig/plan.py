@@ -96,10 +96,13 @@ def plan_flavor(
 ) -> Plan:
     """Plan one GPU for a flavor.
 
-    :arg allow_equivalents: whether a profile name of a GPU with other memory means the equivalent one of this
-        GPU
-    :arg freed: ids of processes that will be stopped if they keep MIG mode from being switched
-    :raises GpuError: when it cannot be had, in one sentence: what stands against it and what to do
+    Args:
+        allow_equivalents: whether a profile name of a GPU with other memory means the equivalent one of this
+            GPU.
+        freed: ids of processes that will be stopped if they keep MIG mode from being switched.
+
+    Raises:
+        GpuError: when it cannot be had, in one sentence: what stands against it and what to do.
     """
     if flavor.kind == AS_FOUND:
         return Plan(gpu)

@@ -17,12 +17,15 @@ def merged(
 
     An entry that stays as it is keeps its owner: who asks for what is there already has made nothing.
 
-    :arg stored: entries of the file, each with the UUID of its GPU (`gpu`), and its `owner` if that is known
-    :arg chosen: for each GPU that was partitioned now its UUID, whether it is in MIG mode (`mig_enabled`),
-        and its partitions
-    :arg machine: UUIDs of all GPUs that are in the machine
-    :arg owner: who asks
-    :returns: the entries to store: one for each GPU that is in the machine and in MIG mode
+    Args:
+        stored: entries of the file, each with the UUID of its GPU (`gpu`), and its `owner` if that is known.
+        chosen: for each GPU that was partitioned now its UUID, whether it is in MIG mode (`mig_enabled`), and
+            its partitions.
+        machine: UUIDs of all GPUs that are in the machine.
+        owner: who asks.
+
+    Returns:
+        the entries to store: one for each GPU that is in the machine and in MIG mode.
     """
     before = {str(entry["gpu"]): dict(entry) for entry in stored}
     asked = {str(entry["gpu"]): dict(entry) for entry in chosen}
@@ -38,10 +41,13 @@ def merged(
 def divided(stored: Iterable[Entry], owner: str) -> tuple[list[str], list[dict[str, Any]]]:
     """Tell what of the stored layout may be taken away.
 
-    :arg stored: entries of the file
-    :arg owner: who asks
-    :returns: the UUIDs of the GPUs that this owner had partitioned, and the entries of other owners; what was
-        stored before owners were goes with whoever asks
+    Args:
+        stored: entries of the file.
+        owner: who asks.
+
+    Returns:
+        the UUIDs of the GPUs that this owner had partitioned, and the entries of other owners; what was
+        stored before owners were goes with whoever asks.
     """
     listed = [dict(entry) for entry in stored]
     own = [str(entry["gpu"]) for entry in listed if entry.get("owner", owner) == owner]

@@ -173,7 +173,8 @@ def alerts() -> tuple[Alert, ...]:
 def rules(muted: Iterable[str]) -> list[dict[str, Any]]:
     """Return the rules as Prometheus reads them.
 
-    :arg muted: names of alerts that are left out
+    Args:
+        muted: names of alerts that are left out.
     """
     left_out = set(muted)
     return [one.rule() for one in alerts() if one.name not in left_out]

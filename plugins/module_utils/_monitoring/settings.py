@@ -22,7 +22,8 @@ CERTIFICATE = "-----BEGIN CERTIFICATE-----"
 def problems(settings: Mapping[str, Any]) -> list[str]:
     """Return what is wrong with settings, one sentence each.
 
-    :arg settings: the role's variables without `monitoring_`
+    Args:
+        settings: the role's variables without `monitoring_`.
     """
     return list(_problems(settings))
 

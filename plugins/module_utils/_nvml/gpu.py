@@ -159,8 +159,11 @@ class Gpu:
 def select(gpus: tuple[Gpu, ...], selectors: list[str]) -> tuple[Gpu, ...]:
     """Return the GPUs that a list of selectors names, in the order of the GPUs.
 
-    :arg selectors: each is `all`, an index, a UUID, a PCI address, a serial number or a model name
-    :raises GpuError: when one of them matches no GPU
+    Args:
+        selectors: each is `all`, an index, a UUID, a PCI address, a serial number or a model name.
+
+    Raises:
+        GpuError: when one of them matches no GPU.
     """
     chosen = set()
     for selector in selectors:

@@ -27,7 +27,8 @@ SEARCH_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 def specify(nvml: Nvml) -> dict[str, Any] | None:
     """Return the specification of this machine, None when there is no GPU that a container could use.
 
-    :raises GpuError: when something about the driver cannot be read
+    Raises:
+        GpuError: when something about the driver cannot be read.
     """
     gpus = nvml.gpus()
     names = spec.parse_libraries(_run(["ldconfig", "-p"]))

@@ -20,7 +20,8 @@ EFI_ATTRIBUTES = 4  # bytes before the value in a file of efivarfs
 def pci_devices(root: Path) -> list[PciDevice]:
     """Return the devices on the PCI bus, by their addresses.
 
-    :raises OSError: a device cannot be read
+    Raises:
+        OSError: a device cannot be read.
     """
     found = []
     for folder in sorted((root / "sys/bus/pci/devices").glob("*")):
@@ -41,7 +42,8 @@ def installed_kernels(root: Path) -> list[str]:
 def secure_boot(root: Path) -> bool:
     """Whether the firmware made the kernel refuse modules that are not signed with a key it knows.
 
-    :raises OSError: the firmware's variables are there and cannot be read
+    Raises:
+        OSError: the firmware's variables are there and cannot be read.
     """
     variables = root / "sys/firmware/efi/efivars"
     enabled = variables / f"SecureBoot-{GLOBAL_GUID}"
@@ -55,7 +57,8 @@ def secure_boot(root: Path) -> bool:
 def key_enrolled(root: Path, certificate: str) -> bool:
     """Whether a certificate is one of the machine owner's keys, which the kernel trusts.
 
-    :arg certificate: path of the certificate, in the form DER as DKMS writes it
+    Args:
+        certificate: path of the certificate, in the form DER as DKMS writes it.
     """
     path = root / certificate.lstrip("/")
     # A list that is too long for one variable goes on in MokListRT1, MokListRT2...

@@ -47,7 +47,8 @@ def read_gpus(call_timeout: float) -> Answer:
 
     A GPU whose driver hangs is told with the call that it hung in, and the others are read nevertheless.
 
-    :arg call_timeout: seconds that one call to the driver may take
+    Args:
+        call_timeout: seconds that one call to the driver may take.
     """
     found: dict[int, Reading] = {}
     version = stuck = ""

@@ -28,7 +28,8 @@ _HEALTH_STATUS = {"Healthy": OK, "Warning": WARNING, "Failure": CRITICAL}
 def ask(diag_level: int = 0) -> list[Finding]:
     """Return what DCGM finds.
 
-    :arg diag_level: level of the active diagnostic, 0 for none; it disturbs programs that use the GPUs
+    Args:
+        diag_level: level of the active diagnostic, 0 for none; it disturbs programs that use the GPUs.
     """
     program = shutil.which("dcgmi")
     if program is None:
@@ -53,7 +54,8 @@ def ask(diag_level: int = 0) -> list[Finding]:
 def parse_health(output: str) -> Finding:
     """Read the answer of `dcgmi health --check --json`.
 
-    :raises ValueError: when it is none
+    Raises:
+        ValueError: when it is none.
     """
     body = json.loads(output)["body"]
     overall = _value(body.pop("Overall Health"))
@@ -71,7 +73,8 @@ def parse_health(output: str) -> Finding:
 def parse_diag(output: str) -> Finding:
     """Read the answer of `dcgmi diag --json`.
 
-    :raises ValueError: when it is none
+    Raises:
+        ValueError: when it is none.
     """
     report = json.loads(output)["DCGM Diagnostic"]
     failed, warned = [], []

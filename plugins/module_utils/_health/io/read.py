@@ -37,8 +37,9 @@ GPU_CLASSES = ("0x0300", "0x0302")
 def read_machine(settings: Settings, before: Baseline, dcgm_diag_level: int = 0) -> Machine:
     """Read everything that a health check looks at.
 
-    :arg before: what the last recorded run left; a driver that it could not get away from is not asked again
-    :arg dcgm_diag_level: level of the active diagnostic of DCGM, 0 for none
+    Args:
+        before: what the last recorded run left; a driver that it could not get away from is not asked again.
+        dcgm_diag_level: level of the active diagnostic of DCGM, 0 for none.
     """
     boot_id = BOOT_ID.read_text(encoding="ascii").strip()
     earlier = before.of_boot(boot_id)

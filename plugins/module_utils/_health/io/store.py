@@ -20,7 +20,8 @@ VERDICTS = Path("/run/gpufarm/health")  # they hold until the next boot
 def read(folder: Path = FOLDER) -> Baseline:
     """Return what is stored; an empty baseline when nothing is.
 
-    :raises HealthError: when the file is damaged
+    Raises:
+        HealthError: when the file is damaged.
     """
     try:
         return load((folder / "state.json").read_text(encoding="utf-8"))

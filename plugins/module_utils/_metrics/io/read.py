@@ -21,9 +21,12 @@ from ..gpu import READINGS, GpuUse, Holder, SliceUse
 def read_gpus(call_timeout: float) -> tuple[tuple[GpuUse, ...], str, str]:
     """Read the use of all GPUs.
 
-    :arg call_timeout: seconds that one call to the driver may take
-    :returns: the GPUs; why not all is told, empty when it is; the process that hangs in the driver and cannot
-        be ended, empty for none
+    Args:
+        call_timeout: seconds that one call to the driver may take.
+
+    Returns:
+        the GPUs; why not all is told, empty when it is; the process that hangs in the driver and cannot be
+        ended, empty for none.
     """
     gpus: list[GpuUse] = []
     problem = stuck = call = ""
@@ -91,8 +94,11 @@ def _slices(reader: Reader, handle: Any) -> Iterator[dict[str, Any]]:
 def read_holders(leases: Path) -> tuple[dict[str, Holder], str]:
     """Read who holds which slice.
 
-    :arg leases: the file of the hub; where there is none nobody holds anything
-    :returns: holders by the UUIDs of slices; why they are not told, empty when they are
+    Args:
+        leases: the file of the hub; where there is none nobody holds anything.
+
+    Returns:
+        holders by the UUIDs of slices; why they are not told, empty when they are.
     """
     try:
         content = json.loads(leases.read_text(encoding="utf-8"))
@@ -114,7 +120,8 @@ def _holders(content: Mapping[str, Any]) -> Iterator[tuple[str, Holder]]:
 def read_certificates(files: Mapping[str, str]) -> dict[str, float]:
     """Return when certificates end, in seconds since 1970, by name; one that is not there is left out.
 
-    :arg files: paths of PEM files by the name of what shows the certificate
+    Args:
+        files: paths of PEM files by the name of what shows the certificate.
     """
     found = {}
     for name, file in files.items():

@@ -37,8 +37,11 @@ def apply(nvml: Nvml, plans: Iterable[Plan], services: Services | None = None) -
 
     When something cannot be done, what was done on all of them is undone as far as the driver allows.
 
-    :arg services: what may be stopped while the mode is switched; the caller brings it back
-    :raises GpuError: when something cannot be done, or a GPU is not as planned afterwards
+    Args:
+        services: what may be stopped while the mode is switched; the caller brings it back.
+
+    Raises:
+        GpuError: when something cannot be done, or a GPU is not as planned afterwards.
     """
     plans = tuple(plans)
     services = services or Services()

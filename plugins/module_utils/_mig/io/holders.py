@@ -40,7 +40,8 @@ class Holder:
 def mark(gpus: Iterable[Gpu], folder: Path = HOLDERS) -> tuple[Gpu, ...]:
     """Return the GPUs with those who hold partitions among the users of these.
 
-    :raises GpuError: when a file cannot be read, or systemd does not answer
+    Raises:
+        GpuError: when a file cannot be read, or systemd does not answer.
     """
     return with_holders(tuple(gpus), holding(read(folder), _runs))
 
@@ -48,7 +49,8 @@ def mark(gpus: Iterable[Gpu], folder: Path = HOLDERS) -> tuple[Gpu, ...]:
 def read(folder: Path) -> list[Holder]:
     """Return what the files of a folder say.
 
-    :raises GpuError: when one of them cannot be read
+    Raises:
+        GpuError: when one of them cannot be read.
     """
     holders = []
     for file in sorted(folder.glob("*.json")):
@@ -67,7 +69,8 @@ def read(folder: Path) -> list[Holder]:
 def parse(text: str) -> list[Holder]:
     """Return what a file says.
 
-    :raises ValueError: when it is not of the form that the module's description shows
+    Raises:
+        ValueError: when it is not of the form that the module's description shows.
     """
     content: Any = json.loads(text)
     try:

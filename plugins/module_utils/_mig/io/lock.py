@@ -23,9 +23,12 @@ PAUSE = 0.2  # seconds
 def locked(folder: Path = FOLDER, patience: float = PATIENCE) -> Iterator[None]:
     """Hold the lock of the machine; the kernel lets go of it when the process ends, however it ends.
 
-    :arg folder: where the lock file `mig.lock` lies
-    :arg patience: seconds to wait for another process that holds it
-    :raises GpuError: when it is not free in time, or its file cannot be opened
+    Args:
+        folder: where the lock file `mig.lock` lies.
+        patience: seconds to wait for another process that holds it.
+
+    Raises:
+        GpuError: when it is not free in time, or its file cannot be opened.
     """
     file = folder / "mig.lock"
     try:

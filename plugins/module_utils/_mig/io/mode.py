@@ -32,8 +32,11 @@ class Pending:
 def switch(nvml: Nvml, gpus: Iterable[Gpu], enabled: bool, services: Services) -> tuple[Pending, ...]:
     """Switch the mode of GPUs; services are stopped when a GPU is in use, and GPUs reset when they need it.
 
-    :returns: the GPUs on which the mode is set and not in force
-    :raises GpuError: when it can be set on one of them neither now nor later; those before it may be switched
+    Returns:
+        the GPUs on which the mode is set and not in force.
+
+    Raises:
+        GpuError: when it can be set on one of them neither now nor later; those before it may be switched.
     """
     gpus = tuple(gpus)
     status = {gpu.uuid: _set(nvml, gpu, enabled) for gpu in gpus}

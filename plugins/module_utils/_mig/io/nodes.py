@@ -19,7 +19,8 @@ CAPABILITY_NODES = Path("/dev/nvidia-caps")
 def device_nodes(gpus: Iterable[Gpu]) -> dict[str, Path]:
     """Return the device node of each partition of some GPUs that the driver tells one of.
 
-    :returns: paths of nodes by `Gpu.capability`
+    Returns:
+        paths of nodes by `Gpu.capability`.
     """
     return {
         name: _node(CAPABILITIES / name) for name in _capabilities(gpus) if (CAPABILITIES / name).exists()

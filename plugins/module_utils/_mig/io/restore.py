@@ -25,10 +25,15 @@ PATIENCE = 120.0  # seconds, for a driver that is still loading
 def restore(layout: list[dict[str, Any]]) -> list[str]:
     """Give each GPU of a stored layout its partitions.
 
-    :arg layout: for each GPU its UUID (`gpu`) and `partitions`, in the form of the option `layout` of the
-        module mig_partition
-    :returns: what could not be had, a sentence for each GPU; the other GPUs have theirs
-    :raises GpuError: when the driver does not answer, or another program is partitioning
+    Args:
+        layout: for each GPU its UUID (`gpu`) and `partitions`, in the form of the option `layout` of the
+            module mig_partition.
+
+    Returns:
+        what could not be had, a sentence for each GPU; the other GPUs have theirs.
+
+    Raises:
+        GpuError: when the driver does not answer, or another program is partitioning.
     """
     problems = []
     with locked(), session_at_boot(PATIENCE) as nvml:

@@ -35,8 +35,11 @@ class Services:
     def stop(self) -> bool:
         """Stop those that run.
 
-        :returns: whether there were any
-        :raises GpuError: when one of them does not stop
+        Returns:
+            whether there were any.
+
+        Raises:
+            GpuError: when one of them does not stop.
         """
         running = [unit for unit in self._units if state(unit) in RUNNING]
         if not running:
@@ -51,7 +54,8 @@ class Services:
     def bring_back(self) -> tuple[str, ...]:
         """Start the units that were stopped, the last one first.
 
-        :returns: a sentence for each that does not start
+        Returns:
+            a sentence for each that does not start.
         """
         problems = []
         for unit in reversed(self.stopped):
@@ -71,7 +75,8 @@ class Services:
 def state(unit: str) -> str:
     """Return the state of a unit, "inactive" if it is not there (systemctl(1), ActiveState).
 
-    :raises GpuError: when systemd does not answer
+    Raises:
+        GpuError: when systemd does not answer.
     """
     return _systemctl("show", "--property=ActiveState", "--value", unit).strip()
 

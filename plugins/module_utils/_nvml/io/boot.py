@@ -20,8 +20,11 @@ def session_at_boot(patience: float) -> Iterator[Nvml]:
 
     Waiting here, and not in systemd, holds back the units that are ordered after the one that waits.
 
-    :arg patience: seconds to wait at most
-    :raises GpuError: when the driver does not answer by then, or is not there at all
+    Args:
+        patience: seconds to wait at most.
+
+    Raises:
+        GpuError: when the driver does not answer by then, or is not there at all.
     """
     deadline = time.monotonic() + patience
     with contextlib.ExitStack() as stack:

@@ -48,8 +48,9 @@ class Reader:
     def ask(self, call: str, *arguments: Any) -> Any:
         """Call a function of NVML.
 
-        :raises NotTold: when the GPU, the driver or the binding does not have it
-        :raises Failed: for any other error
+        Raises:
+            NotTold: when the GPU, the driver or the binding does not have it.
+            Failed: for any other error.
         """
         function = getattr(pynvml, call, None)
         if function is None:
@@ -66,7 +67,8 @@ class Reader:
 
         What the GPU does not support is in neither.
 
-        :arg names: of `READINGS`, those that are asked for; all of them if not given
+        Args:
+            names: of `READINGS`, those that are asked for; all of them if not given.
         """
         values: dict[str, Any] = {}
         failures: dict[str, str] = {}
@@ -85,7 +87,8 @@ class Reader:
     def gpus(self, uuids: Iterable[str]) -> dict[str, tuple[dict[str, Any], dict[str, str]]]:
         """Return what `gpu` does for each GPU, by UUID.
 
-        :raises Failed: when a GPU cannot be opened
+        Raises:
+            Failed: when a GPU cannot be opened.
         """
         return {uuid: self.gpu(self.ask("nvmlDeviceGetHandleByUUID", uuid)) for uuid in uuids}
 

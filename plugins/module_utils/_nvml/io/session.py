@@ -97,7 +97,8 @@ class Nvml:
     def set_mig_mode(self, uuid: str, enabled: bool) -> str:
         """Switch the MIG mode of a GPU.
 
-        :returns: the activation status: `applied`, `in use`, `reset required`, or NVML's words for any other
+        Returns:
+            the activation status: `applied`, `in use`, `reset required`, or NVML's words for any other.
         """
         status = self._ask(
             f"to switch MIG mode of {uuid}", pynvml.nvmlDeviceSetMigMode, self._handle(uuid), int(enabled)
@@ -395,7 +396,8 @@ class Nvml:
 def session() -> Iterator[Nvml]:
     """Open NVML, close it in the end.
 
-    :raises GpuError: when the binding, the library or the driver is missing, or they do not fit together
+    Raises:
+        GpuError: when the binding, the library or the driver is missing, or they do not fit together.
     """
     _check_binding()
     try:
