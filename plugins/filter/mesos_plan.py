@@ -46,7 +46,7 @@ _value:
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any, Optional
+from typing import Any
 
 from ansible_collections.gpufarm.cluster.plugins.module_utils._mesos import agent, master
 
@@ -57,7 +57,7 @@ LOGIC = {
 
 
 def mesos_plan(
-    settings: Mapping[str, Any], program: str, machine: Optional[Mapping[str, Any]] = None
+    settings: Mapping[str, Any], program: str, machine: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
     """Return what settings come to."""
     find, plan = LOGIC[program]

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import hashlib
 import re
-from typing import Any, Dict, Iterator, List, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from ._ssh.keys import KeyProblem, parse_keys
 
@@ -88,7 +89,7 @@ def mebibytes(size: str) -> int:
     return -(-int(float(match[1]) * BYTES[match[2]]) // 2**20)
 
 
-def problems(request: Mapping[str, Any]) -> List[str]:
+def problems(request: Mapping[str, Any]) -> list[str]:
     """Return everything that is wrong with a request, one sentence each.
 
     Args:
@@ -145,7 +146,7 @@ def _access(request: Mapping[str, Any]) -> Iterator[str]:
         yield f"container_request_password is missing or short; give {SHORTEST_PASSWORD} characters or more."
 
 
-def wanted(request: Mapping[str, Any]) -> Dict[str, float]:
+def wanted(request: Mapping[str, Any]) -> dict[str, float]:
     """Return what a request takes of the cluster, by resource as Mesos names them."""
     return {
         "cpus": request["cpus"],
@@ -159,7 +160,7 @@ def shortages(
     request: Mapping[str, Any],
     cluster: Mapping[str, Any],
     held: Mapping[str, float],
-) -> List[str]:
+) -> list[str]:
     """Tell why a request could not start, one sentence for each resource; nothing if it can.
 
     Args:
@@ -221,7 +222,7 @@ def app_id(request: Mapping[str, Any]) -> str:
     return f"/{request['owner']}/{request['name']}"
 
 
-def app(request: Mapping[str, Any]) -> Dict[str, Any]:
+def app(request: Mapping[str, Any]) -> dict[str, Any]:
     """Return the app of a valid request, in Marathon's words and without secrets.
 
     Args:
@@ -278,7 +279,7 @@ def app(request: Mapping[str, Any]) -> Dict[str, Any]:
     }
 
 
-def held_by(apps: Sequence[Mapping[str, Any]], path: str) -> Dict[str, float]:
+def held_by(apps: Sequence[Mapping[str, Any]], path: str) -> dict[str, float]:
     """Return what an app holds by now, by resource; nothing if there is none.
 
     Args:
@@ -304,7 +305,7 @@ def password_hash(password: str, path: str) -> str:
 
 def plan(
     request: Mapping[str, Any], cluster: Mapping[str, Any], apps: Sequence[Mapping[str, Any]]
-) -> Dict[str, Any]:
+) -> dict[str, Any]:
     """Return what becomes of a request.
 
     Args:

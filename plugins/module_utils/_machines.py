@@ -4,10 +4,11 @@
 
 from __future__ import annotations
 
-from typing import Any, List, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 
-def names(wanted: Sequence[str], machines: Mapping[str, Mapping[str, Any]]) -> List[str]:
+def names(wanted: Sequence[str], machines: Mapping[str, Mapping[str, Any]]) -> list[str]:
     """Return the names in the inventory of machines that are given by name or address.
 
     Args:

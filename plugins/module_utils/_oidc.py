@@ -5,8 +5,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Mapping, Optional, Sequence
+from typing import Any
 
 # OpenID Connect Discovery 1.0, section 4.
 WELL_KNOWN = "/.well-known/openid-configuration"
@@ -156,7 +157,7 @@ def parse_client(text: str, path: str) -> Client:
 
 
 def parse_registration(
-    text: str, issuer: str, requested: Mapping[str, Any], previous: Optional[Client] = None
+    text: str, issuer: str, requested: Mapping[str, Any], previous: Client | None = None
 ) -> Client:
     """Read a provider's answer to a registration, a read or an update.
 

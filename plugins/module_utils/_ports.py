@@ -4,13 +4,11 @@
 
 from __future__ import annotations
 
-from typing import Dict, Set
-
 # State of a listening socket (Linux, include/net/tcp_states.h, TCP_LISTEN).
 LISTEN = "0A"
 
 
-def parse_listeners(table: str) -> Dict[int, Set[int]]:
+def parse_listeners(table: str) -> dict[int, set[int]]:
     """Return the inodes of listening sockets by port.
 
     Args:
@@ -18,7 +16,7 @@ def parse_listeners(table: str) -> Dict[int, Set[int]]:
             per line, with local address and port in hexadecimal as the second field, state as the fourth,
             inode as the tenth.
     """
-    found: Dict[int, Set[int]] = {}
+    found: dict[int, set[int]] = {}
     for line in table.splitlines()[1:]:
         fields = line.split()
         if len(fields) > 9 and fields[3] == LISTEN:

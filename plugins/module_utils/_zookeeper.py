@@ -9,8 +9,9 @@ Sources: ZooKeeper 3.8 Administrator's Guide, sections "Configuration Parameters
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
-from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Sequence, Tuple
+from typing import Any, NamedTuple
 
 LARGEST_ID = 255  # Administrator's Guide, "myid"
 # The four-letter words of 3.8; those that change or stop a server are not among what may be allowed.
@@ -94,7 +95,7 @@ def quorum(servers: int) -> int:
     return servers // 2 + 1
 
 
-def ensemble(settings: Mapping[str, Any]) -> List[Server]:
+def ensemble(settings: Mapping[str, Any]) -> list[Server]:
     """Return the servers of an ensemble in the order of their numbers.
 
     Without a list they are the hosts of the play: those that have a number keep it, the others get the next
@@ -118,7 +119,7 @@ def ensemble(settings: Mapping[str, Any]) -> List[Server]:
     return sorted(Server(ids[name] or next(free), name, address) for name, address in hosts.items())
 
 
-def problems(settings: Mapping[str, Any]) -> List[str]:
+def problems(settings: Mapping[str, Any]) -> list[str]:
     """Return what is wrong with the settings of the role, each a sentence."""
     return list(_problems(settings))
 
@@ -173,13 +174,13 @@ def configuration(settings: Mapping[str, Any]) -> str:
     )
 
 
-def configured_servers(text: str) -> Dict[int, str]:
+def configured_servers(text: str) -> dict[int, str]:
     """Return the servers that a zoo.cfg names: their addresses by their numbers."""
     found = re.findall(r"^server\.(\d+)\s*=\s*(\[[^]]+\]|[^:\s]+)", text, re.MULTILINE)
     return {int(number): address.strip("[]") for number, address in found}
 
 
-def read_status(text: str) -> Dict[str, Any]:
+def read_status(text: str) -> dict[str, Any]:
     """Return what a server says to `srvr`: `mode`, `version`, `connections`, `zxid`, `nodes`.
 
     The mode is `leader`, `follower`, `observer` or `standalone`; it is `electing` when the server runs and
@@ -197,7 +198,7 @@ def read_status(text: str) -> Dict[str, Any]:
     }
 
 
-def place(address: str, port: int) -> Tuple[str, int]:
+def place(address: str, port: int) -> tuple[str, int]:
     """Return host and port of an address that may have a port of its own."""
     given = re.fullmatch(r"(\[[^]]+\]|[^:]+):([0-9]+)", address)
     host, port = (given.group(1), int(given.group(2))) if given else (address, port)
@@ -292,7 +293,7 @@ def _server_problems(settings: Mapping[str, Any]) -> Iterator[str]:
             return
     servers = ensemble(settings)
     for what in ("id", "name", "address"):
-        holders: Dict[Any, List[str]] = {}
+        holders: dict[Any, list[str]] = {}
         for server in servers:
             holders.setdefault(getattr(server, what), []).append(server.name)
         for value, names in holders.items():
@@ -341,7 +342,7 @@ def _text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def left_out(settings: Mapping[str, Any]) -> List[str]:
+def left_out(settings: Mapping[str, Any]) -> list[str]:
     """Return addresses of servers that a machine knows and that a list made of the play would drop."""
     if settings["servers"]:
         return []

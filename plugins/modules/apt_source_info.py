@@ -64,13 +64,12 @@ packages:
 import re
 import tempfile
 from pathlib import Path
-from typing import Dict, List
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.gpufarm.cluster.plugins.module_utils._host.io import timed
 
 
-def options(folder: Path) -> List[str]:
+def options(folder: Path) -> list[str]:
     """Return what makes apt use the files of a folder in place of the machine's."""
     settings = {
         "Dir::Etc::SourceList": folder / "source.sources",
@@ -87,9 +86,9 @@ def options(folder: Path) -> List[str]:
     return [word for name, value in settings.items() for word in ("-o", f"{name}={value}")]
 
 
-def parse(text: str) -> Dict[str, List[str]]:
+def parse(text: str) -> dict[str, list[str]]:
     """Return versions by package from what ``apt-cache madison`` prints, the newest first as apt has them."""
-    found: Dict[str, List[str]] = {}
+    found: dict[str, list[str]] = {}
     for line in text.splitlines():
         fields = [field.strip() for field in line.split("|")]
         if len(fields) == 3 and fields[1] not in found.setdefault(fields[0], []):

@@ -55,7 +55,7 @@ import json
 import shutil
 import socket
 from pathlib import Path
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.gpufarm.cluster.plugins.module_utils._cdi import engines as cdi_engines
@@ -81,7 +81,7 @@ class DockerConnection(http.client.HTTPConnection):
         self.sock.connect(DOCKER_SOCKET)
 
 
-def docker_info() -> Optional[Dict[str, Any]]:
+def docker_info() -> dict[str, Any] | None:
     """Return what the Docker daemon tells of itself (Engine API, GET /info); None when it does not run."""
     connection = DockerConnection("localhost", timeout=30)
     try:
@@ -89,7 +89,7 @@ def docker_info() -> Optional[Dict[str, Any]]:
         answer = connection.getresponse()
         if answer.status != 200:
             raise Problem(f"The Docker daemon answers {answer.status} to /info: look at its log.")
-        info: Dict[str, Any] = json.loads(answer.read())
+        info: dict[str, Any] = json.loads(answer.read())
         return info
     except (FileNotFoundError, ConnectionRefusedError):
         return None
@@ -112,7 +112,7 @@ class Engines:
             raise Problem(f"'{' '.join(command)}' failed: {(err or out).strip().rstrip('.')}.")
         return str(out)
 
-    def versions(self) -> Dict[str, str]:
+    def versions(self) -> dict[str, str]:
         """Return the versions of the engines that are installed."""
         found = {}
         for engine in sorted(self.module.params["engines"]):
@@ -121,7 +121,7 @@ class Engines:
                 found[engine] = cdi_engines.version(engine, self.run(program, "--version"))
         return found
 
-    def docker(self) -> Tuple[str, str, bool]:
+    def docker(self) -> tuple[str, str, bool]:
         """Return Docker's configuration before and after, and whether the daemon must be started anew."""
         before = read(DOCKER)
         info = docker_info()
@@ -142,7 +142,7 @@ class Engines:
         # A run that was cut off may have left a daemon that does not know its configuration yet.
         return before, after, info is not None
 
-    def containerd(self) -> Tuple[str, str, bool]:
+    def containerd(self) -> tuple[str, str, bool]:
         """Return containerd's configuration before and after, and whether it must be started anew."""
         before = read(CONTAINERD)
         effective = (
@@ -207,7 +207,7 @@ def main() -> None:
     )
     engines = Engines(module)
     changed = False
-    diffs: List[Dict[str, str]] = []
+    diffs: list[dict[str, str]] = []
     try:
         versions = engines.versions()
         # All engines are looked at before any is touched.

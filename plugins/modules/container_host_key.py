@@ -56,7 +56,7 @@ fingerprint:
 
 import tempfile
 from pathlib import Path
-from typing import Any, Dict
+from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.gpufarm.cluster.plugins.module_utils._cluster.io.http import ClusterError
@@ -84,7 +84,7 @@ def make(module: AnsibleModule) -> str:
         return path.read_text(encoding="ascii").strip()
 
 
-def gather(module: AnsibleModule, marathon: Marathon) -> Dict[str, Any]:
+def gather(module: AnsibleModule, marathon: Marathon) -> dict[str, Any]:
     """Return the key of the app, or a new one."""
     path = read_path(module.params["id"])
     private = (marathon.app(path).get("env") or {}).get(HOST_KEY) or make(module)

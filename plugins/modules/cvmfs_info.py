@@ -160,7 +160,7 @@ import shutil
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.gpufarm.cluster.plugins.module_utils._cvmfs import read
@@ -204,7 +204,7 @@ class Client:
         self.config = shutil.which("cvmfs_config") or ""
         self.talk = shutil.which("cvmfs_talk") or ""
 
-    def mounted(self, name: str) -> Dict[str, Any]:
+    def mounted(self, name: str) -> dict[str, Any]:
         """Ask the client of a mounted repository. One that does not answer in time is not asked again."""
         answers = []
         for question in ("revision", "proxy info", "cache size", "parameters"):
@@ -232,7 +232,7 @@ class Client:
         return "late" if done.status is None else "failed" if done.status else "ok"
 
 
-def mounted_repositories(mounts: Dict[str, mount_table.Mount]) -> List[str]:
+def mounted_repositories(mounts: dict[str, mount_table.Mount]) -> list[str]:
     """Return the names of the repositories that are mounted below /cvmfs."""
     return [
         path[len(ROOT) + 1 :]
@@ -241,7 +241,7 @@ def mounted_repositories(mounts: Dict[str, mount_table.Mount]) -> List[str]:
     ]
 
 
-def fetch(url: str, proxy: str, seconds: float) -> Tuple[Optional[int], str]:
+def fetch(url: str, proxy: str, seconds: float) -> tuple[int | None, str]:
     """Ask for a manifest; return the status of the answer, and why it cannot be had."""
     done = timed.run([sys.executable, "-c", _FETCH, url, proxy], seconds)
     if done.status is None:
@@ -252,9 +252,9 @@ def fetch(url: str, proxy: str, seconds: float) -> Tuple[Optional[int], str]:
     return status, error
 
 
-def try_ways(ways: List[Dict[str, str]], seconds: float) -> List[Dict[str, Any]]:
+def try_ways(ways: list[dict[str, str]], seconds: float) -> list[dict[str, Any]]:
     """Try the ways to one repository until one works, none through a proxy that does not answer."""
-    tried: List[Dict[str, Any]] = []
+    tried: list[dict[str, Any]] = []
     for way in ways:
         if way["proxy"] and any(one["proxy"] == way["proxy"] and one["status"] is None for one in tried):
             continue
@@ -270,7 +270,7 @@ def has_address(host: str, seconds: float) -> bool:
     return timed.run([sys.executable, "-c", _RESOLVE, host], seconds).status == 0
 
 
-def read_cache(path: str, alien: bool, seconds: float) -> Dict[str, Any]:
+def read_cache(path: str, alien: bool, seconds: float) -> dict[str, Any]:
     """Look into the folder of a cache."""
     done = timed.run([sys.executable, "-c", _LOOK, path], seconds)
     if done.status != 0:
@@ -286,7 +286,7 @@ def read_cache(path: str, alien: bool, seconds: float) -> Dict[str, Any]:
     }
 
 
-def mounts_now() -> Dict[str, mount_table.Mount]:
+def mounts_now() -> dict[str, mount_table.Mount]:
     """Return the mounts of the machine."""
     return mount_table.parse(Path("/proc/self/mountinfo").read_text(errors="replace"))
 
@@ -305,14 +305,14 @@ def main() -> None:
         supports_check_mode=True,
     )
     client = Client(module.params["timeout"])
-    ways: Dict[str, List[Dict[str, str]]] = {}
+    ways: dict[str, list[dict[str, str]]] = {}
     for way in module.params["servers"]:
         ways.setdefault(way["repository"], []).append(way)
     asked = module.params["repositories"]
     installed = bool(client.config and client.talk)
     try:
         with ThreadPoolExecutor(max_workers=4) as pool:
-            probes: Dict[str, str] = {}
+            probes: dict[str, str] = {}
             if module.params["probe"] and installed:
                 asking = {name: pool.submit(client.probe, name) for name in asked}
                 probes = {name: answer.result() for name, answer in asking.items()}
@@ -332,7 +332,7 @@ def main() -> None:
         }
     except OSError as error:
         module.fail_json(msg=f"The client cannot be asked: {error}.")
-    unknown: Dict[str, Any] = {"responds": False, "revision": None, "proxy": "", "cache_bytes": None}
+    unknown: dict[str, Any] = {"responds": False, "revision": None, "proxy": "", "cache_bytes": None}
     module.exit_json(
         changed=False,
         installed=installed,

@@ -57,15 +57,15 @@ listeners:
 """
 
 from pathlib import Path
-from typing import Any, Dict, List, Set
+from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.gpufarm.cluster.plugins.module_utils import _ports as tables
 
 
-def sockets() -> Dict[int, Set[int]]:
+def sockets() -> dict[int, set[int]]:
     """Return the inodes of all listening sockets by port."""
-    found: Dict[int, Set[int]] = {}
+    found: dict[int, set[int]] = {}
     for name in ("tcp", "tcp6"):
         table = Path("/proc/net") / name
         if table.exists():  # no tcp6 without IPv6
@@ -74,10 +74,10 @@ def sockets() -> Dict[int, Set[int]]:
     return found
 
 
-def holders(inodes: Set[int]) -> Dict[int, List[Path]]:
+def holders(inodes: set[int]) -> dict[int, list[Path]]:
     """Return the processes, as folders of /proc, that hold sockets of these inodes."""
     inode_of = {f"socket:[{inode}]": inode for inode in inodes}
-    found: Dict[int, List[Path]] = {}
+    found: dict[int, list[Path]] = {}
     for process in Path("/proc").glob("[0-9]*"):
         held = set()
         try:
@@ -93,7 +93,7 @@ def holders(inodes: Set[int]) -> Dict[int, List[Path]]:
     return found
 
 
-def describe(port: int, process: Path) -> Dict[str, Any]:
+def describe(port: int, process: Path) -> dict[str, Any]:
     """Return one entry of the result."""
     try:
         name = (process / "comm").read_text(encoding="utf-8", errors="replace").strip()

@@ -111,7 +111,7 @@ import shutil
 import tempfile
 import traceback
 from pathlib import Path
-from typing import Any, Dict, List, Tuple
+from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule, missing_required_lib
 from ansible_collections.gpufarm.cluster.plugins.module_utils._host.io import timed
@@ -133,7 +133,7 @@ class Lnetctl:
         self.module = module
         self.program = shutil.which("lnetctl") or shutil.which("lnetctl", path="/usr/sbin:/sbin")
 
-    def run(self, words: List[str]) -> timed.Answer:
+    def run(self, words: list[str]) -> timed.Answer:
         """Run it; end the module when it does not answer in time."""
         done = timed.run([str(self.program), *words], self.module.params["timeout"])
         if done.status is None:
@@ -145,7 +145,7 @@ class Lnetctl:
             )
         return done
 
-    def current(self) -> Tuple[bool, lnet.Lnet]:
+    def current(self) -> tuple[bool, lnet.Lnet]:
         """Return whether LNet runs, and what it is."""
         nothing = lnet.Lnet({}, {}, {}, {})
         if self.program is None:
@@ -167,7 +167,7 @@ class Lnetctl:
         self.module.fail_json(msg=f"'lnetctl {command}' failed with exit status {done.status}: {said}")
 
 
-def mounted() -> List[str]:
+def mounted() -> list[str]:
     """Return where file systems of Lustre are mounted."""
     mounts = mount_table.parse(Path("/proc/self/mountinfo").read_text(errors="replace"))
     return sorted(one.path for one in mounts.values() if nid.is_device(one.source))
@@ -214,7 +214,7 @@ def main() -> None:
     lnetctl = Lnetctl(module)
     if YAML_PROBLEM and lnetctl.program is not None:
         module.fail_json(msg=missing_required_lib("PyYAML"), exception=YAML_PROBLEM)
-    params: Dict[str, Any] = module.params
+    params: dict[str, Any] = module.params
     routes = [{key: value for key, value in one.items() if value is not None} for one in params["routes"]]
     declaration = (params["networks"], routes, params["peers"], params["settings"])
     wrong = list(lnet.problems("", *declaration))

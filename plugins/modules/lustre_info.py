@@ -181,7 +181,7 @@ import socket
 import traceback
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, Dict, List, Optional
+from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule, missing_required_lib
 from ansible_collections.gpufarm.cluster.plugins.module_utils._driver.io import machine
@@ -211,7 +211,7 @@ def program(name: str) -> str:
     return shutil.which(name, path=FOLDERS) or ""
 
 
-def read_kernels(releases: List[str], seconds: float) -> List[Dict[str, Any]]:
+def read_kernels(releases: list[str], seconds: float) -> list[dict[str, Any]]:
     """Return what there is for kernels."""
     running = os.uname().release
     found = releases or list(dict.fromkeys([*machine.installed_kernels(Path("/")), running]))
@@ -236,9 +236,9 @@ def read_kernels(releases: List[str], seconds: float) -> List[Dict[str, Any]]:
     return result
 
 
-def read_interfaces(seconds: float) -> Dict[str, Dict[str, Any]]:
+def read_interfaces(seconds: float) -> dict[str, dict[str, Any]]:
     """Return the network interfaces."""
-    found: Dict[str, Dict[str, Any]] = {}
+    found: dict[str, dict[str, Any]] = {}
     for folder in sorted(Path("/sys/class/net").iterdir()):
         kind, carrier = folder / "type", folder / "operstate"
         found[folder.name] = {
@@ -254,7 +254,7 @@ def read_interfaces(seconds: float) -> Dict[str, Dict[str, Any]]:
     return found
 
 
-def look_up(name: str, seconds: float) -> List[str]:
+def look_up(name: str, seconds: float) -> list[str]:
     """Return the IPv4 addresses of a host, sorted."""
     done = timed.run([program("getent") or "getent", "ahostsv4", name], seconds)
     # getent(1): 2 when the name is not known
@@ -269,7 +269,7 @@ def written_by() -> str:
     return lustre_machine.writer(path.read_text(errors="replace") if path.exists() else "")
 
 
-def read_lnet(seconds: float) -> Dict[str, Any]:
+def read_lnet(seconds: float) -> dict[str, Any]:
     """Return how LNet is set up."""
     lnetctl = program("lnetctl")
     if not lnetctl:
@@ -302,10 +302,10 @@ def try_server(address: str, seconds: float) -> str:
         return error.strerror or str(error) or "no answer"
 
 
-def read_mount(mount: mount_table.Mount, asked: bool, seconds: float) -> Dict[str, Any]:
+def read_mount(mount: mount_table.Mount, asked: bool, seconds: float) -> dict[str, Any]:
     """Return how a mounted file system is."""
     device = nid.parse_device(mount.source)
-    told: Dict[str, Any] = {
+    told: dict[str, Any] = {
         "path": mount.path,
         "unit": mount_table.unit_name(mount.path, "mount"),
         "source": mount.source,
@@ -337,7 +337,7 @@ def read_mount(mount: mount_table.Mount, asked: bool, seconds: float) -> Dict[st
     }
 
 
-def read_services(seconds: float) -> Dict[str, Dict[str, str]]:
+def read_services(seconds: float) -> dict[str, dict[str, str]]:
     """Return the targets that the machine serves, and the quotas that they enforce."""
     lctl = program("lctl")
     if not lctl:
@@ -380,8 +380,8 @@ def main() -> None:
             telling = [pool.submit(read_mount, one, module.params["targets"], seconds) for one in mounts]
             trying = {one: pool.submit(try_server, one, seconds) for one in module.params["servers"]}
             looking = {one: pool.submit(look_up, one, seconds) for one in module.params["names"]}
-            told: List[Dict[str, Any]] = [one.result() for one in telling]
-            servers: Dict[str, Optional[str]] = {name: one.result() for name, one in trying.items()}
+            told: list[dict[str, Any]] = [one.result() for one in telling]
+            servers: dict[str, str | None] = {name: one.result() for name, one in trying.items()}
             module.exit_json(
                 changed=False,
                 installed=installed,

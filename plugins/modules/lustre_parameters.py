@@ -46,14 +46,13 @@ values:
 """
 
 import shutil
-from typing import Dict, List
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.gpufarm.cluster.plugins.module_utils._host.io import timed
 from ansible_collections.gpufarm.cluster.plugins.module_utils._lustre import options, read
 
 
-def ask(module: AnsibleModule, words: List[str]) -> str:
+def ask(module: AnsibleModule, words: list[str]) -> str:
     """Run lctl for a limited time; end the module when it fails."""
     lctl = shutil.which("lctl", path="/usr/sbin:/sbin:/usr/bin:/bin")
     if lctl is None:
@@ -80,15 +79,15 @@ def main() -> None:
         },
         supports_check_mode=True,
     )
-    wanted: Dict[str, str] = {}
+    wanted: dict[str, str] = {}
     for name, value in module.params["parameters"].items():
         try:
             wanted[name] = options.check_tunable(name, value)
         except options.OptionError as error:
             module.fail_json(msg=f"Lustre cannot be given {error}.")
-    before: Dict[str, str] = {}
-    differ: Dict[str, str] = {}
-    after: Dict[str, str] = {}
+    before: dict[str, str] = {}
+    differ: dict[str, str] = {}
+    after: dict[str, str] = {}
     for pattern, value in wanted.items():
         found = read.parse_parameters(ask(module, ["get_param", pattern]))
         before.update(found)

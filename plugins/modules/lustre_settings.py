@@ -60,7 +60,6 @@ done:
 """
 
 import shutil
-from typing import Dict, List
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.gpufarm.cluster.plugins.module_utils._host.io import timed
@@ -76,7 +75,7 @@ class Lctl:
         if self.program is None:
             module.fail_json(msg="lctl is not installed; install Lustre's server first.")
 
-    def run(self, words: List[str]) -> str:
+    def run(self, words: list[str]) -> str:
         """Run it; end the module when it fails."""
         done = timed.run([str(self.program), *words], self.module.params["timeout"])
         if done.status != 0:
@@ -85,7 +84,7 @@ class Lctl:
             self.module.fail_json(msg=f"'lctl {' '.join(words)}' failed: {why}")
         return done.output
 
-    def pools(self, file_systems: List[str]) -> Dict[str, List[str]]:
+    def pools(self, file_systems: list[str]) -> dict[str, list[str]]:
         """Return the members of the pools of file systems."""
         names = [name for one in file_systems for name in read.parse_pool(self.run(["pool_list", one]))]
         return {name: read.parse_pool(self.run(["pool_list", name])) for name in names}

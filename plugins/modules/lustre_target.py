@@ -119,7 +119,7 @@ import shutil
 import stat
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.gpufarm.cluster.plugins.module_utils._host.io import timed
@@ -131,12 +131,12 @@ LOOK = 60.0  # seconds
 BEGINNING = 1024 * 1024  # bytes that must be zero: where file systems and volume managers have their headers
 
 
-def program(name: str) -> Optional[str]:
+def program(name: str) -> str | None:
     """Return the path of a program."""
     return shutil.which(name, path=FOLDERS)
 
 
-def read_target(device: str) -> Optional[Dict[str, Any]]:
+def read_target(device: str) -> dict[str, Any] | None:
     """Return the target that a device holds; None when it holds none."""
     tunefs = program("tunefs.lustre")
     if tunefs is None or not Path(device).exists():
@@ -147,7 +147,7 @@ def read_target(device: str) -> Optional[Dict[str, Any]]:
     return read.parse_target(done.output) if done.status == 0 else None
 
 
-def signature(device: str) -> Dict[str, str]:
+def signature(device: str) -> dict[str, str]:
     """Return what blkid finds on a device."""
     done = timed.run([str(program("blkid") or "blkid"), "--probe", "--output", "export", device], LOOK)
     # blkid(8), "EXIT STATUS": 2 when nothing was found
@@ -180,7 +180,7 @@ def holder(device: str) -> str:
     return read.parse_mmp(timed.run([asked, "-i", device], LOOK).output) or "another machine"
 
 
-def mounted_elsewhere(targets: List[Dict[str, Any]]) -> Dict[str, str]:
+def mounted_elsewhere(targets: list[dict[str, Any]]) -> dict[str, str]:
     """Return the machines that have targets mounted, other than this one, by target."""
     table = mount_table.parse(Path("/proc/self/mountinfo").read_text(errors="replace"))
     here = {os.path.realpath(one.source) for one in table.values() if one.source.startswith("/")}
@@ -190,9 +190,9 @@ def mounted_elsewhere(targets: List[Dict[str, Any]]) -> Dict[str, str]:
     return {one["name"]: node for one, node in zip(asked, found) if node}  # noqa: B905
 
 
-def same_device(targets: List[Dict[str, Any]]) -> List[str]:
+def same_device(targets: list[dict[str, Any]]) -> list[str]:
     """Return, in a sentence each, which targets are on one device under two names."""
-    first: Dict[str, Dict[str, Any]] = {}
+    first: dict[str, dict[str, Any]] = {}
     wrong = []
     for one in targets:
         other = first.setdefault(os.path.realpath(one["device"]), one)
@@ -215,7 +215,7 @@ def in_use(device: str) -> bool:
     return False
 
 
-def judge(target: Dict[str, Any], confirmed: List[str], host: str) -> Tuple[bool, str]:
+def judge(target: dict[str, Any], confirmed: list[str], host: str) -> tuple[bool, str]:
     """Return whether a target has to be formatted, and why it cannot be or an empty text."""
     device, name = target["device"], target["name"]
     there = Path(device)
@@ -258,7 +258,7 @@ def judge(target: Dict[str, Any], confirmed: List[str], host: str) -> Tuple[bool
     return True, ""
 
 
-def format_target(module: AnsibleModule, target: Dict[str, Any]) -> None:
+def format_target(module: AnsibleModule, target: dict[str, Any]) -> None:
     """Format a device and read it again."""
     mkfs = program("mkfs.lustre")
     if mkfs is None:
@@ -281,7 +281,7 @@ def format_target(module: AnsibleModule, target: Dict[str, Any]) -> None:
 
 def main() -> None:
     """Run the module."""
-    item: Dict[str, Any] = {
+    item: dict[str, Any] = {
         "device": {"type": "path", "required": True},
         "name": {"type": "str", "required": True},
         "kind": {"type": "str", "choices": ["mgs", "mdt", "ost"], "required": True},

@@ -86,7 +86,7 @@ weights:
   type: dict
 """
 
-from typing import Any, Dict
+from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.gpufarm.cluster.plugins.module_utils._cluster.io.module import run
@@ -101,7 +101,7 @@ from ansible_collections.gpufarm.cluster.plugins.module_utils._mesos.quota impor
 )
 
 
-def gather(_module: AnsibleModule, client: MesosClient) -> Dict[str, Any]:
+def gather(_module: AnsibleModule, client: MesosClient) -> dict[str, Any]:
     """Return the state of the cluster."""
     version = client.call("GET_VERSION")["version_info"]["version"]
     agents = read_agents(client.call("GET_AGENTS"))

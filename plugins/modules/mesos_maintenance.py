@@ -104,7 +104,7 @@ machines:
 """
 
 import time
-from typing import Any, Dict, List, Tuple
+from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.gpufarm.cluster.plugins.module_utils._cluster.io.http import ClusterError
@@ -141,7 +141,7 @@ STATES = ["drained", "deactivated", "active", SCHEDULED, DOWN, UP]
 PAUSE = 1.0  # seconds between two looks
 
 
-def wait(module: AnsibleModule, client: MesosClient, chosen: List[Agent]) -> List[Agent]:
+def wait(module: AnsibleModule, client: MesosClient, chosen: list[Agent]) -> list[Agent]:
     """Wait until the agents are in the state that is wanted, and return them."""
     names = [one.id for one in chosen]
     end = time.monotonic() + module.params["wait_timeout"]
@@ -158,18 +158,18 @@ def wait(module: AnsibleModule, client: MesosClient, chosen: List[Agent]) -> Lis
         time.sleep(PAUSE)
 
 
-def keep(module: AnsibleModule, client: MesosClient) -> Dict[str, Any]:
+def keep(module: AnsibleModule, client: MesosClient) -> dict[str, Any]:
     """Bring agents or machines into the state and return the result."""
     machines = module.params["state"] in (SCHEDULED, DOWN, UP)
     return (keep_machines if machines else keep_agents)(module, client)
 
 
-def keep_machines(module: AnsibleModule, client: MesosClient) -> Dict[str, Any]:
+def keep_machines(module: AnsibleModule, client: MesosClient) -> dict[str, Any]:
     """Bring machines into the state and return the result."""
     state = module.params["state"]
     window = window_of(module.params["window"]) if state == SCHEDULED else None
 
-    def look() -> Tuple[Schedule, List[Machine]]:
+    def look() -> tuple[Schedule, list[Machine]]:
         schedule = read_schedule(client.call("GET_MAINTENANCE_SCHEDULE"))
         return schedule, read_down(client.call("GET_MAINTENANCE_STATUS"))
 
@@ -189,7 +189,7 @@ def keep_machines(module: AnsibleModule, client: MesosClient) -> Dict[str, Any]:
     }
 
 
-def keep_agents(module: AnsibleModule, client: MesosClient) -> Dict[str, Any]:
+def keep_agents(module: AnsibleModule, client: MesosClient) -> dict[str, Any]:
     """Bring agents into the state and return the result."""
     state = module.params["state"]
     before = choose(read_agents(client.call("GET_AGENTS")), module.params["agents"])

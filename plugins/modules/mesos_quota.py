@@ -72,7 +72,7 @@ quotas:
   elements: dict
 """
 
-from typing import Any, Dict
+from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.gpufarm.cluster.plugins.module_utils._cluster.io.http import ClusterError
@@ -89,7 +89,7 @@ from ansible_collections.gpufarm.cluster.plugins.module_utils._mesos.quota impor
 )
 
 
-def keep(module: AnsibleModule, client: MesosClient) -> Dict[str, Any]:
+def keep(module: AnsibleModule, client: MesosClient) -> dict[str, Any]:
     """Bring the quotas in line and return the result."""
     wish = read_wish(module.params["quotas"])
     current = read_quotas(client.call("GET_QUOTA"))

@@ -42,7 +42,7 @@ weights:
   type: dict
 """
 
-from typing import Any, Dict
+from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.gpufarm.cluster.plugins.module_utils._cluster.io.http import ClusterError
@@ -55,7 +55,7 @@ from ansible_collections.gpufarm.cluster.plugins.module_utils._mesos.quota impor
 )
 
 
-def keep(module: AnsibleModule, client: MesosClient) -> Dict[str, Any]:
+def keep(module: AnsibleModule, client: MesosClient) -> dict[str, Any]:
     """Bring the weights in line and return the result."""
     plan_weights({}, module.params["weights"])
     current = read_weights(client.call("GET_WEIGHTS"))

@@ -58,7 +58,6 @@ users:
 """
 
 from pathlib import Path
-from typing import Dict, List
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.gpufarm.cluster.plugins.module_utils._host.io import timed
@@ -68,12 +67,12 @@ from ansible_collections.gpufarm.cluster.plugins.module_utils._mounts.io import 
 MOST_NAMED = 5
 
 
-def mounted() -> List[str]:
+def mounted() -> list[str]:
     """Return the mount points of the machine."""
     return list(mount_table.parse(Path("/proc/self/mountinfo").read_text(errors="replace")))
 
 
-def named(users: List[str]) -> str:
+def named(users: list[str]) -> str:
     """Return processes in words."""
     words = ", ".join(users[:MOST_NAMED])
     return words + (f" and {len(users) - MOST_NAMED} more" if len(users) > MOST_NAMED else "")
@@ -93,7 +92,7 @@ def main() -> None:
         there = mounted()
         # What is mounted inside another goes first.
         paths = sorted({one.rstrip("/") for one in module.params["paths"]} & set(there), reverse=True)
-        users: Dict[str, List[str]] = {path: mounts_users.users_of(path) for path in paths}
+        users: dict[str, list[str]] = {path: mounts_users.users_of(path) for path in paths}
     except OSError as error:
         module.fail_json(msg=f"The mounts cannot be read: {error.strerror}.")
     inside = {
@@ -106,7 +105,7 @@ def main() -> None:
             msg=f"Nothing is unmounted, as {'; '.join(busy)}; end that and run this again.",
             users={path: found for path, found in users.items() if found},
         )
-    done: List[str] = []
+    done: list[str] = []
     for path in paths if not module.check_mode else []:
         answer = timed.run(["umount", path], seconds)
         if answer.status != 0:

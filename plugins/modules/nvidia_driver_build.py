@@ -86,7 +86,7 @@ nouveau_loaded:
 
 import tempfile
 from pathlib import Path
-from typing import Any, Dict, List
+from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.gpufarm.cluster.plugins.module_utils._driver import (
@@ -109,7 +109,7 @@ class Dkms:
         self.tree = tree
         self.options = [] if tree == TREE else ["--dkmstree", str(tree), "--sourcetree", str(sources)]
 
-    def status(self) -> List[driver_dkms.Build]:
+    def status(self) -> list[driver_dkms.Build]:
         """Return what DKMS has built."""
         code, printed, complaint = self.module.run_command(["dkms", *self.options, "status"])
         if code:
@@ -136,7 +136,7 @@ class Dkms:
             )
 
 
-def module_of(module: AnsibleModule, kernel: str) -> Dict[str, str]:
+def module_of(module: AnsibleModule, kernel: str) -> dict[str, str]:
     """Return version and signer of the module that a kernel would load."""
     found = {"kernel": kernel}
     for key, wanted in (("version", "version"), ("signer", "signer")):
@@ -150,7 +150,7 @@ def module_of(module: AnsibleModule, kernel: str) -> Dict[str, str]:
     return found
 
 
-def try_package(module: AnsibleModule, package: str, kernels: List[str]) -> str:
+def try_package(module: AnsibleModule, package: str, kernels: list[str]) -> str:
     """Build the module of a package for kernels, and leave nothing behind; return its version."""
     with tempfile.TemporaryDirectory(prefix="gpufarm-driver-", dir=SCRATCH) as name:
         folder = Path(name)
@@ -174,7 +174,7 @@ def try_package(module: AnsibleModule, package: str, kernels: List[str]) -> str:
     return version
 
 
-def install(module: AnsibleModule, name: str, version: str, kernels: List[str]) -> Dict[str, Any]:
+def install(module: AnsibleModule, name: str, version: str, kernels: list[str]) -> dict[str, Any]:
     """Have the module built and installed for the kernels that it is missing for."""
     dkms = Dkms(module, TREE, Path("/usr/src"))
     builds = dkms.status()

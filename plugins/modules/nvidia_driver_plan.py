@@ -189,7 +189,6 @@ import platform
 import re
 from dataclasses import asdict
 from pathlib import Path
-from typing import Dict, FrozenSet, List, Tuple
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.facts.system.distribution import DistributionFactCollector
@@ -228,7 +227,7 @@ class Reader:
             )
         return printed
 
-    def packages(self) -> Dict[str, str]:
+    def packages(self) -> dict[str, str]:
         """Return the versions of the installed packages by name."""
         if self.manager == "dnf":
             listing = self.run(
@@ -239,7 +238,7 @@ class Reader:
         found = (line.split() for line in listing.splitlines())
         return {words[1]: words[2] for words in found if len(words) == 3 and words[0] == "installed"}
 
-    def offered(self, name: str) -> Tuple[str, ...]:
+    def offered(self, name: str) -> tuple[str, ...]:
         """Return the versions of a package that the package sources offer, the newest first."""
         if self.manager == "dnf":
             words = ("dnf", "-q", "repoquery", "--showduplicates", "--queryformat", "%{evr}", name)
@@ -247,7 +246,7 @@ class Reader:
         found = re.findall(r"(?m)^ *(\S+) \| (\S+) \|", self.run("apt-cache", "madison", name, may_fail=True))
         return tuple(version for package, version in found if package == name)
 
-    def with_headers(self, kernels: List[str]) -> FrozenSet[str]:
+    def with_headers(self, kernels: list[str]) -> frozenset[str]:
         """Return the kernels whose headers are installed or offered."""
         there = {one for one in kernels if (ROOT / "lib/modules" / one / "build").exists()}
         missing = [one for one in kernels if one not in there]

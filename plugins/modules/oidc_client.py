@@ -120,7 +120,7 @@ import json
 import socket
 import ssl
 from pathlib import Path
-from typing import Any, NoReturn, Optional
+from typing import Any, NoReturn
 from urllib.error import HTTPError, URLError
 
 from ansible.module_utils.basic import AnsibleModule
@@ -158,7 +158,7 @@ class OidcClient:
         self.module.fail_json(msg=message)
         raise AssertionError("fail_json returned")
 
-    def stored(self) -> Optional[oidc.Client]:
+    def stored(self) -> oidc.Client | None:
         """Return the client in the file, if there is one."""
         try:
             return oidc.parse_client(self.path.read_text(encoding="utf-8"), str(self.path))
@@ -186,7 +186,7 @@ class OidcClient:
             self.fail(f"{self.issuer} refused to register a client: {reason(status, text)}")
         return oidc.parse_registration(text, provider.issuer, desired)
 
-    def read(self, client: oidc.Client) -> Optional[str]:
+    def read(self, client: oidc.Client) -> str | None:
         """Return what the provider knows of the client; None when it has forgotten it."""
         status, text = self.request("GET", client.registration_uri, token=client.registration_token)
         if status in FORGOTTEN:
@@ -226,7 +226,7 @@ class OidcClient:
         replace_file(self.module, self.path, client.render(), 0o600)
 
     def request(
-        self, method: str, url: str, token: str = "", body: Optional[dict[str, Any]] = None
+        self, method: str, url: str, token: str = "", body: dict[str, Any] | None = None
     ) -> tuple[int, str]:
         """Send a request and return the HTTP status and the answer.
 
@@ -320,7 +320,7 @@ def present(target: OidcClient, result: dict[str, Any]) -> None:
 def registered(
     target: OidcClient,
     result: dict[str, Any],
-    stored: Optional[oidc.Client],
+    stored: oidc.Client | None,
     provider: oidc.Provider,
     scopes: list[str],
 ) -> None:
@@ -361,7 +361,7 @@ def registered(
 def conclude(
     target: OidcClient,
     result: dict[str, Any],
-    before: Optional[oidc.Client],
+    before: oidc.Client | None,
     expected: oidc.Client,
     make: Any,
 ) -> None:

@@ -53,7 +53,7 @@ import grp
 import os
 import pwd
 import stat
-from typing import Any, Dict, Optional
+from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
@@ -83,7 +83,7 @@ def group(number: int) -> str:
         return str(number)
 
 
-def look(path: str) -> Optional[Dict[str, Any]]:
+def look(path: str) -> dict[str, Any] | None:
     """Return what is at a path; None when there is nothing."""
     try:
         # With a slash at its end a link would be followed.

@@ -88,11 +88,11 @@ import pwd
 import re
 import shutil
 from pathlib import Path
-from typing import Any, Dict, List, Optional
+from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-Entry = Dict[str, Any]
+Entry = dict[str, Any]
 
 
 def state_of(path: Path) -> str:
@@ -104,7 +104,7 @@ def state_of(path: Path) -> str:
     return "file" if os.path.lexists(path) else "absent"
 
 
-def missing_accounts(entry: Entry) -> List[str]:
+def missing_accounts(entry: Entry) -> list[str]:
     """Return those that an entry names and the machine does not have."""
     missing = []
     for kind, look_up in (("owner", pwd.getpwnam), ("group", grp.getgrnam)):
@@ -117,13 +117,13 @@ def missing_accounts(entry: Entry) -> List[str]:
     return missing
 
 
-def obstacle(path: Path) -> Optional[Path]:
+def obstacle(path: Path) -> Path | None:
     """Return what is in the way of a folder: something else at its path, or at a parent's."""
     there = next(one for one in (path, *path.parents) if os.path.lexists(one))
     return None if there.is_dir() else there
 
 
-def problem(entry: Entry, check: bool) -> Optional[str]:
+def problem(entry: Entry, check: bool) -> str | None:
     """Return why an entry cannot be had; None when nothing speaks against it."""
     path, mode = Path(entry["path"]), entry["mode"]
     if not path.is_absolute():
@@ -143,9 +143,9 @@ def problem(entry: Entry, check: bool) -> Optional[str]:
     return None
 
 
-def difference(path: Path, before: str, after: str) -> Dict[str, Any]:
+def difference(path: Path, before: str, after: str) -> dict[str, Any]:
     """Return the diff of one path."""
-    shown: Dict[str, Any] = {"before": {"path": str(path)}, "after": {"path": str(path)}}
+    shown: dict[str, Any] = {"before": {"path": str(path)}, "after": {"path": str(path)}}
     if before != after:
         shown["before"]["state"], shown["after"]["state"] = before, after
     if before == "directory" and after == "absent":
@@ -157,7 +157,7 @@ def difference(path: Path, before: str, after: str) -> Dict[str, Any]:
     return shown
 
 
-def make(module: AnsibleModule, entry: Entry) -> Optional[Dict[str, Any]]:
+def make(module: AnsibleModule, entry: Entry) -> dict[str, Any] | None:
     """Have a folder with its owner and permissions; return the diff when something changed."""
     path = Path(entry["path"]).resolve()
     before = state_of(path)
@@ -174,7 +174,7 @@ def make(module: AnsibleModule, entry: Entry) -> Optional[Dict[str, Any]]:
     return shown if changed else None
 
 
-def remove(module: AnsibleModule, entry: Entry) -> Optional[Dict[str, Any]]:
+def remove(module: AnsibleModule, entry: Entry) -> dict[str, Any] | None:
     """Remove what is at a path; return the diff when something was there."""
     path = Path(entry["path"])
     before = state_of(path)

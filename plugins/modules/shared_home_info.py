@@ -79,8 +79,9 @@ import json
 import os
 import shutil
 import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Dict, List, Mapping, Optional, Tuple
+from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.gpufarm.cluster.plugins.module_utils._host.io import timed
@@ -125,12 +126,12 @@ except OSError as error:
 _READ_ONLY = {"ext4": ["ro", "noload"], "xfs": ["ro", "norecovery"], "nfs": ["ro"]}
 
 
-def mounts_now() -> Dict[str, mount_table.Mount]:
+def mounts_now() -> dict[str, mount_table.Mount]:
     """Return the mounts of the machine."""
     return mount_table.parse(Path("/proc/self/mountinfo").read_text(errors="replace"))
 
 
-def read_units() -> Dict[str, str]:
+def read_units() -> dict[str, str]:
     """Return the mount points of the units that the role has written, by unit."""
     found = {}
     for path in sorted(UNITS.glob("*.mount")):
@@ -158,13 +159,13 @@ def read_device(source: str, seconds: float) -> Device:
         return Device("")
     probed = timed.run(["blkid", "--probe", "--match-tag", "TYPE", "--output", "value", path], seconds)
     kind = probed.output.strip()
-    features: Tuple[str, ...] = ()
+    features: tuple[str, ...] = ()
     if kind == "ext4":
         features = shared_home_place.features_of(timed.run(["dumpe2fs", "-h", path], seconds).output)
     return Device(path, kind, features)
 
 
-def look_inside(settings: Mapping[str, Any], kind: str, folder: str, seconds: float) -> Optional[Top]:
+def look_inside(settings: Mapping[str, Any], kind: str, folder: str, seconds: float) -> Top | None:
     """Return the topmost folder of what is not mounted yet; None where it cannot be looked at.
 
     Args:
@@ -190,7 +191,7 @@ def look_inside(settings: Mapping[str, Any], kind: str, folder: str, seconds: fl
     return Top(int(uid), int(mode, 8))
 
 
-def try_server(settings: Mapping[str, Any], seconds: float) -> Optional[Top]:
+def try_server(settings: Mapping[str, Any], seconds: float) -> Top | None:
     """Return why a server of NFS cannot be reached, where nothing is installed yet that mounts it."""
     server = shared_home_place.server_of(settings)
     if server is None or shutil.which("mount.nfs"):
@@ -219,7 +220,7 @@ def read(module: AnsibleModule, settings: Mapping[str, Any], units: Mapping[str,
         folder.mkdir(exist_ok=True)
         kind = shared_home_place.file_system_of(settings, device)
         top = try_server(settings, seconds) or look_inside(settings, kind, str(folder), seconds)
-    homes: List[str] = sorted(units.values())
+    homes: list[str] = sorted(units.values())
     return Seen(True, shared_home_place.folders_from(folders), entries, mounts, homes, device, top)
 
 

@@ -76,14 +76,15 @@ changed_files:
 
 import os
 import stat
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, Dict, Iterable, List, Optional
+from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.gpufarm.cluster.plugins.module_utils._host.io.module_files import replace_file
 
 
-def read(path: Path) -> Optional[bytes]:
+def read(path: Path) -> bytes | None:
     """Return what the file holds; None when there is no file."""
     try:
         return path.read_bytes()
@@ -92,10 +93,10 @@ def read(path: Path) -> Optional[bytes]:
 
 
 def difference(
-    path: Path, before: Optional[bytes], content: str, mode_before: Optional[int], mode: int
-) -> Dict[str, Any]:
+    path: Path, before: bytes | None, content: str, mode_before: int | None, mode: int
+) -> dict[str, Any]:
     """Return the diff of one file: of its text, or of its permissions where the text is the same."""
-    shown: Dict[str, Any] = {"before_header": str(path), "after_header": str(path)}
+    shown: dict[str, Any] = {"before_header": str(path), "after_header": str(path)}
     if before == content.encode() and mode_before is not None:
         return {**shown, "before": f"mode {mode_before:04o}\n", "after": f"mode {mode:04o}\n"}
     return {**shown, "before": (before or b"").decode("utf-8", "replace"), "after": content}
@@ -109,7 +110,7 @@ def give(module: AnsibleModule, path: Path) -> bool:
     return bool(module.set_group_if_different(str(path), module.params["group"], owned))
 
 
-def others(folder: Path, names: Iterable[str], patterns: Iterable[str]) -> List[Path]:
+def others(folder: Path, names: Iterable[str], patterns: Iterable[str]) -> list[Path]:
     """Return the files below a folder that match a pattern and have none of the names."""
     wanted = {folder / name for name in names}
     found = {path for pattern in patterns for path in folder.rglob(pattern)}

@@ -96,7 +96,7 @@ import pwd
 import signal
 import time
 from pathlib import Path
-from typing import Any, Dict, FrozenSet, List, NoReturn
+from typing import Any, NoReturn
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.gpufarm.cluster.plugins.module_utils._accounts.plan import (
@@ -134,7 +134,7 @@ def known_elsewhere(name: str) -> bool:
     return True
 
 
-def operators() -> FrozenSet[str]:
+def operators() -> frozenset[str]:
     """Return the names of the accounts behind this run: of sudo(8), and of the login (pam_loginuid(8))."""
     numbers = [os.environ.get("SUDO_UID", "")]
     with contextlib.suppress(OSError):  # a kernel without it
@@ -148,7 +148,7 @@ def operators() -> FrozenSet[str]:
     return frozenset(names)
 
 
-def read_machine(users: List[User], keys_folder: Path, sudoers_file: Path) -> Machine:
+def read_machine(users: list[User], keys_folder: Path, sudoers_file: Path) -> Machine:
     """Return what the machine has.
 
     Raises:
@@ -201,7 +201,7 @@ def apply(module: AnsibleModule, machine: Machine, wanted: Plan) -> None:
             replace_file(module, folder / name, "\n".join(lines) + "\n", 0o644)
 
 
-def check(module: AnsibleModule, users: List[User], keys_folder: Path, sudoers_file: Path) -> None:
+def check(module: AnsibleModule, users: list[User], keys_folder: Path, sudoers_file: Path) -> None:
     """Fail unless the machine has what was asked for."""
     machine = read_machine(users, keys_folder, sudoers_file)
     wanted = plan(users, machine)
@@ -210,12 +210,12 @@ def check(module: AnsibleModule, users: List[User], keys_folder: Path, sudoers_f
         fail(module, f"The accounts are not as asked for after the run, but: {text(reality)}")
 
 
-def text(state: Dict[str, Any]) -> str:
+def text(state: dict[str, Any]) -> str:
     """Return a state as the text of a diff."""
     return json.dumps(state, indent=2, sort_keys=True) + "\n"
 
 
-def processes(uids: List[int]) -> Dict[int, int]:
+def processes(uids: list[int]) -> dict[int, int]:
     """Return the owners of the processes that belong to some users, by process number."""
     found = {}
     for path in Path("/proc").iterdir():
@@ -229,7 +229,7 @@ def processes(uids: List[int]) -> Dict[int, int]:
     return found
 
 
-def end_processes(uids: List[int]) -> None:
+def end_processes(uids: list[int]) -> None:
     """End the processes of users, by force when they have not ended by themselves."""
     deadline = time.monotonic() + PATIENCE
     sign = signal.SIGTERM
@@ -244,7 +244,7 @@ def end_processes(uids: List[int]) -> None:
             sign = signal.SIGKILL
 
 
-def end(module: AnsibleModule, locked: List[str]) -> List[str]:
+def end(module: AnsibleModule, locked: list[str]) -> list[str]:
     """End what locked accounts still run; return the names of those that ran something."""
     uids = {}
     for name in locked:

@@ -90,7 +90,7 @@ servers:
 """
 
 import socket
-from typing import Any, Dict
+from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.gpufarm.cluster.plugins.module_utils import _zookeeper
@@ -98,7 +98,7 @@ from ansible_collections.gpufarm.cluster.plugins.module_utils import _zookeeper
 LONGEST_ANSWER = 1 << 16  # bytes
 
 
-def ask(address: str, port: int, timeout: float) -> Dict[str, Any]:
+def ask(address: str, port: int, timeout: float) -> dict[str, Any]:
     """Return what one server says of itself."""
     silent = {**_zookeeper.read_status(""), "address": address, "reason": ""}
     try:

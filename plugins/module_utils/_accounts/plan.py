@@ -4,8 +4,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, Dict, FrozenSet, List, Mapping, NamedTuple, Optional, Tuple
+from typing import Any, NamedTuple
 
 from ansible_collections.gpufarm.cluster.plugins.module_utils._accounts.request import (
     FIRST_UID,
@@ -33,12 +34,12 @@ class Account(NamedTuple):
         access: `KEYS_ONLY`, `LOCKED` or `CHANGED`.
     """
 
-    uid: Optional[int]
+    uid: int | None
     shell: str
-    groups: Tuple[str, ...]
+    groups: tuple[str, ...]
     access: str
 
-    def shown(self) -> Dict[str, Any]:
+    def shown(self) -> dict[str, Any]:
         """Return it for a diff."""
         return {
             "uid": self.uid or "next free",
@@ -63,17 +64,17 @@ class Machine(NamedTuple):
         homes_on_use: whether homes are made at the first login (role shared_home), and not with the account.
     """
 
-    accounts: Dict[str, Account]
-    groups: FrozenSet[str] = frozenset()
-    elsewhere: FrozenSet[str] = frozenset()
-    homes: FrozenSet[str] = frozenset()
-    shells: FrozenSet[str] = frozenset()
-    keys: Mapping[str, Tuple[str, ...]] = MappingProxyType({})
-    sudoers: Optional[str] = None
-    operators: FrozenSet[str] = frozenset()
+    accounts: dict[str, Account]
+    groups: frozenset[str] = frozenset()
+    elsewhere: frozenset[str] = frozenset()
+    homes: frozenset[str] = frozenset()
+    shells: frozenset[str] = frozenset()
+    keys: Mapping[str, tuple[str, ...]] = MappingProxyType({})
+    sudoers: str | None = None
+    operators: frozenset[str] = frozenset()
     homes_on_use: bool = False
 
-    def ours(self) -> Dict[str, Account]:
+    def ours(self) -> dict[str, Account]:
         """Return the accounts that were made by an earlier run."""
         return {name: account for name, account in self.accounts.items() if GROUP in account.groups}
 
@@ -89,14 +90,14 @@ class Plan(NamedTuple):
         locked: names of the accounts that cannot be used.
     """
 
-    accounts: Dict[str, Account]
-    keys: Dict[str, Tuple[str, ...]]
-    sudoers: Optional[str]
-    commands: List[List[str]]
-    locked: List[str]
+    accounts: dict[str, Account]
+    keys: dict[str, tuple[str, ...]]
+    sudoers: str | None
+    commands: list[list[str]]
+    locked: list[str]
 
 
-def read_accounts(passwd: str, group: str, shadow: str) -> Tuple[Dict[str, Account], FrozenSet[str]]:
+def read_accounts(passwd: str, group: str, shadow: str) -> tuple[dict[str, Account], frozenset[str]]:
     """Return the local accounts, and the names of the local groups.
 
     Args:
@@ -120,7 +121,7 @@ def read_accounts(passwd: str, group: str, shadow: str) -> Tuple[Dict[str, Accou
     return accounts, frozenset(groups)
 
 
-def plan(users: List[User], machine: Machine) -> Plan:
+def plan(users: list[User], machine: Machine) -> Plan:
     """Return what there shall be, and the commands that lead there.
 
     Accounts of earlier runs that are not in the list are locked, and keep their homes.
@@ -155,8 +156,8 @@ def plan(users: List[User], machine: Machine) -> Plan:
 
 
 def shown(
-    accounts: Dict[str, Account], keys: Mapping[str, Tuple[str, ...]], sudoers: Optional[str]
-) -> Dict[str, Any]:
+    accounts: dict[str, Account], keys: Mapping[str, tuple[str, ...]], sudoers: str | None
+) -> dict[str, Any]:
     """Return a state for a diff: accounts, keys, and the lines of the file with the rights of sudo."""
     return {
         "accounts": {name: account.shown() for name, account in accounts.items()},
@@ -165,7 +166,7 @@ def shown(
     }
 
 
-def _table(text: str, width: int) -> List[List[str]]:
+def _table(text: str, width: int) -> list[list[str]]:
     rows = [line.split(":") for line in text.splitlines()]
     return [row for row in rows if len(row) == width]
 
@@ -238,7 +239,7 @@ def _refuse_new(user: User, machine: Machine) -> None:
             )
 
 
-def _refuse_to_lock_out(machine: Machine, accounts: Dict[str, Account], wanted: Dict[str, User]) -> None:
+def _refuse_to_lock_out(machine: Machine, accounts: dict[str, Account], wanted: dict[str, User]) -> None:
     for name in sorted(machine.operators & set(accounts)):
         had_sudo = _sudoers_line(name) in (machine.sudoers or "").splitlines()
         if name not in wanted or (had_sudo and not wanted[name].sudo):
@@ -252,7 +253,7 @@ def _sudoers_line(name: str) -> str:
     return f"{name} ALL=(ALL:ALL) NOPASSWD: ALL"
 
 
-def _sudoers(names: List[str]) -> Optional[str]:
+def _sudoers(names: list[str]) -> str | None:
     """Return the file with the rights of sudo (sudoers(5)); the accounts have no passwords to ask for."""
     if not names:
         return None
@@ -260,7 +261,7 @@ def _sudoers(names: List[str]) -> Optional[str]:
     return "\n".join(lines) + "\n"
 
 
-def _commands(name: str, before: Optional[Account], after: Account, homes_on_use: bool) -> List[List[str]]:
+def _commands(name: str, before: Account | None, after: Account, homes_on_use: bool) -> list[list[str]]:
     """Return the calls of useradd(8) or usermod(8) for one account."""
     groups = ",".join(after.groups)
     if before is None:

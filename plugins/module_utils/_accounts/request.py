@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from typing import Any, Dict, List, NamedTuple, Optional, Tuple
+from typing import Any, NamedTuple
 
 from ansible_collections.gpufarm.cluster.plugins.module_utils._ssh.keys import KeyProblem, parse_keys
 
@@ -53,15 +53,15 @@ class User(NamedTuple):
     """
 
     name: str
-    keys: Tuple[str, ...] = ()
+    keys: tuple[str, ...] = ()
     sudo: bool = False
-    uid: Optional[int] = None
+    uid: int | None = None
     active: bool = True
-    groups: Tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
     shell: str = SHELL
 
 
-def read_users(wish: List[Dict[str, Any]], allow_options: bool = False, name_suffix: str = "") -> List[User]:
+def read_users(wish: list[dict[str, Any]], allow_options: bool = False, name_suffix: str = "") -> list[User]:
     """Return the users of a list, in the words of INDIGO's data type ``tosca.datatypes.indigo.User``.
 
     Args:
@@ -78,14 +78,14 @@ def read_users(wish: List[Dict[str, Any]], allow_options: bool = False, name_suf
     return users
 
 
-def problems(wish: List[Dict[str, Any]], allow_options: bool = False, name_suffix: str = "") -> List[str]:
+def problems(wish: list[dict[str, Any]], allow_options: bool = False, name_suffix: str = "") -> list[str]:
     """Return what is wrong with a list of users, one sentence each; arguments as for `read_users`."""
     return _read_all(wish, allow_options, name_suffix)[1]
 
 
 def _read_all(
-    wish: List[Dict[str, Any]], allow_options: bool, name_suffix: str
-) -> Tuple[List[User], List[str]]:
+    wish: list[dict[str, Any]], allow_options: bool, name_suffix: str
+) -> tuple[list[User], list[str]]:
     users, wrong = [], []
     for number, entry in enumerate(wish, 1):
         try:
@@ -107,7 +107,7 @@ def _read_all(
     return users, wrong
 
 
-def _read(entry: Dict[str, Any], number: int, allow_options: bool, name_suffix: str) -> User:
+def _read(entry: dict[str, Any], number: int, allow_options: bool, name_suffix: str) -> User:
     given = {key: value for key, value in entry.items() if value is not None}
     name = str(given.get("os_user_name", ""))
     if not name:
@@ -137,7 +137,7 @@ def _read(entry: Dict[str, Any], number: int, allow_options: bool, name_suffix: 
     )
 
 
-def _keys(name: str, text: str, allow_options: bool) -> Tuple[str, ...]:
+def _keys(name: str, text: str, allow_options: bool) -> tuple[str, ...]:
     try:
         keys = parse_keys(text, allow_options)
     except KeyProblem as problem:
@@ -149,7 +149,7 @@ def _keys(name: str, text: str, allow_options: bool) -> Tuple[str, ...]:
     return tuple(key.line() for key in keys)
 
 
-def _uid(name: str, value: Any) -> Optional[int]:
+def _uid(name: str, value: Any) -> int | None:
     if value is None or value == "":
         return None
     if not str(value).isdecimal() or not FIRST_UID <= int(value) <= LAST_UID:
@@ -167,7 +167,7 @@ def _boolean(name: str, value: Any) -> bool:
     return words[str(value).lower()]
 
 
-def _groups(name: str, groups: Any) -> Tuple[str, ...]:
+def _groups(name: str, groups: Any) -> tuple[str, ...]:
     if not isinstance(groups, list):
         raise UserProblem(f"The groups of the user {name} are no list.")
     for group in groups:

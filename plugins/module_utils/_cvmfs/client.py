@@ -11,7 +11,8 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from typing import Any, Dict, Iterator, List, Mapping, Tuple
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from .._mounts.table import unit_name
 from . import servers
@@ -41,7 +42,7 @@ OWN = {
 GLOBAL = ("CVMFS_CLIENT_PROFILE", "CVMFS_CONFIG_REPOSITORY", "CVMFS_DEFAULT_DOMAIN", "CVMFS_REPOSITORIES")
 
 
-def read_repositories(wish: str) -> List[str]:
+def read_repositories(wish: str) -> list[str]:
     """Return the names of repositories, each once, in their order.
 
     Args:
@@ -55,7 +56,7 @@ def domain_of(repository: str) -> str:
     return repository.partition(".")[2]
 
 
-def problems(settings: Mapping[str, Any]) -> List[str]:
+def problems(settings: Mapping[str, Any]) -> list[str]:
     """Return what is wrong with settings, one sentence each.
 
     Args:
@@ -73,7 +74,7 @@ def problems(settings: Mapping[str, Any]) -> List[str]:
     return [" ".join(one.split()) for one in [*found, *_package_problems(settings)]]
 
 
-def plan(settings: Mapping[str, Any]) -> Dict[str, Any]:
+def plan(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return what settings that problems() has nothing against come to.
 
     Args:
@@ -112,7 +113,7 @@ def plan(settings: Mapping[str, Any]) -> Dict[str, Any]:
     }
 
 
-def _mount(repository: str) -> Dict[str, Any]:
+def _mount(repository: str) -> dict[str, Any]:
     return {
         "path": f"{ROOT}/{repository}",
         "types": [FUSE],
@@ -310,8 +311,8 @@ def _lines(parameters: Mapping[str, Any]) -> str:
     return f"{MARK}\n{''.join(written)}"
 
 
-def _files(settings: Mapping[str, Any], repositories: List[str]) -> Iterator[Tuple[str, str]]:
-    default: Dict[str, Any] = {"CVMFS_REPOSITORIES": ",".join(repositories)} if repositories else {}
+def _files(settings: Mapping[str, Any], repositories: list[str]) -> Iterator[tuple[str, str]]:
+    default: dict[str, Any] = {"CVMFS_REPOSITORIES": ",".join(repositories)} if repositories else {}
     for name, variable in (
         ("CVMFS_HTTP_PROXY", "proxies"),
         ("CVMFS_CLIENT_PROFILE", "profile"),
@@ -341,7 +342,7 @@ def _files(settings: Mapping[str, Any], repositories: List[str]) -> Iterator[Tup
         yield f"{KEYS}/{name}", text.strip() + "\n"
 
 
-def _units(settings: Mapping[str, Any], mounted: List[str]) -> Iterator[Tuple[str, str]]:
+def _units(settings: Mapping[str, Any], mounted: list[str]) -> Iterator[tuple[str, str]]:
     automatic = settings["mount"] == "systemd-automount"
     for repository in mounted:
         path = f"{ROOT}/{repository}"
@@ -365,7 +366,7 @@ def _units(settings: Mapping[str, Any], mounted: List[str]) -> Iterator[Tuple[st
             )
 
 
-def _servers(settings: Mapping[str, Any], repositories: List[str]) -> Iterator[servers.Server]:
+def _servers(settings: Mapping[str, Any], repositories: list[str]) -> Iterator[servers.Server]:
     """Yield the ways to the repositories whose servers the settings name, or are known without them."""
     for repository in repositories:
         urls = _setting(settings, repository, "CVMFS_SERVER_URL") or _public(settings, repository)
@@ -383,7 +384,7 @@ def _public(settings: Mapping[str, Any], repository: str) -> str:
     return servers.PUBLIC.get(domain_of(repository), "")
 
 
-def _proxy_hosts(settings: Mapping[str, Any]) -> List[str]:
+def _proxy_hosts(settings: Mapping[str, Any]) -> list[str]:
     """Return the hosts of all proxies that the settings name."""
     groups = [
         settings["parameters"],

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import difflib
 import re
-from typing import Any, Callable, Dict, Mapping, NamedTuple, Optional
+from collections.abc import Mapping
+from typing import Any, Callable, NamedTuple
 
 # Parameters that mount.cvmfs and the loader read when they mount and never again (mount/mount.cvmfs.cc;
 # cvmfs/loader.cc, FuseMain): a reload does not bring them into force.
@@ -171,7 +172,7 @@ XATTR_PROTECTED_XATTRS | list | | protected attributes
 """
 
 
-def _read_table() -> Dict[str, Parameter]:
+def _read_table() -> dict[str, Parameter]:
     found = {}
     for line in _TABLE.strip().splitlines():
         name, kind, default, meaning = (field.strip() for field in line.split("|"))
@@ -205,7 +206,7 @@ _PROXY = re.compile(rf"(https?)://({_HOST})(?::([0-9]+))?/?")
 _URL = re.compile(r"(?:https?|file)://[A-Za-z0-9.:@_~/%+,=&?\[\]-]+")
 
 
-def lookup(name: str) -> Optional[Parameter]:
+def lookup(name: str) -> Parameter | None:
     """Return what is known of a parameter; None when it does not exist."""
     found = _CACHE_NAME.fullmatch(name)
     if found and name not in PARAMETERS:

@@ -10,12 +10,12 @@ from __future__ import annotations
 import contextlib
 import re
 import shlex
-from typing import Dict, List, Mapping, Optional, Tuple
+from collections.abc import Mapping
 
 from .parameters import AT_MOUNT
 
 
-def parse_parameters(text: str) -> Dict[str, str]:
+def parse_parameters(text: str) -> dict[str, str]:
     """Return parameters with their values.
 
     Args:
@@ -35,7 +35,7 @@ def parse_parameters(text: str) -> Dict[str, str]:
     return found
 
 
-def stale(running: Mapping[str, str], configured: Mapping[str, str]) -> Tuple[List[str], List[str]]:
+def stale(running: Mapping[str, str], configured: Mapping[str, str]) -> tuple[list[str], list[str]]:
     """Compare what a mounted repository runs with and what its files say.
 
     Returns:
@@ -47,7 +47,7 @@ def stale(running: Mapping[str, str], configured: Mapping[str, str]) -> Tuple[Li
     return differ, [name for name in differ if name in AT_MOUNT]
 
 
-def parse_revision(text: str) -> Optional[int]:
+def parse_revision(text: str) -> int | None:
     """Return the revision that ``cvmfs_talk revision`` prints; None when it prints none."""
     return int(text) if re.fullmatch(r"\s*[0-9]+\s*", text) else None
 
@@ -58,13 +58,13 @@ def parse_proxy(text: str) -> str:
     return found[1] if found else ""
 
 
-def parse_cache_size(text: str) -> Optional[int]:
+def parse_cache_size(text: str) -> int | None:
     """Return the bytes in the cache as ``cvmfs_talk cache size`` prints them; None when it prints none."""
     found = re.search(r"Current cache size is [0-9]+MB \(([0-9]+) Bytes\)", text)
     return int(found[1]) if found else None
 
 
-def foreign(names: List[str], alien: bool = False) -> List[str]:
+def foreign(names: list[str], alien: bool = False) -> list[str]:
     """Return what does not belong into a cache.
 
     Args:

@@ -5,7 +5,8 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 # What `cvmfs-config-default` and the configuration repository that it names know of these domains: source of
@@ -50,7 +51,7 @@ def ways(repository: str, urls: str, proxies: Sequence[str]) -> Iterator[Server]
                 )
 
 
-def read_proxies(lists: Sequence[str]) -> List[str]:
+def read_proxies(lists: Sequence[str]) -> list[str]:
     """Return the proxies of lists, each once; those that a network announces are not known before."""
     found = [proxy for text in lists for proxy in re.split("[|;]", text)]
     return [proxy for proxy in dict.fromkeys(found) if proxy not in ("", "auto")]
@@ -74,7 +75,7 @@ def problems(asked: Mapping[str, Any], host: str) -> Iterator[str]:
             " correct the name in cvmfs_client_proxies, or in the parameters that name it."
         )
         return
-    tried: Dict[str, List[Mapping[str, Any]]] = {}
+    tried: dict[str, list[Mapping[str, Any]]] = {}
     for way in asked["servers"]:
         tried.setdefault(way["repository"], []).append(way)
     lost = {name: found for name, found in tried.items() if all(way["error"] for way in found)}

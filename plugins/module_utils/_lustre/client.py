@@ -9,7 +9,8 @@ systemd.mount(5), systemd.automount(5).
 from __future__ import annotations
 
 import re
-from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from .._mounts.table import unit_name
 from .lnet import declared, to_yaml
@@ -39,12 +40,12 @@ PARAMETERS_UNIT = "gpufarm-lustre-parameters.service"
 SYSTEM = re.compile("/|/(bin|boot|dev|etc|lib|lib64|proc|root|run|sbin|sys|usr|var|tmp)")
 
 
-def problems(settings: Mapping[str, Any]) -> List[str]:
+def problems(settings: Mapping[str, Any]) -> list[str]:
     """Return what is wrong with settings, one sentence each."""
     return [" ".join(one.split()) for one in _problems(settings)]
 
 
-def plan(settings: Mapping[str, Any], names: Optional[Mapping[str, Sequence[str]]] = None) -> Dict[str, Any]:
+def plan(settings: Mapping[str, Any], names: Mapping[str, Sequence[str]] | None = None) -> dict[str, Any]:
     """Return what settings that problems() has nothing against come to.
 
     Args:
@@ -86,7 +87,7 @@ def plan(settings: Mapping[str, Any], names: Optional[Mapping[str, Sequence[str]
     }
 
 
-def _devices(settings: Mapping[str, Any], names: Mapping[str, Sequence[str]]) -> List[Device]:
+def _devices(settings: Mapping[str, Any], names: Mapping[str, Sequence[str]]) -> list[Device]:
     addresses = addresses_of(names)
     return [parse_device(str(one["source"]), addresses) for one in settings["file_systems"]]
 
@@ -123,14 +124,14 @@ def machine_problems(settings: Mapping[str, Any], machine: Mapping[str, Any], ho
             )
 
 
-def _addresses(device: Device, settings: Mapping[str, Any]) -> List[str]:
+def _addresses(device: Device, settings: Mapping[str, Any]) -> list[str]:
     """Return addresses of servers in the networks of the machine itself that TCP reaches."""
     local = declared(settings["networks"], [], [], {}).networks
     return [nid.address for nid in device.nids if nid.network.startswith("tcp") and nid.network in local]
 
 
 def _problems(settings: Mapping[str, Any]) -> Iterator[str]:
-    devices: List[Device] = []
+    devices: list[Device] = []
     for one in settings["file_systems"]:
         yield from _file_system_problems(one, settings["mount_options"], devices)
     yield from _place_problems(settings["file_systems"])
@@ -149,7 +150,7 @@ def _problems(settings: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _file_system_problems(
-    one: Mapping[str, Any], common: Sequence[str], devices: List[Device]
+    one: Mapping[str, Any], common: Sequence[str], devices: list[Device]
 ) -> Iterator[str]:
     unknown = sorted(set(one) - {"source", "path", "options"})
     if unknown:

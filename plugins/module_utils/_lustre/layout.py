@@ -9,7 +9,8 @@ Failover in a Lustre File System", "Managing File System I/O" (pools) and "Confi
 from __future__ import annotations
 
 import re
-from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from .._mounts.table import unit_name
 from .lnet import declared, to_yaml
@@ -44,9 +45,9 @@ class Target(NamedTuple):
     name: str
     kind: str
     file_system: str
-    number: Optional[int]
+    number: int | None
     device: str
-    hosts: List[str]
+    hosts: list[str]
     mgs: bool
     size_mb: int
 
@@ -56,7 +57,7 @@ class Target(NamedTuple):
         return f"/lustre/{self.name.lower()}"
 
 
-def problems(settings: Mapping[str, Any], host: str) -> List[str]:
+def problems(settings: Mapping[str, Any], host: str) -> list[str]:
     """Return what is wrong with settings, one sentence each.
 
     Args:
@@ -66,9 +67,9 @@ def problems(settings: Mapping[str, Any], host: str) -> List[str]:
     return [" ".join(one.split()) for one in _problems(settings, host)]
 
 
-def targets(settings: Mapping[str, Any]) -> List[Target]:
+def targets(settings: Mapping[str, Any]) -> list[Target]:
     """Return all targets of settings that problems() has nothing against, the management target first."""
-    found: List[Target] = []
+    found: list[Target] = []
     for system in settings["file_systems"]:
         for one in system["targets"]:
             number = int(one["index"])
@@ -99,9 +100,9 @@ def _same_device(one: Mapping[str, Any], mgs: Mapping[str, Any]) -> bool:
 def plan(
     settings: Mapping[str, Any],
     host: str,
-    names: Optional[Mapping[str, Sequence[str]]] = None,
+    names: Mapping[str, Sequence[str]] | None = None,
     elsewhere: Sequence[str] = (),
-) -> Dict[str, Any]:
+) -> dict[str, Any]:
     """Return what a server has to do, for settings that problems() has nothing against.
 
     Args:
@@ -144,7 +145,7 @@ def plan(
     }
 
 
-def _pools(settings: Mapping[str, Any]) -> Dict[str, List[str]]:
+def _pools(settings: Mapping[str, Any]) -> dict[str, list[str]]:
     return {
         f"{system['name']}.{pool}": [f"{system['name']}-OST{int(index):04x}" for index in indexes]
         for system in settings["file_systems"]
@@ -152,12 +153,12 @@ def _pools(settings: Mapping[str, Any]) -> Dict[str, List[str]]:
     }
 
 
-def _names(settings: Mapping[str, Any]) -> List[str]:
+def _names(settings: Mapping[str, Any]) -> list[str]:
     nids = [parse_nid(str(nid), {}) for listed in settings["nids"].values() for nid in listed]
     return sorted({nid.address for nid in nids if nid.is_name})
 
 
-def _formatted(one: Target, settings: Mapping[str, Any], addresses: Mapping[str, str]) -> Dict[str, Any]:
+def _formatted(one: Target, settings: Mapping[str, Any], addresses: Mapping[str, str]) -> dict[str, Any]:
     mgs = settings["mgs"]
 
     def nids(name: str) -> str:
@@ -196,8 +197,8 @@ def _problems(settings: Mapping[str, Any], host: str) -> Iterator[str]:
         return
     yield from _server_problems(settings, host)
     yield from _mgs_problems(settings)
-    names: List[str] = []
-    devices: List[Any] = []
+    names: list[str] = []
+    devices: list[Any] = []
     for system in settings["file_systems"]:
         yield from _system_problems(system, settings, names, devices)
     if settings["mgs"].get("device"):
@@ -285,7 +286,7 @@ def _place_problems(where: str, one: Mapping[str, Any], settings: Mapping[str, A
 
 
 def _system_problems(
-    system: Mapping[str, Any], settings: Mapping[str, Any], names: List[str], devices: List[Any]
+    system: Mapping[str, Any], settings: Mapping[str, Any], names: list[str], devices: list[Any]
 ) -> Iterator[str]:
     where = "lustre_server_file_systems"
     name = str(system.get("name", ""))
@@ -299,7 +300,7 @@ def _system_problems(
     names.append(name)
     if system.get("quota") and system["quota"] not in QUOTAS:
         yield f"{where} has the quota '{system['quota']}' of {name}; it is one of {', '.join(QUOTAS)}."
-    there: List[Any] = []
+    there: list[Any] = []
     for one in system.get("targets") or []:
         wrong = sorted(set(one) - {"kind", "index", "device", "servers", "size_mb"})
         if wrong:
@@ -340,7 +341,7 @@ def _system_problems(
                 )
 
 
-def machine_problems(settings: Mapping[str, Any], machine: Mapping[str, Any], host: str) -> List[str]:
+def machine_problems(settings: Mapping[str, Any], machine: Mapping[str, Any], host: str) -> list[str]:
     """Return what a machine does not allow, one sentence each.
 
     Args:
@@ -398,12 +399,12 @@ def signature_problem(device: str, signature: Mapping[str, str], host: str) -> s
     )
 
 
-def parse_blkid(text: str) -> Dict[str, str]:
+def parse_blkid(text: str) -> dict[str, str]:
     """Return what ``blkid --probe --output export`` prints."""
     return dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
 
 
-def mkfs_words(target: Mapping[str, Any]) -> List[str]:
+def mkfs_words(target: Mapping[str, Any]) -> list[str]:
     """Return the arguments of mkfs.lustre, without the program.
 
     Args:
@@ -423,7 +424,7 @@ def mkfs_words(target: Mapping[str, Any]) -> List[str]:
     return [*words, target["device"]]
 
 
-def differences(target: Mapping[str, Any], found: Mapping[str, Any]) -> List[str]:
+def differences(target: Mapping[str, Any], found: Mapping[str, Any]) -> list[str]:
     """Return how a formatted device differs from a target, each a part of a sentence.
 
     Args:
@@ -446,7 +447,7 @@ def differences(target: Mapping[str, Any], found: Mapping[str, Any]) -> List[str
     return wrong
 
 
-def quota_changes(wanted: Mapping[str, str], enforced: Mapping[str, str]) -> List[List[str]]:
+def quota_changes(wanted: Mapping[str, str], enforced: Mapping[str, str]) -> list[list[str]]:
     """Return the commands of lctl that make targets enforce quotas.
 
     The management target keeps what ``set_param -P`` sets, and tells all that it is for; ``conf_param`` is
@@ -468,9 +469,9 @@ def quota_changes(wanted: Mapping[str, str], enforced: Mapping[str, str]) -> Lis
 
 def pool_changes(
     wanted: Mapping[str, Sequence[str]], current: Mapping[str, Sequence[str]]
-) -> List[List[str]]:
+) -> list[list[str]]:
     """Return the commands of lctl that make pools what is wanted; pools and members of others stay."""
-    words: List[List[str]] = []
+    words: list[list[str]] = []
     for pool, members in wanted.items():
         if pool not in current:
             words.append(["pool_new", pool])

@@ -8,7 +8,8 @@ Sources: lnetctl(8); Lustre Operations Manual, "Configuring LNet" and "LNet Soft
 from __future__ import annotations
 
 import re
-from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Sequence, Set, Tuple
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from .nid import AddressError, parse_network, parse_nid
 
@@ -51,10 +52,10 @@ class Lnet(NamedTuple):
     where nothing is said; `peers`: the NIDs by the first of them; `settings`: whole numbers by name.
     """
 
-    networks: Dict[str, Dict[str, Dict[str, int]]]
-    routes: Dict[Tuple[str, str], Tuple[Any, Any]]
-    peers: Dict[str, Set[str]]
-    settings: Dict[str, int]
+    networks: dict[str, dict[str, dict[str, int]]]
+    routes: dict[tuple[str, str], tuple[Any, Any]]
+    peers: dict[str, set[str]]
+    settings: dict[str, int]
 
 
 class Plan(NamedTuple):
@@ -63,9 +64,9 @@ class Plan(NamedTuple):
     `cut` names the interfaces over which connections end.
     """
 
-    removals: List[List[str]]
+    removals: list[list[str]]
     additions: Lnet
-    cut: List[str]
+    cut: list[str]
 
     @property
     def empty(self) -> bool:
@@ -155,7 +156,7 @@ def _network_problems(prefix: str, networks: Sequence[Mapping[str, Any]]) -> Ite
         yield f"{prefix}networks names {name} twice; list its interfaces together."
 
 
-def _route_problems(prefix: str, route: Mapping[str, Any], local: Set[str]) -> Iterator[str]:
+def _route_problems(prefix: str, route: Mapping[str, Any], local: set[str]) -> Iterator[str]:
     unknown = sorted(set(route) - {"network", "gateway", "hop", "priority"})
     if unknown:
         yield f"{prefix}routes has '{unknown[0]}'; a route has network, gateway, hop and priority."
@@ -212,7 +213,7 @@ def reported(export: Mapping[str, Any]) -> Lnet:
     Args:
         export: what ``lnetctl export`` prints, parsed as YAML.
     """
-    networks: Dict[str, Dict[str, Dict[str, int]]] = {}
+    networks: dict[str, dict[str, dict[str, int]]] = {}
     for net in export.get("net") or []:
         if net.get("net type") == "lo":
             continue
@@ -243,9 +244,9 @@ def plan(current: Lnet, wanted: Lnet) -> Plan:
     Interfaces and routes that nobody declared are taken away; peers stay, as LNet finds them itself. An
     interface with another tunable is taken away and added again, which is how LNet changes one.
     """
-    removals: List[List[str]] = []
-    cut: List[str] = []
-    networks: Dict[str, Dict[str, Dict[str, int]]] = {}
+    removals: list[list[str]] = []
+    cut: list[str] = []
+    networks: dict[str, dict[str, dict[str, int]]] = {}
     routes = {}
     for key, way in wanted.routes.items():
         there = current.routes.get(key)
@@ -274,7 +275,7 @@ def plan(current: Lnet, wanted: Lnet) -> Plan:
 
 def to_yaml(lnet: Lnet) -> str:
     """Return what ``lnetctl import`` and ``/etc/lnet.conf`` take."""
-    lines: List[str] = []
+    lines: list[str] = []
     if lnet.networks:
         lines.append("net:")
     for name, interfaces in lnet.networks.items():
@@ -332,5 +333,5 @@ def shown(lnet: Lnet, wanted: Lnet) -> str:
     )
 
 
-def _as_said(way: Tuple[Any, Any], said: Tuple[Any, Any]) -> Tuple[Any, Any]:
+def _as_said(way: tuple[Any, Any], said: tuple[Any, Any]) -> tuple[Any, Any]:
     return (None if said[0] is None else way[0], None if said[1] is None else way[1])

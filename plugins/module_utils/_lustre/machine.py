@@ -10,7 +10,8 @@ both. On a machine that serves it is lustre_server, also where lustre_client mou
 from __future__ import annotations
 
 import re
-from typing import Any, Dict, Iterator, List, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 LNET_FILE = "/etc/lnet.conf"
 # What a machine mounts that serves too comes after what it serves.
@@ -85,7 +86,7 @@ def machine_source_problems(
         )
 
 
-def unfit(kernels: Sequence[Mapping[str, Any]], version: str) -> List[Mapping[str, Any]]:
+def unfit(kernels: Sequence[Mapping[str, Any]], version: str) -> list[Mapping[str, Any]]:
     """Return the kernels that have no modules of a version of Lustre.
 
     Args:
@@ -96,7 +97,7 @@ def unfit(kernels: Sequence[Mapping[str, Any]], version: str) -> List[Mapping[st
     return [one for one in kernels if not one["fits"] or _numbers(one["version"])[: len(wanted)] != wanted]
 
 
-def _numbers(version: str) -> List[str]:
+def _numbers(version: str) -> list[str]:
     found = re.match(r"[0-9]+(\.[0-9]+)*", version)
     return found[0].split(".") if found else []
 
@@ -134,7 +135,7 @@ def interface_problems(
                 )
 
 
-def addresses_of(names: Mapping[str, Sequence[str]]) -> Dict[str, str]:
+def addresses_of(names: Mapping[str, Sequence[str]]) -> dict[str, str]:
     """Return the addresses of hosts that have one.
 
     Args:

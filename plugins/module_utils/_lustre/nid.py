@@ -8,7 +8,8 @@ Sources: mount.lustre(8); lctl(8); Lustre Operations Manual, "Understanding Lust
 from __future__ import annotations
 
 import re
-from typing import List, Mapping, NamedTuple, Optional, Tuple
+from collections.abc import Mapping
+from typing import NamedTuple
 
 # lnet/include/uapi/linux/lnet/nidstr.h; the number of a network has 16 bits.
 NETWORK = re.compile(r"(tcp|o2ib|efa|kfi|gni)([0-9]{0,5})")
@@ -42,7 +43,7 @@ class Nid(NamedTuple):
 class Device(NamedTuple):
     """What a client mounts: the NIDs of servers that take one another's place, a file system, a folder."""
 
-    servers: Tuple[Tuple[Nid, ...], ...]
+    servers: tuple[tuple[Nid, ...], ...]
     file_system: str
     folder: str
 
@@ -51,7 +52,7 @@ class Device(NamedTuple):
         return f"{servers}:/{self.file_system}{'/' + self.folder if self.folder else ''}"
 
     @property
-    def nids(self) -> List[Nid]:
+    def nids(self) -> list[Nid]:
         """All NIDs, in their order."""
         return [nid for server in self.servers for nid in server]
 
@@ -69,7 +70,7 @@ def parse_network(text: str) -> str:
     return f"{found[1]}{number or ''}"
 
 
-def parse_nid(text: str, addresses: Optional[Mapping[str, str]] = None) -> Nid:
+def parse_nid(text: str, addresses: Mapping[str, str] | None = None) -> Nid:
     """Return a NID.
 
     Args:
@@ -103,7 +104,7 @@ def parse_nid(text: str, addresses: Optional[Mapping[str, str]] = None) -> Nid:
     return Nid(".".join(str(part) for part in parts), network)
 
 
-def parse_servers(text: str, addresses: Optional[Mapping[str, str]] = None) -> Tuple[Tuple[Nid, ...], ...]:
+def parse_servers(text: str, addresses: Mapping[str, str] | None = None) -> tuple[tuple[Nid, ...], ...]:
     """Return the NIDs of machines that take one another's place.
 
     Args:
@@ -121,7 +122,7 @@ def is_file_system(name: str) -> bool:
     return bool(re.fullmatch(f"[-_A-Za-z0-9]{{1,{LONGEST_NAME}}}", name))
 
 
-def parse_device(text: str, addresses: Optional[Mapping[str, str]] = None) -> Device:
+def parse_device(text: str, addresses: Mapping[str, str] | None = None) -> Device:
     """Return what a client mounts.
 
     Args:

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import difflib
 import re
-from typing import Any, Dict, Iterable, Iterator, Mapping, NamedTuple, Optional, Tuple
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
 
 
 class OptionError(ValueError):
@@ -127,8 +128,8 @@ class ModuleParameter(NamedTuple):
     deprecated: bool
 
 
-def _modules() -> Dict[str, Dict[str, ModuleParameter]]:
-    found: Dict[str, Dict[str, ModuleParameter]] = {}
+def _modules() -> dict[str, dict[str, ModuleParameter]]:
+    found: dict[str, dict[str, ModuleParameter]] = {}
     for name, texts in re.findall(r"(?m)^(\w+):((?:.*\n)(?: +.*\n)*)", _MODULES):
         found[name] = {
             text.rstrip("=!"): ModuleParameter("=" in text, text.endswith("!")) for text in texts.split()
@@ -189,7 +190,7 @@ def module_lines(parameters: Mapping[str, Mapping[str, Any]]) -> str:
 # Tunables by kind of device: least and most, None for words. Lustre Operations Manual, "Tuning"; the source:
 # lustre/include/obd.h (OBD_MAX_RIF_MAX 512), lustre/include/lustre_osc.h (OSC_MAX_DIRTY_MB_MAX 2048),
 # lustre/llite/statahead.c (LL_SA_RPC_MAX).
-_TUNABLES: Dict[str, Dict[str, Optional[Tuple[int, int]]]] = {
+_TUNABLES: dict[str, dict[str, tuple[int, int] | None]] = {
     "osc": {
         "max_rpcs_in_flight": (1, 512),
         "max_dirty_mb": (1, 2048),

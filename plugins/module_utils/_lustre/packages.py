@@ -8,7 +8,8 @@ Source: source of Lustre, debian/control: names of packages.
 from __future__ import annotations
 
 import re
-from typing import Any, Iterator, List, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 
 def source_problems(prefix: str, settings: Mapping[str, Any]) -> Iterator[str]:
@@ -40,7 +41,7 @@ def problems(
     settings: Mapping[str, Any],
     available: Mapping[str, Sequence[str]],
     kernels: Sequence[Mapping[str, Any]],
-) -> List[str]:
+) -> list[str]:
     """Return why packages of a source do not fit a machine, one sentence each.
 
     Args:
@@ -92,7 +93,7 @@ def choose(
     settings: Mapping[str, Any],
     available: Mapping[str, Sequence[str]],
     kernels: Sequence[Mapping[str, Any]],
-) -> List[str]:
+) -> list[str]:
     """Return the packages to install, with their versions, where problems() has nothing against them."""
     names = [f"lustre-{kind}-utils"]
     if settings["modules"] == "dkms":

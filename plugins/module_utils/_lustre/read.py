@@ -9,7 +9,7 @@ Sources: lfs-df(1), lfs-check(1), lctl-get_param(8), tunefs.lustre(8); source of
 from __future__ import annotations
 
 import re
-from typing import Any, Dict, List, NamedTuple, Optional
+from typing import Any, NamedTuple
 
 # lfs-df(1): what the letters behind a target mean; `f` says that it is on flash, which is no complaint.
 FLAGS = {
@@ -32,17 +32,17 @@ class Target(NamedTuple):
     name: str
     kind: str
     state: str
-    total_kb: Optional[int]
-    free_kb: Optional[int]
-    complaints: List[str]
+    total_kb: int | None
+    free_kb: int | None
+    complaints: list[str]
 
 
-def parse_hosts(text: str) -> List[str]:
+def parse_hosts(text: str) -> list[str]:
     """Return the addresses that ``getent ahostsv4`` prints, each once, in their order."""
     return list(dict.fromkeys(line.split()[0] for line in text.splitlines() if line.split()))
 
 
-def parse_df(text: str, file_system: str) -> List[Target]:
+def parse_df(text: str, file_system: str) -> list[Target]:
     """Return the targets that ``lfs df`` of one file system prints."""
     found = []
     for line in text.splitlines():
@@ -66,7 +66,7 @@ def parse_df(text: str, file_system: str) -> List[Target]:
     return found
 
 
-def parse_check(text: str) -> Dict[str, str]:
+def parse_check(text: str) -> dict[str, str]:
     """Return what ``lfs check`` says of targets: ``active``, or the complaint."""
     found = {}
     for line in text.splitlines():
@@ -81,9 +81,9 @@ def parse_check(text: str) -> Dict[str, str]:
     return found
 
 
-def parse_parameters(text: str) -> Dict[str, str]:
+def parse_parameters(text: str) -> dict[str, str]:
     """Return what ``lctl get_param`` prints: values by full name."""
-    found: Dict[str, str] = {}
+    found: dict[str, str] = {}
     name = ""
     for line in text.splitlines():
         match = re.match(r"^([A-Za-z][-\w]*(?:\.[-\w@]+)*)=(.*)$", line)
@@ -95,7 +95,7 @@ def parse_parameters(text: str) -> Dict[str, str]:
     return found
 
 
-def parse_devices(text: str) -> Dict[str, str]:
+def parse_devices(text: str) -> dict[str, str]:
     """Return what ``lctl dl`` prints of services of the machine: states by name of the target, or ``MGS``."""
     found = {}
     for line in text.splitlines():
@@ -105,7 +105,7 @@ def parse_devices(text: str) -> Dict[str, str]:
     return found
 
 
-def parse_quotas(text: str) -> Dict[str, str]:
+def parse_quotas(text: str) -> dict[str, str]:
     """Return the kinds of quota that targets enforce, by target.
 
     Args:
@@ -119,7 +119,7 @@ def parse_quotas(text: str) -> Dict[str, str]:
     return found
 
 
-def parse_pool(text: str) -> List[str]:
+def parse_pool(text: str) -> list[str]:
     """Return the names that ``lctl pool_list`` prints below its first line."""
     return [line.strip().replace("_UUID", "") for line in text.splitlines()[1:] if line.strip()]
 
@@ -130,7 +130,7 @@ def parse_mmp(text: str) -> str:
     return found[1] if found else ""
 
 
-def parse_target(text: str) -> Optional[Dict[str, Any]]:
+def parse_target(text: str) -> dict[str, Any] | None:
     """Return what ``tunefs.lustre --dryrun`` tells of a formatted device; None when it has no target.
 
     Returns:

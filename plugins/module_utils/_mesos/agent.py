@@ -10,7 +10,8 @@ src/linux/capabilities.cpp.
 from __future__ import annotations
 
 import re
-from typing import Any, Dict, Iterator, List, Mapping, Tuple
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from .options import APACHE, common_problems, environment, problems, rendered, tls, unwanted
 
@@ -43,7 +44,7 @@ ISOLATION = (
 )
 GPU_ISOLATION = ("cgroups/devices", "gpu/nvidia")
 POSIX_ISOLATION = ("posix/cpu", "posix/mem", "disk/du")
-DEFAULTS: Dict[str, Any] = {
+DEFAULTS: dict[str, Any] = {
     "authenticate_http_readonly": True,
     "authenticate_http_readwrite": True,
     "containerizers": "mesos",
@@ -53,7 +54,7 @@ DEFAULTS: Dict[str, Any] = {
     "strict": True,
 }
 # Those need the Linux launcher.
-LINUX_DEFAULTS: Dict[str, Any] = {
+LINUX_DEFAULTS: dict[str, Any] = {
     "cgroups_enable_cfs": True,
     "enforce_container_disk_quota": True,
     "image_providers": "docker",
@@ -68,7 +69,7 @@ def gpu_count(settings: Mapping[str, Any]) -> int:
     return len(settings["gpu_devices"])
 
 
-def isolation(settings: Mapping[str, Any]) -> List[str]:
+def isolation(settings: Mapping[str, Any]) -> list[str]:
     """Return the isolators."""
     if settings["isolation"]:
         return list(settings["isolation"])
@@ -77,12 +78,12 @@ def isolation(settings: Mapping[str, Any]) -> List[str]:
     return [*ISOLATION, *(GPU_ISOLATION if gpu_count(settings) else ())]
 
 
-def all_problems(settings: Mapping[str, Any]) -> List[str]:
+def all_problems(settings: Mapping[str, Any]) -> list[str]:
     """Return what is wrong with the settings, each a sentence."""
     return list(_problems(settings))
 
 
-def machine_problems(settings: Mapping[str, Any], machine: Mapping[str, Any]) -> List[str]:
+def machine_problems(settings: Mapping[str, Any], machine: Mapping[str, Any]) -> list[str]:
     """Return why a machine cannot have an agent with these settings, each a sentence.
 
     Args:
@@ -215,7 +216,7 @@ def _gpu_machine_problems(settings: Mapping[str, Any], machine: Mapping[str, Any
         )
 
 
-def version(text: str) -> Tuple[int, ...]:
+def version(text: str) -> tuple[int, ...]:
     """Return the first two numbers of a version."""
     return tuple(int(part) for part in re.findall("[0-9]+", text)[:2])
 
@@ -229,7 +230,7 @@ def resources(settings: Mapping[str, Any]) -> str:
     return ";".join([*parts, f"gpus:{gpu_count(settings)}"])
 
 
-def plan(settings: Mapping[str, Any]) -> Dict[str, Any]:
+def plan(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return what settings without problems come to: `environment`, `options`, `files` and `secret_files` by
     name, `unwanted` paths."""
     linux = settings["flags"].get("launcher", "linux") == "linux"

@@ -7,7 +7,8 @@ Sources: Mesos documentation, "Maintenance Primitives" and "Agent Draining"; src
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 from .quota import Amounts, amounts_of
 
@@ -37,10 +38,10 @@ class Agent(NamedTuple):
     state: str
     resources: Amounts
     allocated: Amounts
-    attributes: Dict[str, str]
+    attributes: dict[str, str]
 
 
-def read_agents(answer: Mapping[str, Any]) -> List[Agent]:
+def read_agents(answer: Mapping[str, Any]) -> list[Agent]:
     """Return the agents that GET_AGENTS tells, sorted by host name and port."""
     return sorted(map(_agent, answer.get("agents") or []), key=lambda one: (one.hostname, one.port))
 
@@ -72,7 +73,7 @@ def _attribute(entry: Mapping[str, Any]) -> str:
     return ",".join(f"{one['begin']}-{one['end']}" for one in ranges)
 
 
-def choose(agents: Sequence[Agent], names: Sequence[str]) -> List[Agent]:
+def choose(agents: Sequence[Agent], names: Sequence[str]) -> list[Agent]:
     """Return the agents that names stand for.
 
     Args:
@@ -88,18 +89,18 @@ def choose(agents: Sequence[Agent], names: Sequence[str]) -> List[Agent]:
         if not found:
             raise AgentError(
                 f"Mesos knows no agent {name}; it may have gone, or these credentials may not view it. There"
-                f" are: {', '.join((one.hostname for one in agents)) or 'none'}."
+                f" are: {', '.join(one.hostname for one in agents) or 'none'}."
             )
         if len(found) > 1:
             raise AgentError(
                 f"{name} has {len(found)} agents; name one as"
-                f" {' or '.join((f'{one.hostname}:{one.port}' for one in found))}."
+                f" {' or '.join(f'{one.hostname}:{one.port}' for one in found)}."
             )
         chosen += [one for one in found if one not in chosen]
     return chosen
 
 
-def call_for(agent: Agent, state: str, grace: Optional[float]) -> Optional[Dict[str, Any]]:
+def call_for(agent: Agent, state: str, grace: float | None) -> dict[str, Any] | None:
     """Return the call that brings an agent into a state: its `kind` and `fields`; None when nothing is to do.
 
     Args:
@@ -109,7 +110,7 @@ def call_for(agent: Agent, state: str, grace: Optional[float]) -> Optional[Dict[
     """
     agent_id = {"value": agent.id}
     if state == DRAINED and agent.state not in (DRAINING, DRAINED):
-        fields: Dict[str, Any] = {"agent_id": agent_id}
+        fields: dict[str, Any] = {"agent_id": agent_id}
         if grace is not None:
             whole = int(grace)
             fields["max_grace_period"] = {"seconds": whole, "nanos": round((grace - whole) * 1e9)}

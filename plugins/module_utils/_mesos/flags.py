@@ -8,9 +8,7 @@ m3scluster/clusterd 1.11.0-0.9.0, the same files.
 
 from __future__ import annotations
 
-from typing import Dict
-
-MASTER: Dict[str, str] = {
+MASTER: dict[str, str] = {
     name: kind
     for kind, names in {
         "bool": (
@@ -49,7 +47,7 @@ MASTER: Dict[str, str] = {
     for name in names.split()
 }
 # What an option was called before: both names together stop the program.
-MASTER_OLD_NAMES: Dict[str, str] = {
+MASTER_OLD_NAMES: dict[str, str] = {
     "slave_ping_timeout": "agent_ping_timeout",
     "slave_removal_rate_limit": "agent_removal_rate_limit",
     "slave_reregister_timeout": "agent_reregister_timeout",
@@ -61,7 +59,7 @@ MASTER_OLD_NAMES: Dict[str, str] = {
     "recovery_slave_removal_limit": "recovery_agent_removal_limit",
     "user_sorter": "role_sorter",
 }
-AGENT: Dict[str, str] = {
+AGENT: dict[str, str] = {
     name: kind
     for kind, names in {
         "bool": (
@@ -120,14 +118,14 @@ AGENT: Dict[str, str] = {
     for name in names.split()
 }
 # What an option was called before: both names together stop the program.
-AGENT_OLD_NAMES: Dict[str, str] = {
+AGENT_OLD_NAMES: dict[str, str] = {
     "slave_subsystems": "agent_subsystems",
     "allowed_capabilities": "effective_capabilities",
     "executor_secret_key": "jwt_secret_key",
 }
 # What clusterd adds: to both programs since 1.11.0-0.8.0, to agents since 1.11.0-0.5.0.
-MASTER_CLUSTERD: Dict[str, str] = {"cleanup_log_files": "int"}
-AGENT_CLUSTERD: Dict[str, str] = {
+MASTER_CLUSTERD: dict[str, str] = {"cleanup_log_files": "int"}
+AGENT_CLUSTERD: dict[str, str] = {
     **MASTER_CLUSTERD,
     **{
         name: kind

@@ -11,8 +11,9 @@ src/master/maintenance.cpp.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timezone
-from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, NamedTuple
 
 UP, SCHEDULED, DOWN = "up", "scheduled", "down"
 FORM = "%Y-%m-%dT%H:%M:%SZ"
@@ -27,7 +28,7 @@ class Window(NamedTuple):
     """When a machine is maintained: start, in ns since 1970, and length, in ns, None for no end."""
 
     start: int
-    length: Optional[int]
+    length: int | None
 
 
 class Machine(NamedTuple):
@@ -37,11 +38,11 @@ class Machine(NamedTuple):
     ip: str
 
 
-Schedule = Dict[Machine, Window]
-Call = Tuple[str, Dict[str, Any]]
+Schedule = dict[Machine, Window]
+Call = tuple[str, dict[str, Any]]
 
 
-def window_of(wish: Optional[Mapping[str, Any]]) -> Window:
+def window_of(wish: Mapping[str, Any] | None) -> Window:
     """Return the window of a wish with `start`, as 2026-12-01T06:00:00Z, and `duration` in seconds or None.
 
     Raises:
@@ -75,12 +76,12 @@ def read_schedule(answer: Mapping[str, Any]) -> Schedule:
     return found
 
 
-def read_down(answer: Mapping[str, Any]) -> List[Machine]:
+def read_down(answer: Mapping[str, Any]) -> list[Machine]:
     """Return the machines that GET_MAINTENANCE_STATUS tells to be down."""
     return [_machine(one) for one in answer.get("status", {}).get("down_machines") or []]
 
 
-def read_machines(answer: Mapping[str, Any]) -> Dict[str, Machine]:
+def read_machines(answer: Mapping[str, Any]) -> dict[str, Machine]:
     """Return the machines of the agents that GET_AGENTS tells, by every name of the agents."""
     found = {}
     for entry in answer.get("agents") or []:
@@ -93,7 +94,7 @@ def read_machines(answer: Mapping[str, Any]) -> Dict[str, Machine]:
     return found
 
 
-def choose(known: Mapping[str, Machine], listed: Iterable[Machine], names: Sequence[str]) -> List[Machine]:
+def choose(known: Mapping[str, Machine], listed: Iterable[Machine], names: Sequence[str]) -> list[Machine]:
     """Return the machines that names stand for, each once.
 
     Args:
@@ -119,8 +120,8 @@ def plan(
     down: Sequence[Machine],
     chosen: Sequence[Machine],
     state: str,
-    window: Optional[Window] = None,
-) -> List[Call]:
+    window: Window | None = None,
+) -> list[Call]:
     """Return the calls that bring machines into a state, each with its fields; none when nothing is to do.
 
     Args:
@@ -147,12 +148,12 @@ def plan(
         return [("START_MAINTENANCE", {"machines": _ids(rest)})] if rest else []
     # this call takes machines out of the schedule as well
     rest = [one for one in chosen if one in down]
-    calls: List[Call] = [("STOP_MAINTENANCE", {"machines": _ids(rest)})] if rest else []
+    calls: list[Call] = [("STOP_MAINTENANCE", {"machines": _ids(rest)})] if rest else []
     left = {one: when for one, when in schedule.items() if one not in rest}
     return calls + _update(left, {one: when for one, when in left.items() if one not in chosen})
 
 
-def told(schedule: Schedule, down: Sequence[Machine], chosen: Sequence[Machine]) -> List[Dict[str, Any]]:
+def told(schedule: Schedule, down: Sequence[Machine], chosen: Sequence[Machine]) -> list[dict[str, Any]]:
     """Return machines as a module tells them: `hostname`, `ip`, `state`, the window's `start`, `duration`."""
     return [
         {
@@ -172,7 +173,7 @@ def line(entry: Mapping[str, Any]) -> str:
     return f"{entry['hostname']}: {entry['state']}, from {entry['start']}{end}\n"
 
 
-def after(entries: Sequence[Mapping[str, Any]], state: str, window: Optional[Window]) -> List[Dict[str, Any]]:
+def after(entries: Sequence[Mapping[str, Any]], state: str, window: Window | None) -> list[dict[str, Any]]:
     """Return machines, as a module tells them, as they will be."""
     changes = _window(window) if state != DOWN else {}
     return [{**one, "state": state, **changes} for one in entries]
@@ -183,13 +184,13 @@ def _refuse(sentence: str, machines: Sequence[Machine]) -> None:
         raise MachineError(sentence % ", ".join(one.hostname for one in machines))
 
 
-def _update(before: Schedule, wanted: Schedule) -> List[Call]:
+def _update(before: Schedule, wanted: Schedule) -> list[Call]:
     if wanted == before:
         return []
     return [("UPDATE_MAINTENANCE_SCHEDULE", {"schedule": {"windows": _windows(wanted)}})]
 
 
-def _window(window: Optional[Window]) -> Dict[str, Any]:
+def _window(window: Window | None) -> dict[str, Any]:
     if window is None:
         return {"start": "", "duration": None}
     length = None if window.length is None else window.length / NANOSECONDS
@@ -201,14 +202,14 @@ def _machine(entry: Mapping[str, Any]) -> Machine:
     return Machine(entry.get("hostname", ""), entry.get("ip", ""))
 
 
-def _ids(machines: Iterable[Machine]) -> List[Dict[str, str]]:
+def _ids(machines: Iterable[Machine]) -> list[dict[str, str]]:
     return [{name: value for name, value in one._asdict().items() if value} for one in machines]
 
 
-def _windows(schedule: Schedule) -> List[Dict[str, Any]]:
+def _windows(schedule: Schedule) -> list[dict[str, Any]]:
     windows = []
     for window in sorted(set(schedule.values()), key=lambda one: (one.start, one.length or 0)):
-        when: Dict[str, Any] = {"start": {"nanoseconds": window.start}}
+        when: dict[str, Any] = {"start": {"nanoseconds": window.start}}
         if window.length is not None:
             when["duration"] = {"nanoseconds": window.length}
         members = sorted(one for one, its in schedule.items() if its == window)

@@ -5,7 +5,8 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Dict, Iterator, List, Mapping
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from .options import acl_problems, common_problems, environment, problems, rendered, tls, unwanted
 from .quota import WishError, plan_weights, read_wish
@@ -25,7 +26,7 @@ OWN = {
     "work_dir": "mesos_master_work_directory",
     "zk": "mesos_master_zookeeper",
 }
-DEFAULTS: Dict[str, Any] = {
+DEFAULTS: dict[str, Any] = {
     "authenticate_agents": True,
     "authenticate_frameworks": True,
     "authenticate_http_frameworks": True,
@@ -56,7 +57,7 @@ def warning(masters: int) -> str:
     )
 
 
-def all_problems(settings: Mapping[str, Any]) -> List[str]:
+def all_problems(settings: Mapping[str, Any]) -> list[str]:
     """Return what is wrong with the settings, each a sentence."""
     return list(_problems(settings))
 
@@ -96,7 +97,7 @@ def _problems(settings: Mapping[str, Any]) -> Iterator[str]:
         yield str(error)
 
 
-def plan(settings: Mapping[str, Any]) -> Dict[str, Any]:
+def plan(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return what settings without problems come to: `environment`, `files` and `secret_files` by name,
     `unwanted` paths, `quorum`, `warning`."""
     count = len(settings["masters"])

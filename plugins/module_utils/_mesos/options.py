@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
-from typing import Any, Dict, Iterator, List, Mapping, NamedTuple
+from typing import Any, NamedTuple
 
 from .._framework.settings import image_problems
 from . import flags
@@ -76,7 +77,7 @@ ACL_ACTIONS = {
 ACL_FIELDS = {action: field for field, actions in ACL_ACTIONS.items() for action in actions.split()}
 
 
-def known(program: str, build: str) -> Dict[str, str]:
+def known(program: str, build: str) -> dict[str, str]:
     """Return the options of `master` or `agent` in a build, with the kinds of their values."""
     return {**KNOWN[program], **(OF_CLUSTERD[program] if build == CLUSTERD else {})}
 
@@ -142,9 +143,9 @@ class Rendered(NamedTuple):
     """Options as plain texts by their names, and by file name what structured values go to: files that
     everybody may read, and files that only the program may."""
 
-    texts: Dict[str, str]
-    files: Dict[str, str]
-    secret_files: Dict[str, str]
+    texts: dict[str, str]
+    files: dict[str, str]
+    secret_files: dict[str, str]
 
 
 def rendered(program: str, build: str, options: Mapping[str, Any], folder: str) -> Rendered:
@@ -168,7 +169,7 @@ def rendered(program: str, build: str, options: Mapping[str, Any], folder: str) 
     return found
 
 
-def unwanted(program: str, folder: str, found: Rendered, settings: Mapping[str, Any]) -> List[Dict[str, str]]:
+def unwanted(program: str, folder: str, found: Rendered, settings: Mapping[str, Any]) -> list[dict[str, str]]:
     """Return what a role writes with other settings, as the module C(paths) removes it.
 
     Args:
@@ -197,7 +198,7 @@ def environment(options: Mapping[str, str], libprocess: Mapping[str, str]) -> st
     )
 
 
-def tls(settings: Mapping[str, Any], certificate: str, key: str, authority: str) -> Dict[str, str]:
+def tls(settings: Mapping[str, Any], certificate: str, key: str, authority: str) -> dict[str, str]:
     """Return the environment that makes Mesos encrypt and verify (docs/ssl.md); nothing without TLS."""
     if settings["tls"] == "none":
         return {}
@@ -216,7 +217,7 @@ def tls(settings: Mapping[str, Any], certificate: str, key: str, authority: str)
     }
 
 
-def framework_tls(settings: Mapping[str, Any], folder: str) -> Dict[str, str]:
+def framework_tls(settings: Mapping[str, Any], folder: str) -> dict[str, str]:
     """Return the same for the libmesos of a framework, whose certificate and key are in a folder."""
     wanted = {"tls": "provided" if settings["mesos_tls_certificate"] else "none"}
     return tls(wanted, *(f"{folder}/libmesos.{what}" for what in ("pem", "key", "ca")))
@@ -297,6 +298,6 @@ def _is_entity(entity: Any) -> bool:
     if not isinstance(entity, Mapping) or len(entity) != 1:
         return False
     if "values" in entity:
-        values: List[Any] = entity["values"]
+        values: list[Any] = entity["values"]
         return isinstance(values, list) and bool(values) and all(isinstance(one, str) for one in values)
     return entity.get("type") in ("ANY", "NONE")

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import math
 import re
-from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
-Amounts = Dict[str, float]
+Amounts = dict[str, float]
 
 
 class Quota(NamedTuple):
@@ -28,7 +29,7 @@ class WishError(ValueError):
     """What is declared cannot be; the text is a sentence for a user for each problem."""
 
 
-def read_quotas(answer: Mapping[str, Any]) -> Dict[str, Quota]:
+def read_quotas(answer: Mapping[str, Any]) -> dict[str, Quota]:
     """Return the quotas that GET_QUOTA tells, by role; an entry without amounts is no quota."""
     found = {}
     for entry in answer.get("status", {}).get("configs") or []:
@@ -38,7 +39,7 @@ def read_quotas(answer: Mapping[str, Any]) -> Dict[str, Quota]:
     return found
 
 
-def read_wish(entries: Sequence[Mapping[str, Any]]) -> Dict[str, Quota]:
+def read_wish(entries: Sequence[Mapping[str, Any]]) -> dict[str, Quota]:
     """Return the quotas that are declared, by role; one that shall be absent has no amounts.
 
     Args:
@@ -47,8 +48,8 @@ def read_wish(entries: Sequence[Mapping[str, Any]]) -> Dict[str, Quota]:
     Raises:
         WishError: entries cannot be; a sentence for each problem.
     """
-    wish: Dict[str, Quota] = {}
-    problems: List[str] = []
+    wish: dict[str, Quota] = {}
+    problems: list[str] = []
     for entry in entries:
         role = entry["role"]
         wrong = list(_entry_problems(entry)) or (
@@ -84,12 +85,12 @@ def _entry_problems(entry: Mapping[str, Any]) -> Iterator[str]:
             )
 
 
-def plan_quotas(current: Mapping[str, Quota], wish: Mapping[str, Quota]) -> Dict[str, Quota]:
+def plan_quotas(current: Mapping[str, Quota], wish: Mapping[str, Quota]) -> dict[str, Quota]:
     """Return the quotas that have to be set, by role."""
     return {role: quota for role, quota in wish.items() if current.get(role, NO_QUOTA) != quota}
 
 
-def quota_request(quotas: Mapping[str, Quota], force: bool) -> Dict[str, Any]:
+def quota_request(quotas: Mapping[str, Quota], force: bool) -> dict[str, Any]:
     """Return the arguments of UPDATE_QUOTA, which sets all of them or none.
 
     Args:
@@ -112,12 +113,12 @@ def quota_request(quotas: Mapping[str, Quota], force: bool) -> Dict[str, Any]:
     }
 
 
-def read_weights(answer: Mapping[str, Any]) -> Dict[str, float]:
+def read_weights(answer: Mapping[str, Any]) -> dict[str, float]:
     """Return the weights that GET_WEIGHTS tells, by role."""
     return {entry["role"]: float(entry["weight"]) for entry in answer.get("weight_infos") or []}
 
 
-def plan_weights(current: Mapping[str, float], wish: Mapping[str, Any]) -> Dict[str, float]:
+def plan_weights(current: Mapping[str, float], wish: Mapping[str, Any]) -> dict[str, float]:
     """Return the weights that have to be set; a role without a weight has 1 (documentation, "Weights").
 
     Raises:
@@ -207,6 +208,6 @@ def left_of(total: Mapping[str, float], taken: Mapping[str, float]) -> Amounts:
     return {name: max(0.0, round(value - taken.get(name, 0.0), 6)) for name, value in total.items()}
 
 
-def names_of(quotas: Mapping[str, Quota]) -> List[Dict[str, Any]]:
+def names_of(quotas: Mapping[str, Quota]) -> list[dict[str, Any]]:
     """Return quotas as plain data, sorted by role."""
     return [{"role": role, **quota._asdict()} for role, quota in sorted(quotas.items())]

@@ -8,7 +8,8 @@ Source: proc(5), "/proc/pid/mountinfo"; Linux, Documentation/filesystems/shareds
 from __future__ import annotations
 
 import re
-from typing import Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 PROPAGATIONS = ("shared", "slave", "private")
 
@@ -24,7 +25,7 @@ class Mount(NamedTuple):
     source: str
     writable: bool
     propagation: str
-    options: Tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
 
 
 class Declared(NamedTuple):
@@ -36,9 +37,9 @@ class Declared(NamedTuple):
     path: str
     state: str
     types: Sequence[str] = ()
-    source: Optional[str] = None
-    writable: Optional[bool] = None
-    propagation: Optional[str] = None
+    source: str | None = None
+    writable: bool | None = None
+    propagation: str | None = None
 
 
 class Look(NamedTuple):
@@ -64,13 +65,13 @@ def _plain(text: str) -> str:
     return re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), text)
 
 
-def parse(table: str) -> Dict[str, Mount]:
+def parse(table: str) -> dict[str, Mount]:
     """Return the topmost mount of each mount point.
 
     Args:
         table: content of ``/proc/self/mountinfo``.
     """
-    found: Dict[str, Mount] = {}
+    found: dict[str, Mount] = {}
     for line in table.splitlines():
         left, separator, right = line.partition(" - ")
         fields, others = left.split(" "), right.split(" ")
@@ -87,7 +88,7 @@ def parse(table: str) -> Dict[str, Mount]:
     return found
 
 
-def mount_of(path: str, mounts: Mapping[str, Mount]) -> Optional[Mount]:
+def mount_of(path: str, mounts: Mapping[str, Mount]) -> Mount | None:
     """Return the mount that a path lies on.
 
     Args:
@@ -119,7 +120,7 @@ def unit_name(path: str, suffix: str) -> str:
     return f"{''.join(escaped)}.{suffix}"
 
 
-def to_look_at(declared: Sequence[Declared], mounts: Dict[str, Mount]) -> List[str]:
+def to_look_at(declared: Sequence[Declared], mounts: dict[str, Mount]) -> list[str]:
     """Return the paths that have to be looked into: a path that only may be mounted and is, is left alone."""
     return [
         one.path
@@ -128,7 +129,7 @@ def to_look_at(declared: Sequence[Declared], mounts: Dict[str, Mount]) -> List[s
     ]
 
 
-def compare(one: Declared, mount: Optional[Mount], look: Optional[Look], seconds: float) -> Iterator[Check]:
+def compare(one: Declared, mount: Mount | None, look: Look | None, seconds: float) -> Iterator[Check]:
     """Compare what is declared about a path with what is there.
 
     Args:
@@ -172,7 +173,7 @@ def compare(one: Declared, mount: Optional[Mount], look: Optional[Look], seconds
         yield _answers(one.path, look, seconds)
 
 
-def _answers(path: str, look: Optional[Look], seconds: float) -> Check:
+def _answers(path: str, look: Look | None, seconds: float) -> Check:
     answer = look.answer if look else "late"
     if answer == "late":
         return Check(path, "answers", False, f"does not answer within {seconds:g} seconds")
@@ -180,7 +181,7 @@ def _answers(path: str, look: Optional[Look], seconds: float) -> Check:
     return Check(path, "answers", answer == "ok", words)
 
 
-def _free(one: Declared, look: Optional[Look], seconds: float) -> Check:
+def _free(one: Declared, look: Look | None, seconds: float) -> Check:
     answer, entries = look if look else Look("late")
     if answer == "missing":
         return Check(one.path, "state", True, "not there yet")

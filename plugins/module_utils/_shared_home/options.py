@@ -9,7 +9,8 @@ for ext4"; xfs(5), "MOUNT OPTIONS".
 from __future__ import annotations
 
 import re
-from typing import Dict, Iterable, Mapping, NamedTuple, Optional, Tuple
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 # Names of accounts: those that useradd(8) takes by default, and upper case, which directories have.
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,31}")
@@ -25,13 +26,13 @@ class Kind(NamedTuple):
     `choices` are texts, `least` and `most` bounds of a whole number; with none of them it has no value.
     """
 
-    choices: Tuple[str, ...] = ()
-    least: Optional[int] = None
-    most: Optional[int] = None
+    choices: tuple[str, ...] = ()
+    least: int | None = None
+    most: int | None = None
 
 
 FLAG = Kind()
-ANY_FILE_SYSTEM: Dict[str, Kind] = dict.fromkeys(
+ANY_FILE_SYSTEM: dict[str, Kind] = dict.fromkeys(
     (
         "dirsync",
         "lazytime",
@@ -48,7 +49,7 @@ ANY_FILE_SYSTEM: Dict[str, Kind] = dict.fromkeys(
 _SECONDS = Kind(least=0, most=86400)
 _BYTES = Kind(least=1024, most=1048576)
 _VERSIONS = Kind(choices=("3", "4", "4.0", "4.1", "4.2"))
-NFS: Dict[str, Kind] = {
+NFS: dict[str, Kind] = {
     **dict.fromkeys(
         (
             "ac",
@@ -87,7 +88,7 @@ NFS: Dict[str, Kind] = {
     "vers": _VERSIONS,
     "wsize": _BYTES,
 }
-EXT4: Dict[str, Kind] = {
+EXT4: dict[str, Kind] = {
     **dict.fromkeys(
         (
             "acl",
@@ -111,7 +112,7 @@ EXT4: Dict[str, Kind] = {
     "min_batch_time": Kind(least=0, most=1000000),
     "stripe": Kind(least=0, most=2147483647),
 }
-XFS: Dict[str, Kind] = {
+XFS: dict[str, Kind] = {
     **dict.fromkeys(("discard", "inode64", "largeio", "noalign", "nodiscard", "nolargeio", "swalloc"), FLAG),
     "logbsize": Kind(choices=("0", "32k", "64k", "128k", "256k")),
     "logbufs": Kind(least=2, most=8),
@@ -127,7 +128,7 @@ KNOWN: Mapping[str, Mapping[str, Kind]] = {
 _OURS = "the role sets it where shared_home_quota asks for it"
 _SAFE = "users could bring programs that run as somebody else"
 _LOSS = "what users have written can be lost"
-REFUSED: Dict[str, str] = {
+REFUSED: dict[str, str] = {
     "dev": _SAFE,
     "suid": _SAFE,
     "user": "users could unmount homes",
@@ -153,7 +154,7 @@ REFUSED: Dict[str, str] = {
 }
 
 
-def _value_problem(name: str, value: Optional[str], kind: Kind) -> str:
+def _value_problem(name: str, value: str | None, kind: Kind) -> str:
     if kind == FLAG:
         return "" if value is None else f"{name} takes no value"
     if kind.choices:

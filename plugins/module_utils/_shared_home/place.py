@@ -8,7 +8,8 @@ xfs(5) for the options that count what users have.
 
 from __future__ import annotations
 
-from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from .._mounts import table as mount_table
 from .options import option_problem
@@ -38,7 +39,7 @@ class Device(NamedTuple):
 
     path: str
     file_system: str = ""
-    features: Tuple[str, ...] = ()
+    features: tuple[str, ...] = ()
 
 
 class Top(NamedTuple):
@@ -67,11 +68,11 @@ class Seen(NamedTuple):
     entries: Sequence[str]
     mounts: Mapping[str, mount_table.Mount]
     homes: Sequence[str] = ()
-    device: Optional[Device] = None
-    top: Optional[Top] = None
+    device: Device | None = None
+    top: Top | None = None
 
 
-def server_of(settings: Mapping[str, Any]) -> Optional[Tuple[str, int]]:
+def server_of(settings: Mapping[str, Any]) -> tuple[str, int] | None:
     """Return where a server of NFS must answer by TCP before it is mounted; None when that is not known.
 
     Source: nfs(5), `port`: version 3 asks for the port of the server first, others go to 2049.
@@ -84,14 +85,14 @@ def server_of(settings: Mapping[str, Any]) -> Optional[Tuple[str, int]]:
     return settings["source"].rpartition(":/")[0].strip("[]"), port
 
 
-def file_system_of(settings: Mapping[str, Any], device: Optional[Device]) -> str:
+def file_system_of(settings: Mapping[str, Any], device: Device | None) -> str:
     """Return what is mounted: ``nfs``, ``ext4``, ``xfs``, or nothing."""
     if not settings["source"]:
         return ""
     return "nfs" if settings["kind"] == "nfs" else device.file_system if device else ""
 
 
-def problems(settings: Mapping[str, Any], seen: Seen) -> List[str]:
+def problems(settings: Mapping[str, Any], seen: Seen) -> list[str]:
     """Return why the machine cannot have the homes, one sentence each.
 
     Args:
@@ -230,18 +231,18 @@ def _uncounted(path: str, mount: mount_table.Mount) -> str:
     )
 
 
-def folders_from(rows: Sequence[Mapping[str, Any]]) -> List[Folder]:
+def folders_from(rows: Sequence[Mapping[str, Any]]) -> list[Folder]:
     """Return parts of a path as the look at the machine told them."""
     return [Folder(**row) for row in rows]
 
 
-def features_of(text: str) -> Tuple[str, ...]:
+def features_of(text: str) -> tuple[str, ...]:
     """Return the features of an ext4 file system (dumpe2fs(8), -h).
 
     Args:
         text: what dumpe2fs wrote.
     """
-    lines: Dict[str, str] = {}
+    lines: dict[str, str] = {}
     for line in text.splitlines():
         name, _colon, value = line.partition(":")
         lines[name.strip()] = value

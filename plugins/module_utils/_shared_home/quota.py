@@ -9,7 +9,8 @@ and in files.
 from __future__ import annotations
 
 import re
-from typing import Any, List, Mapping, NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 
 class Limit(NamedTuple):
@@ -29,7 +30,7 @@ def limit_of(name: str, settings: Mapping[str, Any]) -> Limit:
     return Limit(settings["user_quotas"].get(name, settings["quota"]), settings["quota_files"])
 
 
-def command(uid: int, limit: Limit, place: str, by_lustre: bool) -> List[str]:
+def command(uid: int, limit: Limit, place: str, by_lustre: bool) -> list[str]:
     """Return the command that sets a limit. Both programs count the size in KiB.
 
     The soft limit is that of the hard one or none, so nobody is told to tidy up before a write fails.
@@ -46,7 +47,7 @@ def command(uid: int, limit: Limit, place: str, by_lustre: bool) -> List[str]:
     return ["setquota", "--user", str(uid), "0", size, "0", files, place]
 
 
-def state_command(place: str, by_lustre: bool) -> List[str]:
+def state_command(place: str, by_lustre: bool) -> list[str]:
     """Return the command that tells whether the file system counts what users have."""
     if by_lustre:
         return ["lfs", "quota", "-q", "-u", "root", place]

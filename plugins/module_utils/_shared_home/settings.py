@@ -9,7 +9,8 @@ Sources: systemd.mount(5); systemd.unit(5), "String Escaping for Inclusion in Un
 from __future__ import annotations
 
 import re
-from typing import Any, Dict, Iterator, List, Mapping, Tuple
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from .._mounts.table import unit_name
 from .options import ALWAYS, COUNTING, NAME, option_problem
@@ -19,7 +20,7 @@ MARK = "# Written by gpufarm.cluster.shared_home; changes are lost."
 ON_DISK = ("ext4", "xfs")
 # What is mounted by each kind, as /proc/self/mountinfo has it, with clients of Lustre in the kernel and over
 # FUSE; nothing for any that is on this machine.
-TYPES: Dict[str, Tuple[str, ...]] = {"lustre": ("lustre", "fuse.lustre"), "nfs": ("nfs", "nfs4"), "local": ()}
+TYPES: dict[str, tuple[str, ...]] = {"lustre": ("lustre", "fuse.lustre"), "nfs": ("nfs", "nfs4"), "local": ()}
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40, "P": 1 << 50}
 _PATH = re.compile(r"(/[A-Za-z0-9_@+=,.-]+)+")
 _HOST = r"(?:[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?|\[[0-9A-Fa-f:.]+(?:%[A-Za-z0-9]+)?\])"
@@ -48,7 +49,7 @@ def parse_size(text: str) -> int:
     return int(found[1]) * _UNITS[found[2]]
 
 
-def problems(settings: Mapping[str, Any]) -> List[str]:
+def problems(settings: Mapping[str, Any]) -> list[str]:
     """Return what is wrong with settings, one sentence each.
 
     Args:
@@ -130,7 +131,7 @@ def wants_quota(settings: Mapping[str, Any]) -> bool:
     return bool(settings["quota"] or int(settings["quota_files"]) or settings["user_quotas"])
 
 
-def mount_options(settings: Mapping[str, Any], file_system: str) -> List[str]:
+def mount_options(settings: Mapping[str, Any], file_system: str) -> list[str]:
     """Return the options that homes are mounted with.
 
     Args:
@@ -141,7 +142,7 @@ def mount_options(settings: Mapping[str, Any], file_system: str) -> List[str]:
     return [*ALWAYS, *counting, *(str(option) for option in settings["options"])]
 
 
-def unit(settings: Mapping[str, Any], file_system: str) -> Dict[str, str]:
+def unit(settings: Mapping[str, Any], file_system: str) -> dict[str, str]:
     """Return the unit that mounts the homes, its text by its name; nothing where nothing is mounted.
 
     A machine whose homes cannot be mounted boots nevertheless, as the unit is wanted and not required.
@@ -172,7 +173,7 @@ def unit(settings: Mapping[str, Any], file_system: str) -> Dict[str, str]:
     return {unit_name(settings["path"], "mount"): "\n".join(lines)}
 
 
-def mounts(settings: Mapping[str, Any], file_system: str) -> List[Dict[str, Any]]:
+def mounts(settings: Mapping[str, Any], file_system: str) -> list[dict[str, Any]]:
     """Return the mount that there must be, as the module mount_validate takes it; nothing where none is made.
 
     A shared mount is seen by notebooks and containers that were started before it.
@@ -193,7 +194,7 @@ def _device(source: str) -> str:
     return f"/dev/disk/by-{tag.lower()}/{value}" if separator and "/" not in tag else source
 
 
-def command_settings(settings: Mapping[str, Any]) -> Dict[str, Any]:
+def command_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return what the command that makes homes reads; sizes are in bytes.
 
     Args:
@@ -214,7 +215,7 @@ def command_settings(settings: Mapping[str, Any]) -> Dict[str, Any]:
     }
 
 
-def packages(settings: Mapping[str, Any]) -> List[str]:
+def packages(settings: Mapping[str, Any]) -> list[str]:
     """Return the packages of Debian and Ubuntu that the mount and the limits need."""
     needed = {
         "nfs-common": settings["kind"] == "nfs",

@@ -7,7 +7,6 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
-from typing import Tuple
 
 # OpenSSH, PROTOCOL.key: what the format begins with.
 MAGIC = b"openssh-key-v1\0"
@@ -54,7 +53,7 @@ def fingerprint(public: str) -> str:
     return "SHA256:" + base64.b64encode(digest).decode().rstrip("=")
 
 
-def _string(data: bytes) -> Tuple[bytes, bytes]:
+def _string(data: bytes) -> tuple[bytes, bytes]:
     """Split off a string of RFC 4251, section 5, which has its length before it in four bytes."""
     end = 4 + int.from_bytes(data[:4], "big")
     if len(data) < end:

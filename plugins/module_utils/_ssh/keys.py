@@ -7,7 +7,7 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from typing import List, NamedTuple, Tuple
+from typing import NamedTuple
 
 # What comes behind the type in the encoded key: RFC 4253, section 6.6 (ssh-rsa); RFC 5656, section 3.1
 # (ecdsa); RFC 8709, section 4 (ssh-ed25519); OpenSSH, PROTOCOL.u2f, section "SSH U2F Key formats" (sk-).
@@ -75,7 +75,7 @@ class PublicKey(NamedTuple):
         return " ".join(part for part in self if part)
 
 
-def parse_keys(text: str, allow_options: bool = False) -> List[PublicKey]:
+def parse_keys(text: str, allow_options: bool = False) -> list[PublicKey]:
     """Return the keys of a text with one key per line, without empty lines, remarks and repetitions.
 
     Args:
@@ -86,7 +86,7 @@ def parse_keys(text: str, allow_options: bool = False) -> List[PublicKey]:
         KeyProblem: a line is no public key.
     """
     _refuse_other_formats(text)
-    found: List[PublicKey] = []
+    found: list[PublicKey] = []
     for line in text.splitlines():
         line = line.strip()
         if line and not line.startswith("#"):
@@ -137,7 +137,7 @@ def _refuse_other_formats(text: str) -> None:
         raise KeyProblem("is in the format of RFC 4716; convert it with ssh-keygen -i -f FILE")
 
 
-def _split_options(line: str) -> Tuple[str, str]:
+def _split_options(line: str) -> tuple[str, str]:
     """Return the options before a key, empty when there are none or they cannot be read, and the rest."""
     position = 0
     while True:
@@ -175,7 +175,7 @@ def _check(kind: str, encoded: str) -> None:
             )
 
 
-def _strings(data: bytes) -> List[bytes]:
+def _strings(data: bytes) -> list[bytes]:
     """Return the strings of RFC 4251, section 5: each has its length before it, in four bytes.
 
     Raises:

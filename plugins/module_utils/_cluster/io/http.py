@@ -15,8 +15,9 @@ import json
 import socket
 import ssl
 import time
+from collections.abc import Mapping, Sequence
 from http.client import HTTPException
-from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence
+from typing import Any, Callable, NamedTuple
 from urllib.error import HTTPError, URLError
 from urllib.parse import urljoin, urlsplit
 
@@ -28,7 +29,7 @@ REDIRECTS = (301, 302, 303, 307, 308)
 MOST_REDIRECTS = 4
 FIRST_PAUSE, LONGEST_PAUSE = 0.25, 4.0  # seconds
 
-CONNECTION_OPTIONS: Dict[str, Dict[str, Any]] = {
+CONNECTION_OPTIONS: dict[str, dict[str, Any]] = {
     "urls": {"type": "list", "elements": "str", "required": True},
     "username": {"type": "str", "default": ""},
     "password": {"type": "str", "default": "", "no_log": True},
@@ -97,7 +98,7 @@ class Connection(NamedTuple):
     password: str = ""
     token: str = ""
     token_scheme: str = "Bearer"  # noqa: S105
-    ca_path: Optional[str] = None
+    ca_path: str | None = None
     timeout: float = 30
     patience: float = 30
 
@@ -162,7 +163,7 @@ class ClusterClient:
             raise ClusterError(problem)
         self.connection = connection
         self.service = service
-        self.leader: Optional[str] = None
+        self.leader: str | None = None
         self._again = again
         self._opener, self._sleep, self._clock = opener, sleep, clock
         self._urls = [url.rstrip("/") for url in connection.urls]
@@ -173,7 +174,7 @@ class ClusterClient:
         path: str,
         body: Any = None,
         expect: Sequence[int] = (200,),
-        headers: Optional[Mapping[str, str]] = None,
+        headers: Mapping[str, str] | None = None,
         repeatable: bool = True,
     ) -> Answer:
         """Ask the service, whichever of its servers leads.
@@ -194,7 +195,7 @@ class ClusterClient:
         end = self._clock() + self.connection.patience
         pause = FIRST_PAUSE
         while True:
-            reasons: List[str] = []
+            reasons: list[str] = []
             hopeless = True
             for url in self._order():
                 try:
@@ -221,7 +222,7 @@ class ClusterClient:
             self._sleep(pause)
             pause = min(2 * pause, LONGEST_PAUSE)
 
-    def _order(self) -> List[str]:
+    def _order(self) -> list[str]:
         """The servers, the last leader first."""
         if self.leader is None:
             return self._urls
@@ -270,7 +271,7 @@ class ClusterClient:
         text = response.read().decode("utf-8", "replace")
         return Answer(status, {name.lower(): value for name, value in (found or {}).items()}, text)
 
-    def _credentials(self) -> Dict[str, str]:
+    def _credentials(self) -> dict[str, str]:
         one = self.connection
         if one.token:
             return {"Authorization": f"{one.token_scheme} {one.token}"}

@@ -4,7 +4,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, Mapping, Tuple, Type, TypeVar
+from collections.abc import Mapping
+from typing import Any, Callable, TypeVar
 
 from ansible.module_utils.basic import AnsibleModule
 
@@ -15,9 +16,9 @@ Client = TypeVar("Client")
 
 def run(
     service: Callable[[Connection], Client],
-    work: Callable[[AnsibleModule, Client], Dict[str, Any]],
+    work: Callable[[AnsibleModule, Client], dict[str, Any]],
     options: Mapping[str, Any],
-    *problems: Type[Exception],
+    *problems: type[Exception],
 ) -> None:
     """Run a module.
 
@@ -27,7 +28,7 @@ def run(
         options: the module's own, beside those of the connection.
         problems: more exceptions whose text is a sentence for the user.
     """
-    caught: Tuple[Type[Exception], ...] = (ClusterError, *problems)
+    caught: tuple[type[Exception], ...] = (ClusterError, *problems)
     module = AnsibleModule(argument_spec={**CONNECTION_OPTIONS, **options}, supports_check_mode=True)
     try:
         result = work(module, service(Connection.of(module.params)))

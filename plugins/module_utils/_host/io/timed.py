@@ -7,7 +7,8 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-from typing import NamedTuple, Sequence
+from collections.abc import Sequence
+from typing import NamedTuple
 
 # A process that hangs in the kernel does not end when it is killed; after so many seconds it is left behind.
 GRACE = 2.0

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict
+from typing import Any, Callable
 
 from ..._cluster.io.http import AGAIN, ClusterClient, Connection
 
@@ -22,7 +22,7 @@ class MesosClient:
         """Make a client; `means` are the last arguments of `ClusterClient`."""
         self.http = ClusterClient(connection, "Mesos", STARTING, **means)
 
-    def call(self, kind: str, fields: Any = None) -> Dict[str, Any]:
+    def call(self, kind: str, fields: Any = None) -> dict[str, Any]:
         """Make a call and return its answer without the envelope, empty when there is none.
 
         All calls that this collection makes may be repeated without harm.

@@ -9,11 +9,11 @@ Source: proc(5), "/proc/pid/cwd", "root", "exe", "fd" and "maps".
 from __future__ import annotations
 
 import pwd
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Iterator, List
 
 
-def users_of(path: str, proc: Path = Path("/proc")) -> List[str]:
+def users_of(path: str, proc: Path = Path("/proc")) -> list[str]:
     """Return the processes, each as ``NAME (PID) of USER``, in the order of their numbers.
 
     Args:

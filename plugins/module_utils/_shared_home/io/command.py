@@ -9,8 +9,9 @@ import json
 import os
 import pwd
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Mapping, Sequence
+from typing import Any
 
 from ..._host.io import timed
 from ..._mounts.table import parse

@@ -14,8 +14,9 @@ import pwd
 import shutil
 import stat
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, List, Mapping, NoReturn, Union
+from typing import Any, NoReturn
 
 from ..._mounts import table as mount_table
 from ..options import NAME
@@ -35,7 +36,7 @@ def _refuse(text: str, *values: Any) -> NoReturn:
     raise HomeError(text % values)
 
 
-def first_person(login_defs: Union[str, Path] = LOGIN_DEFS) -> int:
+def first_person(login_defs: str | Path = LOGIN_DEFS) -> int:
     """Return the smallest number of a person's account (login.defs(5), UID_MIN)."""
     try:
         lines = Path(login_defs).read_text(encoding="utf-8").splitlines()
@@ -231,7 +232,7 @@ def try_out(settings: Mapping[str, Any]) -> None:
         _explain(f"A home in {settings['path']}", error)
 
 
-def accounts_of(path: str) -> List[pwd.struct_passwd]:
+def accounts_of(path: str) -> list[pwd.struct_passwd]:
     """Return the accounts of this machine whose homes are there and theirs.
 
     Args:

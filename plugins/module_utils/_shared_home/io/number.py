@@ -14,8 +14,9 @@ import os
 import pwd
 import stat
 import zlib
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Dict, Mapping, NoReturn, Optional
+from typing import Any, NoReturn
 
 from ..options import NAME
 from . import make
@@ -99,14 +100,14 @@ def write_down(account: pwd.struct_passwd, person: str, settings: Mapping[str, A
         _write(folder / str(account.pw_uid), account.pw_name, person)
 
 
-def _notes(folder: Path) -> Dict[int, str]:
+def _notes(folder: Path) -> dict[int, str]:
     try:
         return {int(note.name): str(note.readlink()) for note in folder.iterdir() if note.name.isdecimal()}
     except FileNotFoundError:
         return {}
 
 
-def _noted(name: str, notes: Mapping[int, str]) -> Optional[int]:
+def _noted(name: str, notes: Mapping[int, str]) -> int | None:
     return min((number for number, told in notes.items() if told.partition(":")[0] == name), default=None)
 
 
@@ -137,7 +138,7 @@ def _write(note: Path, name: str, person: str) -> None:
         _refuse(note, name)
 
 
-def _owner(home: Path) -> Optional[int]:
+def _owner(home: Path) -> int | None:
     try:
         status = home.lstat()
     except FileNotFoundError:
