@@ -37,11 +37,11 @@ _raw:
   elements: dict
 """
 
-import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import tomllib
 from ansible.errors import AnsibleLookupError
 from ansible.plugins.lookup import LookupBase
 

@@ -49,14 +49,14 @@ jobs:
   elements: dict
 """
 
-from typing import Any, Dict
+from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.gpufarm.cluster.plugins.module_utils._chronos.io.api import Chronos
 from ansible_collections.gpufarm.cluster.plugins.module_utils._cluster.io.module import run
 
 
-def gather(module: AnsibleModule, chronos: Chronos) -> Dict[str, Any]:
+def gather(module: AnsibleModule, chronos: Chronos) -> dict[str, Any]:
     """Return what Chronos tells."""
     leader = chronos.client.request("GET", "/v1/scheduler/leader").json()["leader"]
     jobs = chronos.jobs()

@@ -74,7 +74,7 @@ job:
 """
 
 from datetime import datetime, timezone
-from typing import Any, Dict
+from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.gpufarm.cluster.plugins.module_utils._chronos.io.api import Chronos
@@ -88,12 +88,12 @@ from ansible_collections.gpufarm.cluster.plugins.module_utils._chronos.job impor
 from ansible_collections.gpufarm.cluster.plugins.module_utils._cluster.io.module import run
 
 
-def shown(job: Dict[str, Any]) -> Dict[str, Any]:
+def shown(job: dict[str, Any]) -> dict[str, Any]:
     """Return what a result tells of a job."""
     return {name: value for name, value in job.items() if name != "environmentVariables"}
 
 
-def present(module: AnsibleModule, chronos: Chronos) -> Dict[str, Any]:
+def present(module: AnsibleModule, chronos: Chronos) -> dict[str, Any]:
     """Make the job be as it is defined."""
     secret = module.params["secret_env"]
     wanted = read_job(module.params["job"])
@@ -102,7 +102,7 @@ def present(module: AnsibleModule, chronos: Chronos) -> Dict[str, Any]:
         wanted["environmentVariables"] = [*(wanted.get("environmentVariables") or ()), *more]
     current = chronos.job(wanted["name"])
     before, after = difference(current, wanted, datetime.now(timezone.utc))
-    result: Dict[str, Any] = {
+    result: dict[str, Any] = {
         "changed": bool(before or after),
         "diff": {"before": masked(before, secret), "after": masked(after, secret)},
     }
@@ -111,7 +111,7 @@ def present(module: AnsibleModule, chronos: Chronos) -> Dict[str, Any]:
     return {**result, "job": shown(current)}
 
 
-def absent(module: AnsibleModule, chronos: Chronos) -> Dict[str, Any]:
+def absent(module: AnsibleModule, chronos: Chronos) -> dict[str, Any]:
     """Make the job be gone."""
     name = read_name(module.params["job"].get("name"))
     current = chronos.job(name)
@@ -124,7 +124,7 @@ def absent(module: AnsibleModule, chronos: Chronos) -> Dict[str, Any]:
     }
 
 
-def keep(module: AnsibleModule, chronos: Chronos) -> Dict[str, Any]:
+def keep(module: AnsibleModule, chronos: Chronos) -> dict[str, Any]:
     """Bring the job in line and return the result."""
     return (present if module.params["state"] == "present" else absent)(module, chronos)
 

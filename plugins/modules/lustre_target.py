@@ -187,7 +187,7 @@ def mounted_elsewhere(targets: list[dict[str, Any]]) -> dict[str, str]:
     asked = [one for one in targets if one["service_nodes"] and os.path.realpath(one["device"]) not in here]
     with ThreadPoolExecutor(max_workers=16) as pool:
         found = list(pool.map(holder, [one["device"] for one in asked]))
-    return {one["name"]: node for one, node in zip(asked, found) if node}  # noqa: B905
+    return {one["name"]: node for one, node in zip(asked, found) if node}
 
 
 def same_device(targets: list[dict[str, Any]]) -> list[str]:
@@ -309,7 +309,7 @@ def main() -> None:
     wrong = same_device(params["targets"]) + [problem for _needed, problem in verdicts if problem]
     if wrong:
         module.fail_json(msg=" ".join(wrong) + " Nothing was formatted.")
-    needed = [one for one, (must, _problem) in zip(params["targets"], verdicts) if must]  # noqa: B905
+    needed = [one for one, (must, _problem) in zip(params["targets"], verdicts) if must]
     try:
         elsewhere = mounted_elsewhere([one for one in params["targets"] if one not in needed])
     except OSError as error:

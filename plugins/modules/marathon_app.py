@@ -99,7 +99,7 @@ deployment:
   type: str
 """
 
-from typing import Any, Dict
+from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.gpufarm.cluster.plugins.module_utils._cluster.io.http import ClusterError
@@ -115,7 +115,7 @@ from ansible_collections.gpufarm.cluster.plugins.module_utils._marathon.app impo
 from ansible_collections.gpufarm.cluster.plugins.module_utils._marathon.io.api import Marathon
 
 
-def shown(app: Dict[str, Any]) -> Dict[str, Any]:
+def shown(app: dict[str, Any]) -> dict[str, Any]:
     """Return what a result tells of an app."""
     hidden = ("env", "tasks", "deployments")
     return {
@@ -127,7 +127,7 @@ def shown(app: Dict[str, Any]) -> Dict[str, Any]:
     }
 
 
-def present(module: AnsibleModule, marathon: Marathon) -> Dict[str, Any]:
+def present(module: AnsibleModule, marathon: Marathon) -> dict[str, Any]:
     """Make the app be as it is defined."""
     secret = module.params["secret_env"]
     wanted = read_app(module.params["app"])
@@ -138,7 +138,7 @@ def present(module: AnsibleModule, marathon: Marathon) -> Dict[str, Any]:
     current = marathon.app(path)
     before, after = difference(current, wanted)
     changed = bool(before or after)
-    result: Dict[str, Any] = {
+    result: dict[str, Any] = {
         "changed": changed,
         "deployment": "",
         "diff": {"before": masked(before, list(secret)), "after": masked(after, list(secret))},
@@ -147,7 +147,7 @@ def present(module: AnsibleModule, marathon: Marathon) -> Dict[str, Any]:
         return {**result, **shown(current)}
     going_on = [one["id"] for one in current.get("deployments", ())]
     if changed:
-        resource = "/v2/apps%s?partialUpdate=false" % path
+        resource = f"/v2/apps{path}?partialUpdate=false"
         going_on = [marathon.change("PUT", resource, wanted, module.params["force"], seconds)]
         result["deployment"] = going_on[0]
     if module.params["wait"]:
@@ -156,12 +156,12 @@ def present(module: AnsibleModule, marathon: Marathon) -> Dict[str, Any]:
     final = marathon.app(path)
     if module.params["wait"] and any(difference(final, wanted)):
         raise ClusterError(
-            "%s is not as it was defined: its deployment was given up or rolled back by somebody else." % path
+            f"{path} is not as it was defined: its deployment was given up or rolled back by somebody else."
         )
     return {**result, **shown(final)}
 
 
-def absent(module: AnsibleModule, marathon: Marathon) -> Dict[str, Any]:
+def absent(module: AnsibleModule, marathon: Marathon) -> dict[str, Any]:
     """Make the app be gone."""
     path = read_path(str(module.params["app"].get("id", "")))
     current = marathon.app(path)
@@ -179,7 +179,7 @@ def absent(module: AnsibleModule, marathon: Marathon) -> Dict[str, Any]:
     return {**result, **shown({})}
 
 
-def keep(module: AnsibleModule, marathon: Marathon) -> Dict[str, Any]:
+def keep(module: AnsibleModule, marathon: Marathon) -> dict[str, Any]:
     """Bring the app in line and return the result."""
     return (present if module.params["state"] == "present" else absent)(module, marathon)
 

@@ -82,7 +82,7 @@ group:
   sample: {id: /ada, enforce_role: true, dependencies: [], apps: [/ada/notebook], groups: []}
 """
 
-from typing import Any, Dict, List
+from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.gpufarm.cluster.plugins.module_utils._cluster.io.module import run
@@ -91,7 +91,7 @@ from ansible_collections.gpufarm.cluster.plugins.module_utils._marathon.group im
 from ansible_collections.gpufarm.cluster.plugins.module_utils._marathon.io.api import Marathon
 
 
-def apply(module: AnsibleModule, marathon: Marathon, path: str, requests: List[Dict[str, Any]]) -> None:
+def apply(module: AnsibleModule, marathon: Marathon, path: str, requests: list[dict[str, Any]]) -> None:
     """Send requests, and wait for what they set off."""
     seconds = module.params["wait_timeout"]
     for request in requests:
@@ -105,7 +105,7 @@ def apply(module: AnsibleModule, marathon: Marathon, path: str, requests: List[D
             marathon.wait(number, seconds)
 
 
-def keep(module: AnsibleModule, marathon: Marathon) -> Dict[str, Any]:
+def keep(module: AnsibleModule, marathon: Marathon) -> dict[str, Any]:
     """Bring the group in line and return the result."""
     params = module.params
     path = read_path(params["id"])
@@ -114,10 +114,10 @@ def keep(module: AnsibleModule, marathon: Marathon) -> Dict[str, Any]:
         inside = content(current)
         if inside and not params["recursive"]:
             raise AppProblem(
-                "The group %s holds %s; remove these first, or set recursive." % (path, ", ".join(inside))
+                f"The group {path} holds {', '.join(inside)}; remove these first, or set recursive."
             )
         requests = [{"method": "DELETE", "body": None}] if current else []
-        after: Dict[str, Any] = {}
+        after: dict[str, Any] = {}
     else:
         requests, after = plan(path, current, params["enforce_role"], params["dependencies"])
     result = {

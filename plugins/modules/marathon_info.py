@@ -72,7 +72,8 @@ deployments:
   elements: dict
 """
 
-from typing import Any, Dict, Mapping
+from collections.abc import Mapping
+from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.gpufarm.cluster.plugins.module_utils._cluster.io.module import run
@@ -83,7 +84,7 @@ from ansible_collections.gpufarm.cluster.plugins.module_utils._marathon.wait imp
 SHOWN = ("id", "instances", "role", "cpus", "mem", "disk", "gpus", "version")
 
 
-def row(app: Mapping[str, Any]) -> Dict[str, Any]:
+def row(app: Mapping[str, Any]) -> dict[str, Any]:
     """Return what is told of an app."""
     return {
         **{name: app.get(name) for name in SHOWN},
@@ -96,7 +97,7 @@ def row(app: Mapping[str, Any]) -> Dict[str, Any]:
     }
 
 
-def gather(module: AnsibleModule, marathon: Marathon) -> Dict[str, Any]:
+def gather(module: AnsibleModule, marathon: Marathon) -> dict[str, Any]:
     """Return what Marathon tells."""
     path = read_path(module.params["id"]) if module.params["id"].strip("/") else ""
     leader = marathon.read("/v2/leader")["leader"]

@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import difflib
 import re
+from collections.abc import Iterator, Mapping
 from datetime import datetime, timezone
-from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Tuple
+from typing import Any, NamedTuple
 
 NAME = re.compile(r"[\w.-]+")
 SCHEDULE = re.compile(r"R(\d*)/([^/]*)/(P[^/]+)")
@@ -21,7 +22,7 @@ PERIOD = re.compile(r"P(?=.)(\d+Y)?(\d+M)?(\d+W)?(\d+D)?(T(?=.)(\d+H)?(\d+M)?(\d
 NETWORKS = ("BRIDGE", "HOST", "USER")
 CONSTRAINTS = ("EQUALS", "LIKE", "UNLIKE")
 
-DEFAULTS: Dict[str, Any] = {
+DEFAULTS: dict[str, Any] = {
     "arguments": [],
     "command": "",
     "concurrent": False,
@@ -53,7 +54,7 @@ FIELDS = ("name", *DEFAULTS, *CHOSEN_BY_SERVER)
 READ_ONLY = ("errorCount", "errorsSinceLastSuccess", "lastError", "lastSuccess", "successCount")
 # Accepted by older versions, and without effect in this one.
 DROPPED = ("async", "epsilon", "maxCompletionTime")
-CONTAINER: Dict[str, Any] = {
+CONTAINER: dict[str, Any] = {
     "forcePullImage": False,
     "network": "HOST",
     "networkInfos": [],
@@ -61,7 +62,7 @@ CONTAINER: Dict[str, Any] = {
     "type": "DOCKER",
     "volumes": [],
 }
-FETCH: Dict[str, Any] = {"cache": False, "executable": False, "extract": True, "output_file": ""}
+FETCH: dict[str, Any] = {"cache": False, "executable": False, "extract": True, "output_file": ""}
 
 
 class JobProblem(ValueError):
@@ -71,15 +72,15 @@ class JobProblem(ValueError):
 class Difference(NamedTuple):
     """The fields in which two definitions differ, as they are and as they shall be."""
 
-    before: Dict[str, Any]
-    after: Dict[str, Any]
+    before: dict[str, Any]
+    after: dict[str, Any]
 
 
 class Schedule(NamedTuple):
     """When a job runs: how often, None for ever; from when on, None for at once; and the period."""
 
-    repeat: Optional[int]
-    start: Optional[datetime]
+    repeat: int | None
+    start: datetime | None
     period: str
 
 
@@ -90,7 +91,7 @@ def read_name(name: Any) -> str:
         JobProblem: it is none.
     """
     if not isinstance(name, str) or not NAME.fullmatch(name):
-        raise JobProblem("The job's name is %r; write letters, digits, '_', '.' and '-'." % (name,))
+        raise JobProblem(f"The job's name is {name!r}; write letters, digits, '_', '.' and '-'.")
     return name
 
 
@@ -103,8 +104,8 @@ def read_schedule(text: str) -> Schedule:
     match = SCHEDULE.fullmatch(text) if isinstance(text, str) else None
     if not match or not PERIOD.fullmatch(match[3]):
         raise JobProblem(
-            "The job's schedule is %r; write Rn/START/PERIOD as in ISO 8601, such as"
-            " R/2027-01-01T06:00:00Z/P1D for every day." % (text,)
+            f"The job's schedule is {text!r}; write Rn/START/PERIOD as in ISO 8601, such as"
+            " R/2027-01-01T06:00:00Z/P1D for every day."
         )
     start = None
     if match[2]:
@@ -112,14 +113,14 @@ def read_schedule(text: str) -> Schedule:
             start = datetime.fromisoformat(re.sub(r"(\.\d+)?Z$", "+00:00", match[2]))
         except ValueError as error:
             raise JobProblem(
-                "The job's schedule starts at %r, which is no time; write one such as 2027-01-01T06:00:00Z."
-                % match[2]
+                f"The job's schedule starts at {match[2]!r}, which is no time; write one such as"
+                " 2027-01-01T06:00:00Z."
             ) from error
         start = start if start.tzinfo else start.replace(tzinfo=timezone.utc)
     return Schedule(int(match[1]) if match[1] else None, start, match[3])
 
 
-def read_job(wish: Mapping[str, Any]) -> Dict[str, Any]:
+def read_job(wish: Mapping[str, Any]) -> dict[str, Any]:
     """Return a definition that can be.
 
     Raises:
@@ -139,12 +140,12 @@ def problems(wish: Mapping[str, Any]) -> Iterator[str]:
         yield str(error)
     for name in wish:
         if name in DROPPED:
-            yield "Chronos 3 drops the field %s without a word; leave it out." % name
+            yield f"Chronos 3 drops the field {name} without a word; leave it out."
         elif name in READ_ONLY:
-            yield "The field %s is what Chronos tells, and cannot be set; leave it out." % name
+            yield f"The field {name} is what Chronos tells, and cannot be set; leave it out."
         elif name not in FIELDS:
             near = difflib.get_close_matches(name, FIELDS, 1)
-            yield "Jobs have no field %s%s." % (name, "; did you mean %s?" % near[0] if near else "")
+            yield f"Jobs have no field {name}{f'; did you mean {near[0]}?' if near else ''}."
     yield from _when_problems(wish)
     yield from _number_problems(wish)
     container = wish.get("container") or {}
@@ -155,9 +156,9 @@ def problems(wish: Mapping[str, Any]) -> Iterator[str]:
         yield "The job has both fetch and uris; give fetch only."
     for rule in wish.get("constraints") or ():
         if not isinstance(rule, (list, tuple)) or len(rule) != 3 or rule[1] not in CONSTRAINTS:
-            yield "The constraint %s is none: give an attribute, one of %s, and a value." % (
-                rule,
-                ", ".join(CONSTRAINTS),
+            yield (
+                f"The constraint {rule} is none: give an attribute, one of {', '.join(CONSTRAINTS)}, and"
+                " a value."
             )
 
 
@@ -178,11 +179,7 @@ def _number_problems(wish: Mapping[str, Any]) -> Iterator[str]:
             continue
         number = isinstance(value, (int, float)) and not isinstance(value, bool)
         if not number or value < 0 or (whole and value != int(value)):
-            yield "The job's %s is %r; give a %snumber of 0 or more." % (
-                name,
-                value,
-                "whole " if whole else "",
-            )
+            yield f"The job's {name} is {value!r}; give a {'whole ' if whole else ''}number of 0 or more."
 
 
 def _container_problems(container: Mapping[str, Any], gpus: bool) -> Iterator[str]:
@@ -191,13 +188,13 @@ def _container_problems(container: Mapping[str, Any], gpus: bool) -> Iterator[st
     if not container.get("image"):
         yield "The job's container has no image, and Chronos drops it as a whole; give the image."
     if container.get("network", "HOST") not in NETWORKS:
-        yield "The job's container has network %r; give one of %s, in capitals." % (
-            container["network"],
-            ", ".join(NETWORKS),
+        yield (
+            f"The job's container has network {container['network']!r}; give one of"
+            f" {', '.join(NETWORKS)}, in capitals."
         )
     kind = str(container.get("type", "DOCKER")).upper()
     if kind not in ("DOCKER", "MESOS"):
-        yield "The job's container has type %r; give DOCKER or MESOS." % container["type"]
+        yield f"The job's container has type {container['type']!r}; give DOCKER or MESOS."
     if gpus and kind == "DOCKER":
         yield (
             "The job wants GPUs in a container of type DOCKER, which gets no devices; set container.type to"
@@ -266,7 +263,7 @@ def _canonical(name: str, value: Any) -> Any:
     return value
 
 
-def lost(wanted: Mapping[str, Any], current: Mapping[str, Any]) -> List[str]:
+def lost(wanted: Mapping[str, Any], current: Mapping[str, Any]) -> list[str]:
     """Return the fields of a definition that a server which took it has dropped."""
     return [
         name
@@ -281,7 +278,7 @@ def starts_at_once(job: Mapping[str, Any]) -> bool:
     return bool(schedule) and not job.get("disabled") and read_schedule(schedule).start is None
 
 
-def request(wanted: Mapping[str, Any]) -> Tuple[str, Dict[str, Any]]:
+def request(wanted: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     """Return the path that a definition is sent to, and what is sent."""
     kind = "dependency" if wanted.get("parents") else "iso8601"
     body = {
@@ -290,7 +287,7 @@ def request(wanted: Mapping[str, Any]) -> Tuple[str, Dict[str, Any]]:
     return "/v1/scheduler/" + kind, body
 
 
-def masked(fields: Mapping[str, Any], secret: Mapping[str, Any]) -> Dict[str, Any]:
+def masked(fields: Mapping[str, Any], secret: Mapping[str, Any]) -> dict[str, Any]:
     """Return fields of a definition with the values of some environment variables hidden."""
     shown = dict(fields)
     if "environmentVariables" in shown:

@@ -13,7 +13,8 @@ a file"; mesosphere/chaos, HttpConf.scala (MESOSPHERE_*).
 from __future__ import annotations
 
 import re
-from typing import Any, Dict, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from .._framework import plan as shared
 from .._framework.flags import Flags, is_secret, merged, problems, words
@@ -42,16 +43,17 @@ def _name_problems(settings: Mapping[str, Any]) -> Iterator[str]:
     # It is the name of an account, a unit and a node of ZooKeeper as well.
     if not re.fullmatch(r"chronos(-[a-z0-9][a-z0-9-]{0,22})?", settings["name"]):
         yield (
-            "chronos_name is '%s'; give chronos, or chronos- and a name of lower case letters, digits and '-'"
-            " for the instance of a user." % settings["name"]
+            "chronos_name is '{}'; give chronos, or chronos- and a name of lower case letters, digits and '-'"
+            " for the instance of a user.".format(settings["name"])
         )
 
 
 def _state_problems(settings: Mapping[str, Any]) -> Iterator[str]:
     if not re.fullmatch(r"[\w.-]+:[0-9]+(,[\w.-]+:[0-9]+)*", settings["zookeeper"]):
         yield (
-            "chronos_zookeeper is '%s'; give HOST:PORT of each server with commas between them."
-            % (settings["zookeeper"])
+            "chronos_zookeeper is '{}'; give HOST:PORT of each server with commas between them.".format(
+                settings["zookeeper"]
+            )
         )
     login = settings["zookeeper_login"]
     if login and not re.fullmatch(r"[^\s:]+:\S+", login):
@@ -60,13 +62,13 @@ def _state_problems(settings: Mapping[str, Any]) -> Iterator[str]:
 
 def _option_problems(settings: Mapping[str, Any]) -> Iterator[str]:
     if not re.fullmatch(r"[a-z_][a-z0-9_-]{0,31}", settings["job_user"]):
-        yield "chronos_job_user is '%s'; give an account that the agents have." % settings["job_user"]
+        yield "chronos_job_user is '{}'; give an account that the agents have.".format(settings["job_user"])
     known = known_flags(settings["gpus"])
     patch = GPU_PATCH.by_name().keys() - OWN.keys()
     for name in sorted(patch & settings["flags"].keys() - known.by_name().keys()):
         yield (
-            "chronos_flags sets %s, which only builds with the patch for GPUs know; set chronos_gpus if yours"
-            " is one." % name
+            f"chronos_flags sets {name}, which only builds with the patch for GPUs know; set chronos_gpus if"
+            " yours is one."
         )
     others = {
         name: value for name, value in settings["flags"].items() if name not in patch or settings["gpus"]
@@ -75,20 +77,17 @@ def _option_problems(settings: Mapping[str, Any]) -> Iterator[str]:
     for name, value in settings["flags"].items():
         if isinstance(value, str) and re.search(r"\s", value):
             yield (
-                "chronos_flags sets %s to %r; Chronos' file of options cannot carry blanks, leave them out."
-                % (
-                    name,
-                    value,
-                )
+                f"chronos_flags sets {name} to {value!r}; Chronos' file of options cannot carry blanks, leave"
+                " them out."
             )
 
 
-def flags(settings: Mapping[str, Any]) -> Dict[str, Any]:
+def flags(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return all options that the settings come to."""
-    found: Dict[str, Any] = {
+    found: dict[str, Any] = {
         **shared.flags(settings, _secrets(settings)),
         "zk_hosts": settings["zookeeper"],
-        "zk_path": "/%s/state" % settings["name"],
+        "zk_path": "/{}/state".format(settings["name"]),
         "mesos_framework_name": settings["name"],
         "user": settings["job_user"],
     }
@@ -99,7 +98,7 @@ def flags(settings: Mapping[str, Any]) -> Dict[str, Any]:
     return found
 
 
-def plan(settings: Mapping[str, Any]) -> Dict[str, Any]:
+def plan(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return what settings come to.
 
     Args:
@@ -120,15 +119,17 @@ def plan(settings: Mapping[str, Any]) -> Dict[str, Any]:
     secrets = _secrets(settings)
     image = settings["source"] == "image"
     java = settings["java_home"] + "/bin/java" if settings["java_home"] and not image else "java"
-    jar = settings["image_jar"] if image else "/opt/chronos/chronos-%s.jar" % settings["version"]
+    jar = settings["image_jar"] if image else "/opt/chronos/chronos-{}.jar".format(settings["version"])
     return {
-        **shared.plan("/etc/%s" % settings["name"], settings),
-        "options": "".join("--%s%s\n" % (name, "" if value is None else " " + value) for name, value in rows),
+        **shared.plan("/etc/{}".format(settings["name"]), settings),
+        "options": "".join(
+            "--{}{}\n".format(name, "" if value is None else " " + value) for name, value in rows
+        ),
         "secret": any(is_secret(name, value) for name, value in wanted.items()),
         "environment": lines(shared.variables(settings, secrets)),
-        "command": [java, *settings["jvm_options"].split(), "-cp", jar, MAIN, "@%s/options" % secrets],
+        "command": [java, *settings["jvm_options"].split(), "-cp", jar, MAIN, f"@{secrets}/options"],
     }
 
 
 def _secrets(settings: Mapping[str, Any]) -> str:
-    return "/etc/%s/secrets" % settings["name"]
+    return "/etc/{}/secrets".format(settings["name"])

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import difflib
 import re
-from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Tuple
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
 
 # A value that systemd and Docker read alike from a file of variables: no quotes, no escapes, no blanks at the
 # ends.
@@ -34,10 +35,10 @@ class Flags(NamedTuple):
     """
 
     kinds: Mapping[str, str]
-    choices: Mapping[str, Tuple[str, ...]] = {}
-    gone: Tuple[str, ...] = ()
+    choices: Mapping[str, tuple[str, ...]] = {}
+    gone: tuple[str, ...] = ()
 
-    def by_name(self) -> Dict[str, str]:
+    def by_name(self) -> dict[str, str]:
         """Return the kinds of the options by their names."""
         return {name: kind for kind, names in self.kinds.items() for name in names.split()}
 
@@ -63,31 +64,27 @@ def problems(flags: Flags, wish: Mapping[str, Any], variable: str, own: Mapping[
     known = flags.by_name()
     for name, value in wish.items():
         if name in own:
-            yield "%s sets %s, which has a variable of its own; set %s in its place." % (
-                variable,
-                name,
-                own[name],
-            )
+            yield f"{variable} sets {name}, which has a variable of its own; set {own[name]} in its place."
         elif name in flags.gone:
-            yield "%s sets %s, which is gone from this version and would stop the start; leave it out." % (
-                variable,
-                name,
+            yield (
+                f"{variable} sets {name}, which is gone from this version and would stop the start;"
+                " leave it out."
             )
         elif name not in known:
             bare = re.sub("^(disable_|no_)", "", str(name))
             if bare in known and bare != name:
-                yield "%s sets %s; set %s to false in its place." % (variable, name, bare)
+                yield f"{variable} sets {name}; set {bare} to false in its place."
                 continue
             near = difflib.get_close_matches(str(name), known, 1)
-            hint = "; did you mean %s?" % near[0] if near else "; leave it out."
-            yield "%s sets %s, which this version does not know%s" % (variable, name, hint)
+            hint = f"; did you mean {near[0]}?" if near else "; leave it out."
+            yield f"{variable} sets {name}, which this version does not know{hint}"
         else:
             wrong = value_problem(known[name], value, flags.choices.get(name, ()))
             if wrong:
-                yield "%s sets %s to %r; %s." % (variable, name, value, wrong)
+                yield f"{variable} sets {name} to {value!r}; {wrong}."
 
 
-def value_problem(kind: str, value: Any, choices: Tuple[str, ...] = ()) -> str:
+def value_problem(kind: str, value: Any, choices: tuple[str, ...] = ()) -> str:
     """Return what a value must be and is not, an empty text when it is."""
     if kind in ("toggle", "switch"):
         if not isinstance(value, bool):
@@ -104,7 +101,7 @@ def value_problem(kind: str, value: Any, choices: Tuple[str, ...] = ()) -> str:
         return "give a text without quotes and backslashes, and no dash in front"
     words = text.split(",") if kind == "list" else [text]
     if choices and not set(words) <= set(choices):
-        return "give %s of %s" % ("some" if kind == "list" else "one", ", ".join(choices))
+        return f"give {'some' if kind == 'list' else 'one'} of {', '.join(choices)}"
     if kind == "zk" and not re.match(r"(zk|https?)://", text):
         return "give an address that begins with zk://"
     return ""
@@ -120,10 +117,10 @@ def is_secret(name: str, value: Any) -> bool:
     return bool(SECRET.search(name) or CREDENTIALS.search(written(value)))
 
 
-def words(flags: Flags, wish: Mapping[str, Any]) -> List[Tuple[str, Optional[str]]]:
+def words(flags: Flags, wish: Mapping[str, Any]) -> list[tuple[str, str | None]]:
     """Return options as name and text, None for one without value; a toggle that is off has another name."""
     known = flags.by_name()
-    rows: List[Tuple[str, Optional[str]]] = []
+    rows: list[tuple[str, str | None]] = []
     for name, value in sorted(wish.items()):
         if known[name] in ("toggle", "switch"):
             rows.append((name if value else "disable_" + name, None))

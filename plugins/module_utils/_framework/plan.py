@@ -7,7 +7,8 @@ Settings are the variables of a role without its name, and ``host``, the name of
 
 from __future__ import annotations
 
-from typing import Any, Dict, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 from .._mesos.options import framework_tls
 from .settings import (
@@ -40,10 +41,10 @@ OWN = {
 }
 
 
-def own(role: str) -> Dict[str, str]:
+def own(role: str) -> dict[str, str]:
     """Return the variables of a role by the options that they set."""
-    found = {option: "%s_%s" % (role, variable) for option, variable in OWN.items()}
-    return {**found, "http_credentials": "%s_http_user and %s_http_password" % (role, role)}
+    found = {option: f"{role}_{variable}" for option, variable in OWN.items()}
+    return {**found, "http_credentials": f"{role}_http_user and {role}_http_password"}
 
 
 def problems(
@@ -62,9 +63,9 @@ def problems(
     yield from jvm_problems(role, settings)
 
 
-def flags(settings: Mapping[str, Any], secrets: str) -> Dict[str, Any]:
+def flags(settings: Mapping[str, Any], secrets: str) -> dict[str, Any]:
     """Return the options that settings come to, with files in the folder of the secrets."""
-    found: Dict[str, Any] = {
+    found: dict[str, Any] = {
         **settings["flags"],
         "master": settings["mesos_master"],
         "hostname": settings["host"],
@@ -83,7 +84,7 @@ def flags(settings: Mapping[str, Any], secrets: str) -> Dict[str, Any]:
     return found
 
 
-def variables(settings: Mapping[str, Any], secrets: str) -> Dict[str, Any]:
+def variables(settings: Mapping[str, Any], secrets: str) -> dict[str, Any]:
     """Return the variables of the environment, with files in the folder of the secrets."""
     found = {**framework_tls(settings, secrets), **settings["environment"]}
     if settings["libmesos"]:
@@ -91,6 +92,6 @@ def variables(settings: Mapping[str, Any], secrets: str) -> Dict[str, Any]:
     return found
 
 
-def plan(folder: str, settings: Mapping[str, Any]) -> Dict[str, Any]:
+def plan(folder: str, settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return what all plans have; the folder is that of the configuration."""
     return {"problems": [], "ensembles": ensembles(settings), "unwanted": unwanted(folder, settings)}

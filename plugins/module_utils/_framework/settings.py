@@ -6,7 +6,8 @@ logins. No I/O."""
 from __future__ import annotations
 
 import re
-from typing import Any, Dict, Iterator, List, Mapping
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from .flags import CREDENTIALS, PLAIN
 
@@ -21,16 +22,16 @@ def source_problems(role: str, settings: Mapping[str, Any]) -> Iterator[str]:
     if settings["source"] == "archive":
         if not re.match(r"(https?|file)://\S+$", settings["archive_url"]):
             yield (
-                "%s_archive_url is '%s'; give the address of the archive on a mirror of yours, as its makers"
-                " serve none any more." % (role, settings["archive_url"])
+                f"{role}_archive_url is '{settings['archive_url']}'; give the address of the archive on a"
+                " mirror of yours, as its makers serve none any more."
             )
         if not re.fullmatch(r"sha256:[0-9a-f]{64}", settings["archive_checksum"]):
-            yield "%s_archive_checksum is '%s'; give sha256: and 64 hexadecimal digits." % (
-                role,
-                settings["archive_checksum"],
+            yield (
+                f"{role}_archive_checksum is '{settings['archive_checksum']}'; give sha256: and 64"
+                " hexadecimal digits."
             )
         if not re.fullmatch(r"[0-9][0-9A-Za-z._-]*", settings["version"]):
-            yield "%s_version is '%s'; give the version of the archive." % (role, settings["version"])
+            yield f"{role}_version is '{settings['version']}'; give the version of the archive."
     else:
         yield from image_problems(role, settings["image"])
 
@@ -39,36 +40,32 @@ def image_problems(role: str, image: str) -> Iterator[str]:
     """Yield what is wrong with the name of a container image."""
     if not re.fullmatch(r"[A-Za-z0-9./:_-]+(@sha256:[0-9a-f]{64})?", image):
         yield (
-            "%s_image is '%s'; give a name with @sha256: and its digest, or the name of an image that is on"
-            " the machine." % (role, image)
+            f"{role}_image is '{image}'; give a name with @sha256: and its digest, or the name of an image"
+            " that is on the machine."
         )
 
 
 def address_problems(role: str, settings: Mapping[str, Any]) -> Iterator[str]:
     """Yield what is wrong with names, ports and the address of the masters."""
     if not MASTER.fullmatch(settings["mesos_master"]):
-        yield "%s_mesos_master is '%s'; give the address of the masters, such as %s." % (
-            role,
-            CREDENTIALS.sub("//...@", settings["mesos_master"]),
-            "zk://zk1:2181,zk2:2181,zk3:2181/mesos",
+        yield (
+            f"{role}_mesos_master is '{CREDENTIALS.sub('//...@', settings['mesos_master'])}'; give the"
+            " address of the masters, such as zk://zk1:2181,zk2:2181,zk3:2181/mesos."
         )
     if not HOST.fullmatch(settings["host"]) or settings["host"].startswith("localhost"):
         yield (
-            "The machine's name is '%s', by which the others cannot reach it; set %s_hostname."
-            % (settings["host"], role)
+            f"The machine's name is '{settings['host']}', by which the others cannot reach it; set"
+            f" {role}_hostname."
         )
     if not 1 <= int(settings["port"]) <= 65535:
-        yield "%s_port is %s; give a port from 1 to 65535." % (role, settings["port"])
+        yield f"{role}_port is {settings['port']}; give a port from 1 to 65535."
     if settings["listen_address"] and not re.fullmatch(r"[0-9A-Fa-f.:]+", settings["listen_address"]):
-        yield "%s_listen_address is '%s'; give an IP address of the machine." % (
-            role,
-            settings["listen_address"],
-        )
+        yield f"{role}_listen_address is '{settings['listen_address']}'; give an IP address of the machine."
 
 
-def ensembles(settings: Mapping[str, Any]) -> List[List[str]]:
+def ensembles(settings: Mapping[str, Any]) -> list[list[str]]:
     """Return the servers of the ZooKeepers that masters and the framework's own state are in."""
-    found: List[List[str]] = []
+    found: list[list[str]] = []
     for address in (settings["mesos_master"], settings["zookeeper"]):
         servers = re.sub("^zk://([^@/]*@)?", "", address).partition("/")[0].split(",")
         if not address.startswith("http") and servers not in found:
@@ -80,7 +77,7 @@ def duplicate_problems(role: str, settings: Mapping[str, Any]) -> Iterator[str]:
     """Yield servers of ZooKeeper that are named twice."""
     for servers in ensembles(settings):
         for server in sorted({one for one in servers if servers.count(one) > 1}):
-            yield "The addresses for %s have the ZooKeeper %s twice; name each server once." % (role, server)
+            yield f"The addresses for {role} have the ZooKeeper {server} twice; name each server once."
 
 
 def certificate_problems(role: str, settings: Mapping[str, Any]) -> Iterator[str]:
@@ -88,93 +85,84 @@ def certificate_problems(role: str, settings: Mapping[str, Any]) -> Iterator[str
     files = [bool(settings[name]) for name in ("certificate_file", "certificate_key_file")]
     if settings["certificate_type"] == "provided" and not all(files) and settings["tls"]:
         yield (
-            "%s_certificate_type is provided; give %s_certificate_file and %s_certificate_key_file as well."
-            % (role, role, role)
+            f"{role}_certificate_type is provided; give {role}_certificate_file and"
+            f" {role}_certificate_key_file as well."
         )
     if settings["certificate_type"] != "provided" and any(files):
-        yield "%s_certificate_file is set and is not used; set %s_certificate_type to provided." % (
-            role,
-            role,
-        )
+        yield f"{role}_certificate_file is set and is not used; set {role}_certificate_type to provided."
     if not settings["tls"] and settings["listen_address"] not in ("127.0.0.1", "::1"):
         yield (
-            "%s_tls is off, and passwords would go over the network as they are; leave it on, or set"
-            " %s_listen_address to 127.0.0.1." % (role, role)
+            f"{role}_tls is off, and passwords would go over the network as they are; leave it on, or set"
+            f" {role}_listen_address to 127.0.0.1."
         )
     if not USER.fullmatch(settings["http_user"]):
-        yield "%s_http_user is '%s'; give a name of letters, digits, '_', '.' and '-'." % (
-            role,
-            settings["http_user"],
+        yield (
+            f"{role}_http_user is '{settings['http_user']}'; give a name of letters, digits, '_', '.'"
+            " and '-'."
         )
     password = settings["http_password"]
     if password and (not PLAIN.fullmatch(password) or len(password) < 12 or " " in password):
         yield (
-            "%s_http_password is too short, or has blanks, quotes or backslashes; give 12 characters or more."
-            % role
+            f"{role}_http_password is too short, or has blanks, quotes or backslashes; give 12 characters or"
+            " more."
         )
 
 
 def mesos_login_problems(role: str, settings: Mapping[str, Any]) -> Iterator[str]:
     """Yield what is wrong with how the framework logs in to the masters."""
     if bool(settings["mesos_principal"]) != bool(settings["mesos_secret"]):
-        yield "%s_mesos_principal and %s_mesos_secret belong together; give both or neither." % (role, role)
+        yield f"{role}_mesos_principal and {role}_mesos_secret belong together; give both or neither."
     if settings["mesos_principal"] and not re.fullmatch(r"[\w.@-]+", settings["mesos_principal"]):
-        yield "%s_mesos_principal is '%s'; give a name without blanks." % (role, settings["mesos_principal"])
+        yield f"{role}_mesos_principal is '{settings['mesos_principal']}'; give a name without blanks."
     # apache/mesos, docs/roles.md, "Role names"
     if not re.fullmatch(r"\*|[^\s/.*-][^\s/*]*", settings["mesos_role"]):
-        yield "%s_mesos_role is '%s'; give * or a name without blanks, '/' and '*'." % (
-            role,
-            settings["mesos_role"],
+        yield (
+            f"{role}_mesos_role is '{settings['mesos_role']}'; give * or a name without blanks, '/' and '*'."
         )
 
 
 def mesos_tls_problems(role: str, settings: Mapping[str, Any]) -> Iterator[str]:
     """Yield what is wrong with what the framework's libmesos encrypts with."""
-    paths = [settings["mesos_tls_%s" % what] for what in ("certificate", "key", "ca")]
+    paths = [settings[f"mesos_tls_{what}"] for what in ("certificate", "key", "ca")]
     if any(paths) and not all(paths):
         yield (
-            "%s_mesos_tls_certificate, %s_mesos_tls_key and %s_mesos_tls_ca belong together; give all or"
-            " none." % (role, role, role)
+            f"{role}_mesos_tls_certificate, {role}_mesos_tls_key and {role}_mesos_tls_ca belong together;"
+            " give all or none."
         )
     for path in paths:
         if path and not re.fullmatch(r"(/[\w.+@-]+)+", path):
-            yield "%s_mesos_tls has '%s'; give the path of a file on the machine." % (role, path)
+            yield f"{role}_mesos_tls has '{path}'; give the path of a file on the machine."
 
 
 def environment_problems(role: str, environment: Mapping[str, Any]) -> Iterator[str]:
     """Yield what is wrong with variables of the environment."""
     for name, value in environment.items():
         if not re.fullmatch(r"[A-Z_][A-Z0-9_]*", str(name)):
-            yield "%s_environment has '%s', which is no name of a variable." % (role, name)
+            yield f"{role}_environment has '{name}', which is no name of a variable."
         elif str(name).startswith(
             ("MARATHON_", "CHRONOS_", "MESOSPHERE_", "JAVA_OPTS", "JVM_OPTS", "JAVA_HOME")
         ):
-            yield "%s_environment sets %s, which the role sets; use %s_flags or the variable for it." % (
-                role,
-                name,
-                role,
+            yield (
+                f"{role}_environment sets {name}, which the role sets; use {role}_flags or the variable"
+                " for it."
             )
         elif not PLAIN.fullmatch(str(value)):
-            yield "%s_environment sets %s to %r; give a text without quotes and backslashes." % (
-                role,
-                name,
-                value,
-            )
+            yield f"{role}_environment sets {name} to {value!r}; give a text without quotes and backslashes."
 
 
 def jvm_problems(role: str, settings: Mapping[str, Any]) -> Iterator[str]:
     """Yield what is wrong with how Java is started."""
     if not PLAIN.fullmatch(settings["jvm_options"]):
-        yield "%s_jvm_options is %r; give options such as -Xmx512m, without quotes and backslashes." % (
-            role,
-            settings["jvm_options"],
+        yield (
+            f"{role}_jvm_options is {settings['jvm_options']!r}; give options such as -Xmx512m, without"
+            " quotes and backslashes."
         )
     for name in ("java_home", "libmesos"):
         if settings[name] and not re.fullmatch(r"(/[A-Za-z0-9_@%+=,.-]+)+", settings[name]):
-            yield "%s_%s is '%s'; give an absolute path." % (role, name, settings[name])
+            yield f"{role}_{name} is '{settings[name]}'; give an absolute path."
 
 
-def unwanted(folder: str, settings: Mapping[str, Any]) -> List[Dict[str, str]]:
+def unwanted(folder: str, settings: Mapping[str, Any]) -> list[dict[str, str]]:
     """Return what a role writes with other settings, as the module C(paths) removes it.
 
     Args:
@@ -183,9 +171,7 @@ def unwanted(folder: str, settings: Mapping[str, Any]) -> List[Dict[str, str]]:
     """
     names = []
     if not settings["tls"]:
-        names += [
-            "secrets/%s" % name for name in ("cert.pem", "key.pem", "keystore_password", "keystore.p12")
-        ]
+        names += [f"secrets/{name}" for name in ("cert.pem", "key.pem", "keystore_password", "keystore.p12")]
     if not settings["tls"] or (
         settings["certificate_type"] == "provided" and not settings["certificate_ca_file"]
     ):
@@ -193,10 +179,10 @@ def unwanted(folder: str, settings: Mapping[str, Any]) -> List[Dict[str, str]]:
     if not settings["mesos_principal"]:
         names.append("secrets/mesos_secret")
     if not settings["mesos_tls_certificate"]:
-        names += ["secrets/libmesos.%s" % what for what in ("pem", "key", "ca")]
-    return [{"path": "%s/%s" % (folder, name), "state": "absent"} for name in names]
+        names += [f"secrets/libmesos.{what}" for what in ("pem", "key", "ca")]
+    return [{"path": f"{folder}/{name}", "state": "absent"} for name in names]
 
 
 def lines(variables: Mapping[str, Any]) -> str:
     """Return a file of variables as systemd and Docker read it alike."""
-    return "".join("%s=%s\n" % (name, value) for name, value in sorted(variables.items()))
+    return "".join(f"{name}={value}\n" for name, value in sorted(variables.items()))

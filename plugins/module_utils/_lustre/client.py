@@ -67,8 +67,7 @@ def plan(settings: Mapping[str, Any], names: Mapping[str, Sequence[str]] | None 
     mounts = [name for name in units if name.endswith(".mount")]
     lnet = declared(settings["networks"], settings["routes"], settings["peers"], settings["lnet"])
     points = [
-        {"path": one["path"], "source": str(device)}
-        for one, device in zip(settings["file_systems"], devices)  # noqa: B905
+        {"path": one["path"], "source": str(device)} for one, device in zip(settings["file_systems"], devices)
     ]
     return {
         "units": units,
@@ -108,7 +107,7 @@ def machine_problems(settings: Mapping[str, Any], machine: Mapping[str, Any], ho
     yield from unknown
     mounted = {one["path"]: one["source"] for one in machine["mounts"]}
     devices = _devices(settings, machine["names"])
-    for one, device in zip(settings["file_systems"], devices):  # noqa: B905
+    for one, device in zip(settings["file_systems"], devices):
         if mounted.get(one["path"]) == str(device):
             continue
         if one["path"] in mounted:

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import difflib
 import re
-from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Callable, NamedTuple
 
 # Of the fields, those with a default that does not depend on the server's own options.
-DEFAULTS: Dict[str, Any] = {
+DEFAULTS: dict[str, Any] = {
     "args": [],
     "backoffFactor": 1.15,
     "backoffSeconds": 1,
@@ -66,7 +67,7 @@ OUTDATED = {
     "storeUrls": "fetch",
     "uris": "fetch",
 }
-HEALTH_CHECK: Dict[str, Any] = {
+HEALTH_CHECK: dict[str, Any] = {
     "delaySeconds": 15,
     "gracePeriodSeconds": 300,
     "ignoreHttp1xx": False,
@@ -76,7 +77,7 @@ HEALTH_CHECK: Dict[str, Any] = {
     "protocol": "HTTP",
     "timeoutSeconds": 20,
 }
-READINESS_CHECK: Dict[str, Any] = {
+READINESS_CHECK: dict[str, Any] = {
     "httpStatusCodesForReady": [200],
     "intervalSeconds": 30,
     "name": "readinessCheck",
@@ -86,20 +87,20 @@ READINESS_CHECK: Dict[str, Any] = {
     "protocol": "HTTP",
     "timeoutSeconds": 10,
 }
-FETCH: Dict[str, Any] = {"cache": False, "executable": False, "extract": True}
-PORT: Dict[str, Any] = {"labels": {}, "port": 0, "protocol": "tcp"}
-PORT_MAPPING: Dict[str, Any] = {
+FETCH: dict[str, Any] = {"cache": False, "executable": False, "extract": True}
+PORT: dict[str, Any] = {"labels": {}, "port": 0, "protocol": "tcp"}
+PORT_MAPPING: dict[str, Any] = {
     "containerPort": 0,
     "hostPort": 0,
     "labels": {},
     "protocol": "tcp",
     "servicePort": 0,
 }
-DOCKER: Dict[str, Any] = {"forcePullImage": False, "parameters": [], "privileged": False}
+DOCKER: dict[str, Any] = {"forcePullImage": False, "parameters": [], "privileged": False}
 CONSTRAINTS = ("UNIQUE", "CLUSTER", "GROUP_BY", "LIKE", "UNLIKE", "MAX_PER", "IS")
 
 PART = r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?"
-PATH = re.compile(r"(/%s)+" % PART)
+PATH = re.compile(rf"(/{PART})+")
 
 
 class AppProblem(ValueError):
@@ -109,8 +110,8 @@ class AppProblem(ValueError):
 class Difference(NamedTuple):
     """The fields in which two definitions differ, as they are and as they shall be."""
 
-    before: Dict[str, Any]
-    after: Dict[str, Any]
+    before: dict[str, Any]
+    after: dict[str, Any]
 
 
 def read_path(path: str) -> str:
@@ -122,13 +123,13 @@ def read_path(path: str) -> str:
     absolute = "/" + path.strip("/")
     if not PATH.fullmatch(absolute):
         raise AppProblem(
-            "'%s' is no path: write parts of lower case letters, digits, '-' and '.' with '/' between them,"
-            " such as /physics/notebook." % path
+            f"'{path}' is no path: write parts of lower case letters, digits, '-' and '.' with '/' between"
+            " them, such as /physics/notebook."
         )
     return absolute
 
 
-def read_app(wish: Mapping[str, Any]) -> Dict[str, Any]:
+def read_app(wish: Mapping[str, Any]) -> dict[str, Any]:
     """Return a definition with its path made absolute.
 
     Raises:
@@ -146,7 +147,7 @@ def problems(wish: Mapping[str, Any]) -> Iterator[str]:
     try:
         read_path(name if isinstance(name, str) else "")
     except AppProblem as error:
-        yield "The app's id %s" % error
+        yield f"The app's id {error}"
     yield from _names(wish)
     yield from _numbers(wish)
     container = wish.get("container") or {}
@@ -159,21 +160,21 @@ def problems(wish: Mapping[str, Any]) -> Iterator[str]:
         yield from _gpu_problems(container)
     for rule in wish.get("constraints") or ():
         if not isinstance(rule, Sequence) or len(rule) not in (2, 3) or rule[1] not in CONSTRAINTS:
-            yield "The constraint %s is none: give a field, one of %s, and a value where it needs one." % (
-                rule,
-                ", ".join(CONSTRAINTS),
+            yield (
+                f"The constraint {rule} is none: give a field, one of {', '.join(CONSTRAINTS)}, and a"
+                " value where it needs one."
             )
 
 
 def _names(wish: Mapping[str, Any]) -> Iterator[str]:
     for name in wish:
         if name in OUTDATED:
-            yield "The field %s is outdated; use %s." % (name, OUTDATED[name])
+            yield f"The field {name} is outdated; use {OUTDATED[name]}."
         elif name in READ_ONLY:
-            yield "The field %s is what Marathon tells, and cannot be set; leave it out." % name
+            yield f"The field {name} is what Marathon tells, and cannot be set; leave it out."
         elif name not in FIELDS:
             near = difflib.get_close_matches(name, FIELDS, 1)
-            yield "Apps have no field %s%s." % (name, "; did you mean %s?" % near[0] if near else "")
+            yield f"Apps have no field {name}{f'; did you mean {near[0]}?' if near else ''}."
 
 
 def _numbers(wish: Mapping[str, Any]) -> Iterator[str]:
@@ -189,11 +190,8 @@ def _numbers(wish: Mapping[str, Any]) -> Iterator[str]:
             continue
         number = isinstance(value, (int, float)) and not isinstance(value, bool)
         if not number or value < least or (whole and value != int(value)):
-            yield "The app's %s is %r; give a %snumber of %s or more." % (
-                name,
-                value,
-                "whole " if whole else "",
-                least,
+            yield (
+                f"The app's {name} is {value!r}; give a {'whole ' if whole else ''}number of {least} or more."
             )
 
 
@@ -206,7 +204,7 @@ def _gpu_problems(container: Mapping[str, Any]) -> Iterator[str]:
     docker = container.get("docker") or {}
     for name in ("parameters", "privileged"):
         if docker.get(name):
-            yield "The app wants GPUs, and containers of type MESOS have no docker.%s; leave it out." % name
+            yield f"The app wants GPUs, and containers of type MESOS have no docker.{name}; leave it out."
 
 
 def warnings(wish: Mapping[str, Any]) -> Iterator[str]:
@@ -215,14 +213,14 @@ def warnings(wish: Mapping[str, Any]) -> Iterator[str]:
     over = strategy.get("maximumOverCapacity", 1) > 0
     if wish.get("gpus") and over and strategy.get("minimumHealthCapacity", 1) > 0:
         yield (
-            "%s is updated by starting new instances beside the old ones, for which there may be no GPUs; set"
-            " upgradeStrategy to minimumHealthCapacity 0 and maximumOverCapacity 0." % wish["id"]
+            f"{wish['id']} is updated by starting new instances beside the old ones, for which there may be"
+            " no GPUs; set upgradeStrategy to minimumHealthCapacity 0 and maximumOverCapacity 0."
         )
     for check in wish.get("healthChecks") or ():
         if not str(check.get("protocol", "HTTP")).startswith(("MESOS_", "COMMAND")):
             yield (
-                "%s has a health check that Marathon itself makes, which does not scale; MESOS_%s is made on"
-                " the agents." % (wish["id"], check.get("protocol", "HTTP"))
+                f"{wish['id']} has a health check that Marathon itself makes, which does not scale;"
+                f" MESOS_{check.get('protocol', 'HTTP')} is made on the agents."
             )
 
 
@@ -318,15 +316,15 @@ def _container(value: Any, wanted: Any) -> Any:
     return full
 
 
-def _names_as_paths(value: Any, _wanted: Any) -> List[str]:
+def _names_as_paths(value: Any, _wanted: Any) -> list[str]:
     return sorted("/" + str(one).strip("/") for one in value)
 
 
-def _rules(value: Any, _wanted: Any) -> List[List[str]]:
+def _rules(value: Any, _wanted: Any) -> list[list[str]]:
     return [[str(word) for word in rule] for rule in value]
 
 
-_READERS: Dict[str, Callable[[Any, Any], Any]] = {
+_READERS: dict[str, Callable[[Any, Any], Any]] = {
     "constraints": _rules,
     "container": _container,
     "dependencies": _names_as_paths,
@@ -339,7 +337,7 @@ _READERS: Dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
-def masked(fields: Mapping[str, Any], secret: Sequence[str]) -> Dict[str, Any]:
+def masked(fields: Mapping[str, Any], secret: Sequence[str]) -> dict[str, Any]:
     """Return fields of a definition with the values of some variables of its environment hidden."""
     shown = dict(fields)
     if "env" in shown:

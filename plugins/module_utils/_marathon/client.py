@@ -7,13 +7,14 @@ Sources: roles/marathon/templates/secrets.env.j2, and the environment that _mara
 
 from __future__ import annotations
 
-from typing import Any, Dict, Iterable, Sequence
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 # Default of the role marathon, for a server that is not there yet.
 PORT = 8443
 
 
-def client(servers: Sequence[str], environments: Iterable[str] = (), secrets: str = "") -> Dict[str, Any]:
+def client(servers: Sequence[str], environments: Iterable[str] = (), secrets: str = "") -> dict[str, Any]:
     """Return how the servers are reached: `urls`, `user` and `password`, empty texts for what is not known.
 
     Args:
@@ -30,13 +31,13 @@ def client(servers: Sequence[str], environments: Iterable[str] = (), secrets: st
     }
 
 
-def _url(name: str, variables: Dict[str, str]) -> str:
+def _url(name: str, variables: dict[str, str]) -> str:
     host = variables.get("MARATHON_HOSTNAME", name)
     if "MARATHON_HTTP_PORT" in variables:
-        return "http://%s:%s" % (host, variables["MARATHON_HTTP_PORT"])
-    return "https://%s:%s" % (host, variables.get("MARATHON_HTTPS_PORT", PORT))
+        return f"http://{host}:{variables['MARATHON_HTTP_PORT']}"
+    return f"https://{host}:{variables.get('MARATHON_HTTPS_PORT', PORT)}"
 
 
-def _variables(text: str) -> Dict[str, str]:
+def _variables(text: str) -> dict[str, str]:
     lines = (line.partition("=") for line in text.splitlines())
     return {name: value for name, sign, value in lines if sign}

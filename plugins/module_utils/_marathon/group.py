@@ -8,12 +8,13 @@ top-level groups, and is changed by PATCH, apart from services).
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from .app import AppProblem, read_path
 
 
-def shown(group: Mapping[str, Any]) -> Dict[str, Any]:
+def shown(group: Mapping[str, Any]) -> dict[str, Any]:
     """Return what users are told of a group, empty when there is none."""
     if not group:
         return {}
@@ -26,7 +27,7 @@ def shown(group: Mapping[str, Any]) -> Dict[str, Any]:
     }
 
 
-def content(group: Mapping[str, Any]) -> List[str]:
+def content(group: Mapping[str, Any]) -> list[str]:
     """Return the paths of all apps and pods in a group and in its groups."""
     found = [one["id"] for kind in ("apps", "pods") for one in group.get(kind, ())]
     for one in group.get("groups", ()):
@@ -37,9 +38,9 @@ def content(group: Mapping[str, Any]) -> List[str]:
 def plan(
     path: str,
     current: Mapping[str, Any],
-    enforce_role: Optional[bool],
-    dependencies: Optional[Sequence[str]],
-) -> Tuple[List[Dict[str, Any]], Dict[str, Any]]:
+    enforce_role: bool | None,
+    dependencies: Sequence[str] | None,
+) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     """Return the requests that make a group be as wanted, and what it is shown as then.
 
     Args:
@@ -53,8 +54,8 @@ def plan(
     """
     if enforce_role is not None and path.count("/") > 1:
         raise AppProblem(
-            "%s lies in another group, and only top-level groups enforce their role; leave enforce_role out."
-            % path
+            f"{path} lies in another group, and only top-level groups enforce their role; leave enforce_role"
+            " out."
         )
     wanted = None if dependencies is None else sorted(read_path(one) for one in dependencies)
     before = shown(current) or {
@@ -65,13 +66,13 @@ def plan(
         "groups": [],
     }
     after = dict(before)
-    requests: List[Dict[str, Any]] = []
+    requests: list[dict[str, Any]] = []
     if wanted is not None:
         after["dependencies"] = wanted
     if enforce_role is not None:
         after["enforce_role"] = enforce_role
     if not current:
-        body: Dict[str, Any] = {"id": path, "dependencies": after["dependencies"]}
+        body: dict[str, Any] = {"id": path, "dependencies": after["dependencies"]}
         if enforce_role is not None:
             body["enforceRole"] = enforce_role
         return [{"method": "PUT", "body": body}], after

@@ -11,7 +11,8 @@ docs/gpu.md.
 from __future__ import annotations
 
 import re
-from typing import Any, Dict, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from .._framework import plan as shared
 from .._framework.flags import CREDENTIALS, is_secret, problems, words
@@ -35,15 +36,17 @@ FEATURES = ("external_volumes", "gpu_resources", "secrets", "task_killing", "vip
 def _state_problems(settings: Mapping[str, Any]) -> Iterator[str]:
     if not re.fullmatch(r"zk://([^@/\s]+@)?[^@/\s]+(/[\w.-]+)+", settings["zookeeper"]):
         yield (
-            "marathon_zookeeper is '%s'; give the address of its state, such as"
-            " zk://zk1:2181,zk2:2181,zk3:2181/marathon." % CREDENTIALS.sub("//...@", settings["zookeeper"])
+            "marathon_zookeeper is '{}'; give the address of its state, such as"
+            " zk://zk1:2181,zk2:2181,zk3:2181/marathon.".format(
+                CREDENTIALS.sub("//...@", settings["zookeeper"])
+            )
         )
 
 
 def _option_problems(settings: Mapping[str, Any]) -> Iterator[str]:
     for feature in settings["features"]:
         if feature not in FEATURES or feature == "gpu_resources":
-            yield "marathon_features has '%s'; there are %s, and marathon_gpus sets gpu_resources." % (
+            yield "marathon_features has '{}'; there are {}, and marathon_gpus sets gpu_resources.".format(
                 feature,
                 ", ".join(one for one in FEATURES if one != "gpu_resources"),
             )
@@ -52,15 +55,15 @@ def _option_problems(settings: Mapping[str, Any]) -> Iterator[str]:
         # The environment has capitals only, and Marathon leaves out what begins with MARATHON_APP_.
         if name != name.lower() or name.startswith("app_"):
             yield (
-                "marathon_flags sets %s, which Marathon does not take from the environment; leave it out."
-                % name
+                f"marathon_flags sets {name}, which Marathon does not take from the environment; leave it"
+                " out."
             )
 
 
-def flags(settings: Mapping[str, Any]) -> Dict[str, Any]:
+def flags(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return all options that the settings come to."""
     features = list(settings["features"]) + (["gpu_resources"] if settings["gpus"] else [])
-    found: Dict[str, Any] = {
+    found: dict[str, Any] = {
         **shared.flags(settings, SECRETS),
         "zk": settings["zookeeper"],
         "gpu_scheduling_behavior": settings["gpu_scheduling"],
@@ -73,7 +76,7 @@ def flags(settings: Mapping[str, Any]) -> Dict[str, Any]:
     return found
 
 
-def plan(settings: Mapping[str, Any]) -> Dict[str, Any]:
+def plan(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return what settings come to.
 
     Args:
@@ -100,5 +103,5 @@ def plan(settings: Mapping[str, Any]) -> Dict[str, Any]:
     }
 
 
-def _environment(wanted: Mapping[str, Any]) -> Dict[str, str]:
+def _environment(wanted: Mapping[str, Any]) -> dict[str, str]:
     return {"MARATHON_" + name.upper(): value or "" for name, value in words(FLAGS, wanted)}

@@ -9,7 +9,8 @@ with GPUs are offered to frameworks with the capability only).
 
 from __future__ import annotations
 
-from typing import Any, Dict, Mapping, Optional
+from collections.abc import Mapping
+from typing import Any
 
 # Each says what is wrong with the offers that were declined for it.
 REASONS = {
@@ -38,31 +39,25 @@ def waiting(item: Mapping[str, Any]) -> str:
     app = item.get("app") or item.get("pod") or {}
     delay = item.get("delay") or {}
     if not delay.get("overdue", True) and delay.get("timeLeftSeconds", 0) > 0:
-        return "is tried again in %d seconds, after its last tasks have failed" % delay["timeLeftSeconds"]
+        return f"is tried again in {delay['timeLeftSeconds']} seconds, after its last tasks have failed"
     summary = item.get("processedOffersSummary") or {}
     rows = summary.get("rejectSummaryLastOffers") or []
     declined = {row["reason"]: row["declined"] for row in rows if row.get("declined")}
     role = item.get("role") or app.get("role") or "*"
     if not summary.get("processedOffersCount") or not rows:
-        return "waits for %d more instances, and Mesos offers nothing to role %s: %s" % (
-            item.get("count", 1),
-            role,
-            "all is in use, its quota is used up, or agents with GPUs are kept from a Marathon without the"
-            " feature gpu_resources",
+        return (
+            f"waits for {item.get('count', 1)} more instances, and Mesos offers nothing to role {role}:"
+            " all is in use, its quota is used up, or agents with GPUs are kept from a Marathon without"
+            " the feature gpu_resources"
         )
     if not declined:
-        return "waits for %d more instances, which are about to start" % item.get("count", 1)
+        return f"waits for {item.get('count', 1)} more instances, which are about to start"
     total = max(row.get("processed", 0) for row in rows)
     parts = [_reason(reason, count, app) for reason, count in declined.items()]
-    return "waits for %d more instances; of %d offers to role %s %s" % (
-        item.get("count", 1),
-        total,
-        role,
-        _join(parts),
-    )
+    return f"waits for {item.get('count', 1)} more instances; of {total} offers to role {role} {_join(parts)}"
 
 
-def stalled(app: Mapping[str, Any], item: Optional[Mapping[str, Any]]) -> str:
+def stalled(app: Mapping[str, Any], item: Mapping[str, Any] | None) -> str:
     """Return why a deployment of an app is not done yet, as the end of a sentence that begins with its id.
 
     Args:
@@ -72,27 +67,27 @@ def stalled(app: Mapping[str, Any], item: Optional[Mapping[str, Any]]) -> str:
     failure: Mapping[str, Any] = app.get("lastTaskFailure") or {}
     if failure and (item is None or app.get("tasksRunning", 0) < app.get("instances", 1)):
         words = str(failure.get("message") or failure.get("state", "")).rstrip(".")
-        said = "has tasks that end (%s on %s)" % (words, failure.get("host", "an agent"))
+        said = f"has tasks that end ({words} on {failure.get('host', 'an agent')})"
         return said + "; " + waiting(item) if item else said
     if item is not None:
         return waiting(item)
     if app.get("tasksUnhealthy"):
-        return "has %d instances that fail their health checks" % app["tasksUnhealthy"]
+        return f"has {app['tasksUnhealthy']} instances that fail their health checks"
     running, wanted = app.get("tasksRunning", 0), app.get("instances", 1)
     if app.get("healthChecks") and app.get("tasksHealthy", 0) < wanted:
-        return "has %d of %d instances that pass their health checks" % (app.get("tasksHealthy", 0), wanted)
-    return "has %d of %d instances running and %d starting" % (running, wanted, app.get("tasksStaged", 0))
+        return f"has {app.get('tasksHealthy', 0)} of {wanted} instances that pass their health checks"
+    return f"has {running} of {wanted} instances running and {app.get('tasksStaged', 0)} starting"
 
 
 def _reason(reason: str, count: int, app: Mapping[str, Any]) -> str:
-    values: Dict[str, Any] = {name: _number(app.get(name, 0)) for name in ("cpus", "mem", "disk", "gpus")}
+    values: dict[str, Any] = {name: _number(app.get(name, 0)) for name in ("cpus", "mem", "disk", "gpus")}
     rules = [" ".join(map(str, rule)) for rule in app.get("constraints") or ()]
-    values["constraints"] = " (%s)" % ", ".join(rules) if rules else ""
+    values["constraints"] = f" ({', '.join(rules)})" if rules else ""
     return REASONS.get(reason, "{n} declined for " + reason).format(n=count, **values)
 
 
 def _number(value: Any) -> str:
-    return "%g" % value if isinstance(value, (int, float)) else str(value)
+    return f"{value:g}" if isinstance(value, (int, float)) else str(value)
 
 
 def _join(parts: Any) -> str:

@@ -189,7 +189,7 @@ def largest_part(gpu: Gpu, wants: Iterable[Want], beside: tuple[Want, ...] = ())
     # The whole comes first among equals, so what a user wrote first is what stays.
     ranges = (range(min(count, want.profile.max_count), -1, -1) for want, count in counts.items())
     for some in product(*ranges):
-        chosen = dict(zip(counts, some))  # noqa: B905 - Python 3.9
+        chosen = dict(zip(counts, some))
         if sum(want.profile.placements[0].size * count for want, count in chosen.items()) <= free:
             slices = sum(want.profile.slices * count for want, count in chosen.items())
             parts.append((-slices, len(parts), chosen))

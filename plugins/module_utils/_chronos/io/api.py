@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import contextlib
 import json
-from typing import Any, Dict, List, Mapping
+from collections.abc import Mapping
+from typing import Any
 from urllib.parse import quote
 
 from ..._cluster.io.http import ClusterClient, ClusterError, Connection, Refused
@@ -33,18 +34,18 @@ class Chronos:
         """Return the Chronos that a connection leads to."""
         return cls(ClusterClient(connection, "Chronos"))
 
-    def jobs(self) -> List[Dict[str, Any]]:
+    def jobs(self) -> list[dict[str, Any]]:
         """Return all jobs."""
         return self.client.request("GET", "/v1/scheduler/jobs").json() or []
 
-    def job(self, name: str) -> Dict[str, Any]:
+    def job(self, name: str) -> dict[str, Any]:
         """Return a job, empty when there is none.
 
         An unknown name is answered by an error that does not differ from others, so the list is asked.
         """
         return next((job for job in self.jobs() if job["name"] == name), {})
 
-    def summary(self) -> List[Dict[str, Any]]:
+    def summary(self) -> list[dict[str, Any]]:
         """Return what the jobs do."""
         answer = self.client.request("GET", "/v1/scheduler/jobs/summary").json() or {}
         return list(answer.get("jobs", ()))
@@ -58,7 +59,7 @@ class Chronos:
             if self.job(name):
                 raise
 
-    def put(self, wanted: Mapping[str, Any], before: Mapping[str, Any]) -> Dict[str, Any]:
+    def put(self, wanted: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, Any]:
         """Create or replace a job, and return it as Chronos has kept it.
 
         A job with GPUs is switched on only when Chronos has kept them, or it would run without.
@@ -74,7 +75,7 @@ class Chronos:
             self._check({**wanted, "disabled": True}, before)
         return self._check(wanted, before)
 
-    def _check(self, wanted: Mapping[str, Any], before: Mapping[str, Any]) -> Dict[str, Any]:
+    def _check(self, wanted: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, Any]:
         self._post(wanted)
         found = self.job(wanted["name"])
         dropped = lost(wanted, found)
@@ -86,13 +87,13 @@ class Chronos:
             self.delete(wanted["name"])
         if "gpus" in dropped:
             raise ClusterError(
-                "This Chronos has dropped gpus from the job %s, as the stock version does, so the job was"
-                " not kept; use a build with the patch for GPUs (Chronos pull request 810), or run it on"
-                " Marathon." % wanted["name"]
+                f"This Chronos has dropped gpus from the job {wanted['name']}, as the stock version does, so"
+                " the job was not kept; use a build with the patch for GPUs (Chronos pull request 810), or"
+                " run it on Marathon."
             )
         raise ClusterError(
-            "This Chronos has dropped %s from the job %s, so the job was not kept; leave it out, or use a"
-            " version that knows it." % (" and ".join(dropped), wanted["name"])
+            f"This Chronos has dropped {' and '.join(dropped)} from the job {wanted['name']}, so the job was"
+            " not kept; leave it out, or use a version that knows it."
         )
 
     def _post(self, job: Mapping[str, Any]) -> None:
@@ -103,7 +104,7 @@ class Chronos:
             if error.status in (401, 403):
                 raise
             first = first_line(error.text)
-            raise ClusterError("Chronos does not take the job %s: %s." % (job["name"], first)) from error
+            raise ClusterError(f"Chronos does not take the job {job['name']}: {first}.") from error
 
 
 def first_line(text: str) -> str:

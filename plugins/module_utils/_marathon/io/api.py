@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import json
 import time
-from typing import Any, Callable, Dict, List, Mapping, Optional
+from collections.abc import Mapping
+from typing import Any, Callable
 from urllib.parse import quote
 
 from ..._cluster.io.http import ClusterClient, ClusterError, Connection, Refused
@@ -55,12 +56,12 @@ class Marathon:
         """
         return self.client.request("GET", path).json()
 
-    def app(self, path: str) -> Dict[str, Any]:
+    def app(self, path: str) -> dict[str, Any]:
         """Return an app, empty when there is none."""
         answer = self.client.request("GET", "/v2/apps" + quote(path), expect=(200, 404))
         return answer.json()["app"] if answer.status == 200 else {}
 
-    def group(self, path: str) -> Dict[str, Any]:
+    def group(self, path: str) -> dict[str, Any]:
         """Return a group with all in it, empty when there is none."""
         answer = self.client.request("GET", "/v2/groups" + quote(path), expect=(200, 404))
         return answer.json() if answer.status == 200 else {}
@@ -114,8 +115,8 @@ class Marathon:
                 return
             if self._clock() + pause > end:
                 raise Stalled(
-                    "Deployment %s is not done after %g seconds, and goes on: %s."
-                    % (deployment, seconds, self.reasons(found[0]))
+                    f"Deployment {deployment} is not done after {seconds:g} seconds, and goes on:"
+                    f" {self.reasons(found[0])}."
                 )
             self._sleep(pause)
             pause = min(2 * pause, LONGEST_PAUSE)
@@ -123,12 +124,12 @@ class Marathon:
     def reasons(self, deployment: Mapping[str, Any]) -> str:
         """Return what the apps of a deployment wait for."""
         queue = {item["app"]["id"]: item for item in self.read("/v2/queue")["queue"] if item.get("app")}
-        said: List[str] = []
+        said: list[str] = []
         for path in deployment.get("affectedApps", ()):
             app = self.app(path)
             if app:
-                item: Optional[Mapping[str, Any]] = queue.get(path)
-                said.append("%s %s" % (path, stalled(app, item)))
+                item: Mapping[str, Any] | None = queue.get(path)
+                said.append(f"{path} {stalled(app, item)}")
         return "; ".join(said) or "its apps are being stopped"
 
     def _locked(self, text: str, path: str) -> str:
@@ -137,18 +138,17 @@ class Marathon:
         except (KeyError, TypeError, ValueError):
             numbers = []
         held = [one for one in self.read("/v2/deployments") if one["id"] in numbers]
-        return "%s is held by deployment %s (%s); wait for it, or set force to give it up." % (
-            path.partition("?")[0].replace("/v2/apps", "").replace("/v2/groups", ""),
-            " and ".join(numbers) or "of another",
-            "; ".join(self.reasons(one) for one in held) or "which has just ended",
-        )
+        name = path.partition("?")[0].replace("/v2/apps", "").replace("/v2/groups", "")
+        number = " and ".join(numbers) or "of another"
+        why = "; ".join(self.reasons(one) for one in held) or "which has just ended"
+        return f"{name} is held by deployment {number} ({why}); wait for it, or set force to give it up."
 
 
 def explain_invalid(text: str) -> str:
     """Return a refusal of a definition (HTTP status 422) in one sentence."""
     try:
         details = json.loads(text)["details"]
-        said = ["%s: %s" % (one.get("path", "/"), ", ".join(one.get("errors", ()))) for one in details]
+        said = [f"{one.get('path', '/')}: {', '.join(one.get('errors', ()))}" for one in details]
     except (KeyError, TypeError, ValueError):
         said = [" ".join(text.split())[:500]]
-    return "Marathon does not take the definition: %s." % "; ".join(said).rstrip(".")
+    return f"Marathon does not take the definition: {'; '.join(said).rstrip('.')}."
