@@ -117,6 +117,7 @@ class Visitor:
         self._context = context
         self._http = httpx.Client(verify=context, trust_env=False, follow_redirects=True, timeout=timeout)
         self._name = self._owner = ""
+        self._origins: dict[str, str] = {}  # of notebook servers, by their paths
 
     def __enter__(self) -> Self:
         return self
@@ -243,7 +244,7 @@ class Visitor:
             TimeoutError: the kernel was silent for too long.
         """
         base = f"/user/{self._owner}/"
-        _accept(self._http.get(self.hub + base))  # signs in at the server itself, which has its own cookies
+        _accept(self._sign_in(base))
         return self.execute_at(base, code, timeout)
 
     def login_at(self, base: str, password: str) -> None:
@@ -288,6 +289,22 @@ class Visitor:
         visible, given = json.loads(self.execute(LIST_SLICES))
         return Slices(visible, given)
 
+    def server_url(self) -> str:
+        """Return where the notebook server answers, which is another origin than the hub's."""
+        return str(httpx.URL(self.hub).join(self._server()["url"]))
+
+    def _sign_in(self, base: str) -> httpx.Response:
+        """Go to a notebook server, by way of the hub at first; it signs in its user by cookies of its own."""
+        response = self._http.get(self._origins.get(base, self.hub) + base)
+        if response.url.path.startswith(base):
+            self._origins[base] = str(response.url.join("/")).rstrip("/")
+        return response
+
+    def _origin(self, base: str) -> str:
+        if base.startswith("/user/") and base not in self._origins:
+            self._sign_in(base)
+        return self._origins.get(base, self.hub)
+
     def _submit(self, response: httpx.Response, identifier: str, **values: str) -> httpx.Response:
         form = _accept(response).form(identifier)
         if not form:
@@ -318,14 +335,21 @@ class Visitor:
         return user.json()["servers"].get("", {})
 
     def _api(self, method: str, path: str, base: str = "/hub/", **options: Any) -> httpx.Response:
-        return self._http.request(method, self.hub + path, headers=self._headers(base), **options)
+        origin = self._origin(base)
+        return self._http.request(method, origin + path, headers=self._headers(base), **options)
 
     def _headers(self, base: str) -> dict[str, str]:
-        return {"X-XSRFToken": self._cookies(base).get("_xsrf", ""), "Referer": self.hub + base}
+        return {"X-XSRFToken": self._xsrf(base), "Referer": self._origin(base) + base}
+
+    def _xsrf(self, base: str) -> str:
+        """The token of a notebook's pages, or that of the hub, whose cookies have a prefix."""
+        cookies = self._cookies(base)
+        prefixed = (value for name, value in cookies.items() if name.endswith("-_xsrf"))
+        return cookies.get("_xsrf") or next(prefixed, "")
 
     def _cookies(self, path: str) -> dict[str, str]:
-        """What a browser would send to a path of the hub; of two with one name, that for the longer path."""
-        host = httpx.URL(self.hub).host
+        """What a browser would send to this path; of two with one name, that for the longer path."""
+        host = httpx.URL(self._origin(path)).host
         jar = [
             k
             for k in self._http.cookies.jar
@@ -337,9 +361,9 @@ class Visitor:
 
     def _channels(self, base: str, kernel: str) -> Channels:
         cookies = self._cookies(base)
-        query = httpx.QueryParams(session_id=uuid.uuid4().hex, _xsrf=cookies.get("_xsrf", ""))
+        query = httpx.QueryParams(session_id=uuid.uuid4().hex, _xsrf=self._xsrf(base))
         return Channels(
-            f"{self.hub.replace('https', 'wss', 1)}{base}api/kernels/{kernel}/channels?{query}",
+            f"{self._origin(base).replace('https', 'wss', 1)}{base}api/kernels/{kernel}/channels?{query}",
             self._context,
             {"Cookie": "; ".join(f"{name}={value}" for name, value in cookies.items())},
             open_timeout=PATIENCE,  # the server answers with its new kernel

@@ -227,6 +227,11 @@ _CASES = {
             "Verify | Query the hub by the notebooks' network": {"status": 200, "json": {"version": "6.1.1"}},
             "Verify | Request the login form": {"status": 200, "content": '<input name="password">'},
             "Verify | Query the version of the hub": {"status": 200, "json": {"version": "6.1.1"}},
+            "Verify | Request the origin of notebooks": {
+                "status": 200,
+                "redirected": True,
+                "json": {"version": "6.1.1"},
+            },
             "Verify | Follow the login to the identity provider": {
                 "status": 302,
                 "location": "https://iam.example.org/authorize?client_id=client",

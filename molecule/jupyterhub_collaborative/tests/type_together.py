@@ -1,6 +1,6 @@
 """Run on the hub's machine: two users open one document, and what the first one types reaches the second one.
 
-usage: type_together.py HUB TOKEN TOKEN     (tokens of two users of the hub)
+usage: type_together.py SERVER TOKEN TOKEN     (the server's address; tokens of two users of the hub)
 """
 
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
@@ -25,8 +25,7 @@ CONTEXT = ssl._create_unverified_context()
 class Writer:
     """One user with the document open (y-protocols, "Sync protocol")."""
 
-    def __init__(self, hub: str, token: str) -> None:
-        base = f"{hub}/user/collaborative"
+    def __init__(self, base: str, token: str) -> None:
         headers = {"Authorization": f"token {token}"}
         with httpx.Client(verify=CONTEXT, headers=headers, timeout=TIMEOUT) as client:
             if client.get(f"{base}/api/contents/{FILE}").status_code == 404:
@@ -64,8 +63,8 @@ class Writer:
                     self.socket.send_binary(reply)
 
 
-hub, *tokens = sys.argv[1:]
-first, second = (Writer(hub, token) for token in tokens)
+server, *tokens = sys.argv[1:]
+first, second = (Writer(server, token) for token in tokens)
 for writer in (first, second):
     writer.listen(2)
 first.text += "hello from the first"

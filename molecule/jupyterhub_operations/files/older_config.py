@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A hub as it was before: JupyterHub 5 with its own spawner, at the places where the role has its hub."""
+"""A hub as it was before: JupyterHub 5 with a spawner of its own time, at the places and origins where the role has its hub."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from gpufarm_hub.people import accounts
 
@@ -14,6 +15,12 @@ iam = settings["login"]
 client = json.loads(Path(iam["client_file"]).read_text())
 
 c: Any = get_config()  # type: ignore[name-defined]  # noqa: F821
+# The role's proxy looks for notebooks at the origins of their users.
+ports = json.loads(Path(settings["persons_file"]).with_name("ports.json").read_text())
+host = urlsplit(settings["public_url"]).hostname
+origins = {name: f"{host}:{port}" for port, name in ports.items()}
+c.JupyterHub.subdomain_host = f"https://{host}"
+c.JupyterHub.subdomain_hook = lambda name, _domain, kind: origins[name] if kind == "user" else host
 c.JupyterHub.bind_url = settings["public_url"]
 c.JupyterHub.hub_bind_url = settings["hub_url"]
 c.JupyterHub.db_url = f"sqlite:///{settings['state_folder']}/jupyterhub.sqlite"

@@ -17,7 +17,9 @@ def planted(host, visit):
     bob = visit("bob")
     bob.spawn()  # makes the account
     bob.stop()
-    listed = "from gpufarm_hub.sharing import slices as s; print(*(piece.uuid for piece in s.list_slices()))"
+    listed = (
+        "from gpufarm_hub.sharing.slices import read_gpus; print(*(one.uuid for one in read_gpus().offered))"
+    )
     python = "/opt/jupyterhub/bin/python"
     slices = host.check_output(f"{python} -c '{listed}'").split()
     started = []

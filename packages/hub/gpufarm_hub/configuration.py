@@ -20,8 +20,7 @@ from .sharing.metrics import SliceCollector
 from .spawning import collaborative, mounts
 from .spawning.spawner import apply_choice, give_back
 from .upkeep import alone, tokens
-from .web import hardening, leavers, mine, monitoring, pages, refusals, strangers
-from .web.activity import QuietProxy
+from .web import hardening, leavers, mine, monitoring, origins, pages, refusals, strangers
 
 
 def configure(c: Any, settings_file: str) -> None:
@@ -48,6 +47,8 @@ def configure(c: Any, settings_file: str) -> None:
     if settings["collaborative"]:
         collaborative.configure(c, settings, ours)
     hardening.configure(c, settings["public_url"])
+    ports_file = Path(settings["persons_file"]).with_name("ports.json")
+    origins.configure(c, settings["public_url"], settings["notebooks"], ports_file)
     REGISTRY.register(SliceCollector(ours))
 
 
@@ -74,7 +75,6 @@ def _hub(c: Any, settings: dict[str, Any], ours: Desk) -> None:
     c.JupyterHub.named_server_limit_per_user = most_servers
     c.JupyterHub.cookie_secret_file = f"{settings['secrets_folder']}/cookie_secret"
     # The proxy and the notebooks are units of their own and outlive the hub.
-    c.JupyterHub.proxy_class = QuietProxy
     c.ConfigurableHTTPProxy.should_start = False
     c.ConfigurableHTTPProxy.api_url = settings["proxy_api_url"]
     c.JupyterHub.cleanup_proxy = False

@@ -41,6 +41,8 @@ VALUES: dict[str, Any] = {
     ],
     "jupyterhub_systemd_subnet": "172.29.0.0/22",
     "jupyterhub_backup_keep": 1751,
+    "jupyterhub_notebooks_domain": "other.notebooks.example.org",
+    "jupyterhub_notebooks_ports": "23483-23489",
     "jupyterhub_http_port": 23481,
     "jupyterhub_idle_gpu_minutes": 71931,
     "jupyterhub_idle_minutes": 71932,

@@ -110,6 +110,8 @@ KEYS: dict[str, str] = {
     "jupyterhub_ldap_user_attribute": '"user_attribute": "VALUE"',
     "jupyterhub_ldap_user_base": '"user_base": "VALUE"',
     "jupyterhub_ldap_user_filter": '"user_filter": "VALUE"',
+    "jupyterhub_notebooks_domain": "--notebooks=VALUE",
+    "jupyterhub_notebooks_ports": "--notebooks=VALUE",
     "jupyterhub_npm_registry": "'npm_config_registry': 'VALUE'",
     "jupyterhub_pip_index_url": "'index_url': 'VALUE'",
     "jupyterhub_port": "--port=VALUE",

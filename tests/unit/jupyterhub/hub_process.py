@@ -56,6 +56,7 @@ class HubProcess:
         (folder / "keeper_token").write_text(self.keeper_token)
         settings = {
             "public_url": self.url,
+            "notebooks": "21000-21199",
             "hub_url": self.url,
             "proxy_api_url": "http://127.0.0.1:9",
             "venv": sys.prefix,

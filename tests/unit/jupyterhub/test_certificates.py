@@ -147,3 +147,12 @@ def test_the_client_is_asked_only_when_there_is_something_to_do(got: Path, tmp_p
     asked = acme.command(settings, NOW + timedelta(days=61))
     assert "renew" in asked
     assert "--server=https://acme.example.org/dir" in asked
+
+
+def test_names_of_notebooks_are_certified_when_they_are_wanted(tmp_path: Path) -> None:
+    host, names = "hub.example.org", ["*.notebooks.example.org"]
+    authority.ensure(tmp_path, host, NOW)
+    assert authority.ensure(tmp_path, host, NOW, names) == ["certificate"]
+    assert authority.missing(tmp_path, host, NOW, names) == []
+    shown = x509.load_pem_x509_certificate((tmp_path / "cert.pem").read_bytes())
+    assert all(certificate.is_for(shown, name) for name in (host, *names))

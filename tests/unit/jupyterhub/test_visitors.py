@@ -74,7 +74,8 @@ class Somebody:
     def routes(self) -> int:
         """How often the route of the collaborative notebook was set."""
         file = self.hub.folder / "routes"
-        return file.read_text().split().count("/user/collaborative/") if file.exists() else 0
+        routes = file.read_text().split() if file.exists() else []
+        return sum(route.endswith("/user/collaborative/") for route in routes)
 
     def me(self) -> httpx.Response:
         headers = {"Authorization": f"token {self.token}"}

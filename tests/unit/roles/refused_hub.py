@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from harness.certificates import CERTIFICATE, EXPIRED, EXPIRED_KEY, OTHER_KEY
+from harness.certificates import CERTIFICATE, EXPIRED, EXPIRED_KEY, KEY, OTHER_KEY
 from harness.recording import Answer
 from harness.stubs import PUBLIC_KEY
 from refused import Refused
@@ -56,6 +56,20 @@ REFUSED: dict[str, list[Refused]] = {
             "Two entries of jupyterhub_limits have the same name (a, a)",
             limits=[{"name": "a"}, {"name": "a"}],
         ),
+        hub("jupyterhub_notebooks_ports is 21000; give the first and the last", notebooks_ports="21000"),
+        hub("jupyterhub_notebooks_ports is 80-90; give the first and the last", notebooks_ports="80-90"),
+        hub("jupyterhub_notebooks_ports is 21199-21000; give", notebooks_ports="21199-21000"),
+        hub("among which is no other port of the hub (8888, 80", notebooks_ports="8800-8899"),
+        hub("jupyterhub_notebooks_domain is *.example.org; give a domain", notebooks_domain="*.example.org"),
+        hub("The hub itself (gpu1.example.org) must not be in it", notebooks_domain="example.org"),
+        hub(
+            "is not for *.nb.example.org, the names of notebooks",
+            notebooks_domain="nb.example.org",
+            certificate_type="provided",
+            certificate_file=CERTIFICATE,
+            certificate_key_file=KEY,
+        ),
+        hub("certifies no wildcard such as *.nb.example.org", **ACME, notebooks_domain="nb.example.org"),
         hub("the authority asks for the answer to its challenge at port 80", **ACME, http_port=0),
         hub("set jupyterhub_public_host to its full name", **{**ACME, "public_host": "10.0.0.1"}),
         hub(

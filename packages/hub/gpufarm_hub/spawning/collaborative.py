@@ -20,7 +20,7 @@ from tornado import web
 from gpufarm_hub.people.accounts import Persons
 from gpufarm_hub.sharing.desk import Desk
 from gpufarm_hub.store import StoreError
-from gpufarm_hub.web import administrators, refusals
+from gpufarm_hub.web import refusals
 
 from .images import Offer, Policy, parse
 
@@ -66,7 +66,6 @@ def configure(c: Any, settings: Mapping[str, Any], desk: Desk) -> None:
         "gpufarm_collaborative_account": NAME,
     }
     refusals.configure(c, NAME, shared["groups"])
-    administrators.keep_out(NAME)
     c.JupyterHub.extra_handlers.append((r"/collaborative", CollaborativePage, {"groups": shared["groups"]}))
 
 
@@ -105,8 +104,7 @@ def describe(user: Any, desk: Desk, scopes: Mapping[str, Any]) -> dict[str, Any]
         scopes: the user's scopes as JupyterHub has parsed them.
 
     Returns:
-        ``running``, in ``slices`` the slices that it holds, empty for none, and in ``closed`` why this user
-        cannot open it, empty where they can. None when it is not for them.
+        ``running``, and in ``slices`` the slices that it holds, empty for none. None when it is not for them.
     """
     if not may_use(scopes):
         return None
@@ -117,8 +115,7 @@ def describe(user: Any, desk: Desk, scopes: Mapping[str, Any]) -> dict[str, Any]
     except StoreError:  # the home page is there all the same
         leases = []
     held = [piece.profile for lease in leases if lease.owner == OWNER for piece in lease.pieces]
-    closed = administrators.SENTENCE if user.admin else ""
-    return {"running": bool(server and server.server), "slices": ", ".join(held), "closed": closed}
+    return {"running": bool(server and server.server), "slices": ", ".join(held)}
 
 
 class CollaborativePage(BaseHandler):  # type: ignore[misc]
@@ -133,10 +130,8 @@ class CollaborativePage(BaseHandler):  # type: ignore[misc]
         """Go to the form, which goes on to the server when it runs.
 
         Raises:
-            tornado.web.HTTPError: the user is in none of the groups, or an administrator; the page says so.
+            tornado.web.HTTPError: the user is in none of the groups; the page says so.
         """
-        if self.current_user.admin:
-            raise web.HTTPError(403, administrators.SENTENCE)
         if not may_use(self.parsed_scopes):
             raise web.HTTPError(403, "%s", refusals.not_a_member(self.groups))
         self.redirect(f"{self.hub.base_url}spawn/{NAME}")

@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The machine's own certificate authority, and the certificate of the hub that it signs.
 
-``python -m gpufarm_hub.upkeep.authority FOLDER HOST`` makes what is missing, renews the certificate before
-its time is over, and says what it did; with ``--check`` it says what it would do. The authority stays, as
-users have imported it.
+``python -m gpufarm_hub.upkeep.authority FOLDER HOST NAME...`` makes what is missing, renews the certificate
+before its time is over, and says what it did; with ``--check`` it says what it would do. The authority stays,
+as users have imported it.
 """
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -41,13 +42,14 @@ EARLIER = timedelta(hours=1)
 LONGEST_NAME = 64
 
 
-def missing(folder: Path, host: str, now: datetime) -> list[str]:
+def missing(folder: Path, host: str, now: datetime, others: Sequence[str] = ()) -> list[str]:
     """Return what must be made: ``authority``, ``certificate``, or nothing.
 
     Args:
         folder: has or gets ``ca.crt``, ``ca-key.pem``, ``cert.pem`` and ``key.pem``.
         host: whom the certificate is for.
         now: the time.
+        others: further names, which may be wildcards.
     """
     if not all((folder / name).exists() for name in ("ca.crt", "ca-key.pem")):
         return ["authority", "certificate"]
@@ -58,17 +60,19 @@ def missing(folder: Path, host: str, now: datetime) -> list[str]:
         ours.verify_directly_issued_by(authority)
     except (OSError, ValueError, TypeError, InvalidSignature, certificate.CertificateError):
         return ["certificate"]
-    fine = certificate.is_for(ours, host) and not certificate.is_due(ours, now)
+    fine = all(certificate.is_for(ours, name) for name in (host, *others)) and not certificate.is_due(
+        ours, now
+    )
     return [] if fine else ["certificate"]
 
 
-def ensure(folder: Path, host: str, now: datetime) -> list[str]:
+def ensure(folder: Path, host: str, now: datetime, others: Sequence[str] = ()) -> list[str]:
     """Make what is missing; arguments and answer are those of `missing`."""
-    wanted = missing(folder, host, now)
+    wanted = missing(folder, host, now, others)
     if "authority" in wanted:
         _make_authority(folder, host, now)
     if "certificate" in wanted:
-        _make_certificate(folder, host, now)
+        _make_certificate(folder, host, now, others)
     return wanted
 
 
@@ -116,11 +120,12 @@ def _make_authority(folder: Path, host: str, now: datetime) -> None:
     replace(folder / "ca.crt", made.public_bytes(Encoding.PEM), 0o644)
 
 
-def _make_certificate(folder: Path, host: str, now: datetime) -> None:
+def _make_certificate(folder: Path, host: str, now: datetime, others: Sequence[str]) -> None:
     authority = x509.load_pem_x509_certificate((folder / "ca.crt").read_bytes())
     signer = load_pem_private_key((folder / "ca-key.pem").read_bytes(), None)
     assert isinstance(signer, EllipticCurvePrivateKey)
     key = generate_private_key(SECP256R1())
+    names = [certificate.name_of(name) for name in (host, *others)]
     made = (
         x509.CertificateBuilder()
         .subject_name(_named(host))
@@ -129,7 +134,7 @@ def _make_certificate(folder: Path, host: str, now: datetime) -> None:
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - EARLIER)
         .not_valid_after(min(now + LIFETIME, authority.not_valid_after_utc))
-        .add_extension(x509.SubjectAlternativeName([certificate.name_of(host)]), critical=False)
+        .add_extension(x509.SubjectAlternativeName(names), critical=False)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(_usage(signs_certificates=False), critical=True)
         .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
@@ -147,11 +152,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="gpufarm_hub.upkeep.authority")
     parser.add_argument("folder", type=Path)
     parser.add_argument("host")
+    parser.add_argument("others", nargs="*")
     parser.add_argument("--check", action="store_true", help="change nothing")
     parser.add_argument("--show", action="store_true", help="have the proxy read a new certificate")
     options = parser.parse_args()
     act = missing if options.check else ensure
-    done = act(options.folder, options.host, datetime.now(UTC))
+    done = act(options.folder, options.host, datetime.now(UTC), options.others)
     print(", ".join(done))
     if options.show and done:
         certificate.show()

@@ -2,14 +2,16 @@
 // The proxy in front of hub and notebooks: configurable-http-proxy, with what its own command lacks.
 //
 // On SIGHUP it reads its certificate again; connections that are open stay open (Node.js, tls.Server,
-// setSecureContext). It answers with HSTS where it is told to.
+// setSecureContext). It answers with HSTS where it is told to. It keeps the origins of browsers apart (origins.mjs).
 
 import fs from "node:fs";
+import net from "node:net";
 import { parseArgs } from "node:util";
 
 import { ConfigurableProxy } from "configurable-http-proxy";
 import { defaultLogger } from "./node_modules/configurable-http-proxy/lib/log.js";
 import { nameClients } from "./client.mjs";
+import { cookiesFor, guard, isPage, isWelcome, killer, Origins } from "./origins.mjs";
 import { endWithTheirRoute } from "./sockets.mjs";
 
 // Mozilla, Server Side TLS, configuration "intermediate": TLS 1.2 and 1.3, and for 1.2 authenticated ciphers with
@@ -36,6 +38,8 @@ const { values: options } = parseArgs({
     certificate: { type: "string" }, // PEM: the chain and its key in one file, so both are always of one kind
     "api-port": { type: "string" },
     hub: { type: "string" },
+    url: { type: "string" }, // of the hub, as browsers know it
+    notebooks: { type: "string" }, // where theirs are: see origins.mjs
     "hsts-seconds": { type: "string", default: "0" },
   },
 });
@@ -46,7 +50,50 @@ function credentials() {
 }
 
 const log = defaultLogger({ level: "info" });
-const proxy = new ConfigurableProxy({
+const origins = new Origins({ hub: options.url, notebooks: options.notebooks });
+
+class Front extends ConfigurableProxy {
+  async targetForReq(request) {
+    const { place } = request.gpufarm;
+    if (!place) return { prefix: "/", target: options.hub };
+    const path = decodeURIComponent(new URL(request.url, options.url).pathname);
+    const route = await this._routes.getTarget(`/${place}${path}`);
+    return route && route.prefix !== "/" ? { prefix: route.prefix, target: route.data.target } : undefined;
+  }
+
+  receive(request, isSocket) {
+    const place = origins.placeOf(request);
+    const port = request.socket.localPort;
+    request.gpufarm = { place, isHub: !place, isWelcome: isWelcome(request, isSocket), port };
+    const { isHub } = request.gpufarm;
+    const cookies = request.gpufarm.isWelcome ? cookiesFor(request.headers.cookie, isHub, port) : undefined;
+    if (cookies) request.headers.cookie = cookies;
+    else delete request.headers.cookie;
+  }
+
+  async handleProxyWeb(request, response) {
+    this.receive(request, false);
+    if (request.gpufarm.isHub && killer(request)) {
+      response.writeHead(200, { "Content-Type": "text/javascript", "Service-Worker-Allowed": "/" });
+      response.end(killer(request));
+    } else if (await this.targetForReq(request).catch(() => undefined)) {
+      return super.handleProxyWeb(request, response);
+    } else if (isPage(request) || request.url.startsWith("/hub/")) {
+      response.writeHead(302, { Location: origins.atHub(request.url) });
+      response.end();
+    } else {
+      response.writeHead(424, { "Content-Type": "application/json" }); // as the hub says it
+      response.end(JSON.stringify({ message: "This notebook server does not run." }));
+    }
+  }
+
+  handleProxyWs(request, socket, head) {
+    this.receive(request, true);
+    return super.handleProxyWs(request, socket, head);
+  }
+}
+
+const proxy = new Front({
   log,
   ssl: credentials(),
   authToken: process.env.CONFIGPROXY_AUTH_TOKEN,
@@ -57,6 +104,13 @@ const proxy = new ConfigurableProxy({
 });
 endWithTheirRoute(proxy);
 nameClients(proxy, process.env.CONFIGPROXY_AUTH_TOKEN);
+
+proxy.proxy.on("proxyRes", (answer, request) => guard(answer.headers, request.gpufarm));
+proxy.proxy.on("proxyReqWs", (outgoing, request) => {
+  for (const event of ["upgrade", "response"]) {
+    outgoing.on(event, (answer) => guard(answer.headers, request.gpufarm));
+  }
+});
 
 if (Number(options["hsts-seconds"]) > 0) {
   const value = `max-age=${options["hsts-seconds"]}`; // RFC 6797, 6.1.1
@@ -85,4 +139,12 @@ for (const server of [proxy.proxyServer, proxy.apiServer]) {
   });
 }
 proxy.proxyServer.listen(Number(options.port));
+for (const port of origins.ports) {
+  const server = net.createServer((socket) => proxy.proxyServer.emit("connection", socket));
+  server.on("error", (error) => {
+    log.error(error.message);
+    process.exit(1);
+  });
+  server.listen(port);
+}
 proxy.apiServer.listen(Number(options["api-port"]), "127.0.0.1");
