@@ -7,6 +7,12 @@ from refused import Refused
 
 NVIDIA_KEY = str(defaults("nvidia_container")["nvidia_container_key_fingerprint"])
 REFUSED: dict[str, list[Refused]] = {
+    "gpu_health": [
+        Refused(
+            "is no number that is 0 or more: correct it. gpu_health_interval is 30, and counters",
+            {"gpu_health_call_timeout": -1, "gpu_health_interval": 30},
+        ),
+    ],
     "mig": [
         Refused("The MIG flavor 'seven slices' is not understood", {"mig_partition_flavor": "seven slices"}),
         Refused(
