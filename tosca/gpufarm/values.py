@@ -253,8 +253,10 @@ def _violation(kind: str, name: str, limit: Any, value: Any) -> str:
         return "" if fits(len(value), limit) else f"{words} {limit}"
     if name == "in_range":
         low, high = limit
-        below = low != "UNBOUNDED" and plain(value) < plain(low)
-        above = high != "UNBOUNDED" and plain(value) > plain(high)
+        # Of a range, as PortSpec has one, both ends must be in it.
+        ends = [end for end in value if end != "UNBOUNDED"] if kind == "range" else [value]
+        below = low != "UNBOUNDED" and any(plain(end) < plain(low) for end in ends)
+        above = high != "UNBOUNDED" and any(plain(end) > plain(high) for end in ends)
         return f"is out of range: {low} to {high}" if below or above else ""
     if name == "valid_values":
         if not isinstance(limit, list):

@@ -83,6 +83,14 @@ def test_the_template_reads_the_flavors_that_the_role_reads(flavor: str) -> None
         assert readable
 
 
+@pytest.mark.parametrize("ends", [[0, 10], [10, 65536]])
+def test_both_ends_of_a_range_of_ports_are_judged(site: Site, ends: list[int]) -> None:
+    ports = {"notebooks": {"source_range": ends}}
+    given = ("--input", "iam_url=https://x", "--input", f"ports={json.dumps(ports)}")
+    answer = site.gpufarm("validate", ML_INFN, *given)
+    assert answer.status == 2 and "is out of range: 1 to 65535" in answer.error
+
+
 BROKEN = {
     "not YAML": ("{get_input: text}", "{get_input: text", "is no valid YAML"),
     "a key twice": ("  outputs:", "  inputs: {}\n\n  outputs:", 'the key "inputs" stands here a second time'),
