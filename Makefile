@@ -142,6 +142,15 @@ docs: setup-test ## Write the generated parts of documentation and TOSCA library
 new-role: setup-test ## Write the files of a new role: NAME=slurm_node TITLE="Slurm on a node"
 	scripts/new-role "$(NAME)" "$(TITLE)"
 
+.PHONY: new-health-check
+new-health-check: setup-test ## Write a new check of GPUs: NAME=fan_speed CALL=nvmlDeviceGetFanSpeed LIMIT=95 MEANING= WRONG= ACTION= SOURCE=
+	scripts/new-health-check "$(NAME)" --call "$(CALL)" --limit "$(LIMIT)" --meaning "$(MEANING)" --wrong "$(WRONG)" \
+		--action "$(ACTION)" --source "$(SOURCE)"
+
+.PHONY: new-gpu-model
+new-gpu-model: setup-test ## Write a new GPU model of the simulator: KEY=h20-96gb NAME="NVIDIA H20" LIKE=h100-96gb
+	scripts/new-gpu-model "$(KEY)" "$(NAME)" "$(LIKE)"
+
 .PHONY: docs-site
 docs-site: setup-test ## Build the documentation as a web site in .work/site
 	scripts/docs-site

@@ -26,10 +26,8 @@ sys.path.insert(0, str(ROOT / ".work" / "collections"))
 
 from ansible_collections.gpufarm.cluster.plugins.module_utils._nvml.io import session
 
-KEYS = (
-    *("t4", "v100-32gb", "a30", "a100-40gb", "a100-80gb", "h100-80gb", "h100-94gb", "h100-96gb"),
-    *("h200-141gb", "b200-180gb", "rtx-pro-6000"),
-)
+MODELS = ROOT / "lab" / "nvmlsim" / "src" / "models.c"
+KEYS = tuple(re.findall(r'\.key = "([^"]+)"', MODELS.read_text()))
 
 
 def read() -> tuple[Any, ...]:
