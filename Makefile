@@ -151,6 +151,12 @@ new-health-check: setup-test ## Write a new check of GPUs: NAME=fan_speed CALL=n
 new-gpu-model: setup-test ## Write a new GPU model of the simulator: KEY=h20-96gb NAME="NVIDIA H20" LIKE=h100-96gb
 	scripts/new-gpu-model "$(KEY)" "$(NAME)" "$(LIKE)"
 
+.PHONY: screenshots
+screenshots: e2e ## Take the pictures of the documentation anew, with the demo (root)
+	@for picture in 3-spawn-form 9-queue 4-notebook 13-my-use; do \
+		cp .work/artifacts/$$picture.png docs/images/$${picture#*-}.png; \
+	done
+
 .PHONY: docs-site
 docs-site: setup-test ## Build the documentation as a web site in .work/site
 	scripts/docs-site

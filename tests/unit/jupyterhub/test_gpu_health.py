@@ -109,7 +109,7 @@ def test_a_file_of_another_account_says_nothing(file: File) -> None:
 
 def test_without_the_role_it_says_what_is_missing(tmp_path: Path) -> None:
     found = health.read(tmp_path / "verdicts.json")
-    assert found.unknown == f"{tmp_path}/verdicts.json is missing; the role gpu_health has it written"
+    assert found.unknown == f"{tmp_path}/verdicts.json is missing; set up the role gpu_health"
 
 
 @pytest.fixture(scope="module")
@@ -144,7 +144,7 @@ def test_users_get_healthy_slices_and_are_told_of_the_others(process: HubProcess
     told = bob.api("GET", "/gpufarm/slices").json()
     assert {piece["uuid"] for piece in told["slices"]} == {"MIG-1g.10gb-0", "MIG-1g.10gb-1"}
     assert told["problems"] == [why]
-    assert told["health_unknown"].endswith("is missing; the role gpu_health has it written")
+    assert told["health_unknown"].endswith("is missing; set up the role gpu_health")
     pieces({}, process)  # repaired
     assert dave.spawn(gpu="1g.10gb").messages == []
     for browser in (alice, carol, dave):

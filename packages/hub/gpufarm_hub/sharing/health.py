@@ -48,7 +48,7 @@ def read(file: Path = FILE, owner: int = 0, clock: Callable[[], float] = time.ti
         gpus = content["gpus"].items()
         return Verdicts({uuid: str(gpu["reason"]) for uuid, gpu in gpus if gpu["status"] == "critical"})
     except FileNotFoundError:
-        return Verdicts(unknown=f"{file} is missing; the role gpu_health has it written")
+        return Verdicts(unknown=f"{file} is missing; set up the role gpu_health")
     except PermissionError as error:
         return Verdicts(unknown=str(error))
     except OSError as error:
