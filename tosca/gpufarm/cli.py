@@ -8,15 +8,22 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.shell_completion import get_completion_class
 
 from gpufarm import deployment_commands, template_commands
 from gpufarm.deployment_commands import EVENTS
 from gpufarm.errors import GpufarmError, Interrupted
 from gpufarm.state import Store, default_directory
 
+# Words of other deployers (Terraform, Helm, xOpera) for commands of this one.
+ALIASES = {"delete": "undeploy", "destroy": "undeploy", "list": "status", "ls": "status"}
+
 
 class _Command(click.Group):
     """A group whose failures are one sentence and an exit status, never a traceback."""
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        return super().get_command(ctx, ALIASES.get(cmd_name, cmd_name))
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -66,7 +73,7 @@ def main(context: click.Context, state_dir: Path, password_file: Path | None, ev
       gpufarm update  ml_infn --input jupyter_cpu_limit=4.0
       gpufarm diff    ml_infn
       gpufarm history ml_infn
-    and take it away:
+    and take it away (also: delete, destroy; for status also: ls, list):
       gpufarm undeploy ml_infn
 
     \b
@@ -84,6 +91,21 @@ def main(context: click.Context, state_dir: Path, password_file: Path | None, ev
     context.meta[EVENTS] = events
 
 
+@click.command()
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion(shell: str) -> None:
+    """Print what a shell needs to complete commands, options and files.
+
+    \b
+    Examples:
+      gpufarm completion bash > ~/.local/share/bash-completion/completions/gpufarm
+      gpufarm completion fish > ~/.config/fish/completions/gpufarm.fish
+    """
+    kind = get_completion_class(shell)
+    assert kind, shell  # click has all three
+    click.echo(kind(main, {}, "gpufarm", "_GPUFARM_COMPLETE").source())
+
+
 for _command in (
     template_commands.validate,
     template_commands.package,
@@ -98,5 +120,6 @@ for _command in (
     deployment_commands.status,
     deployment_commands.outputs,
     deployment_commands.undeploy,
+    completion,
 ):
     main.add_command(_command)

@@ -17,7 +17,16 @@ from gpufarm import facts, indigo, show
 from gpufarm import history as histories
 from gpufarm.deployment import Result
 from gpufarm.errors import BadInput, Drift, GpufarmError
-from gpufarm.options import given_values, input_option, inputs_option, json_option, pool_option, requesting
+from gpufarm.options import (
+    deployment_argument,
+    deployment_names,
+    given_values,
+    input_option,
+    inputs_option,
+    json_option,
+    pool_option,
+    requesting,
+)
 from gpufarm.prepare import Removal, Request
 from gpufarm.progress import Progress
 from gpufarm.prometheus import Prometheus
@@ -95,7 +104,7 @@ def deploy(store: Store, request: Request, check: bool) -> None:
 
 
 @click.command()
-@click.argument("name")
+@deployment_argument
 @pool_option
 @input_option
 @inputs_option
@@ -117,7 +126,7 @@ def update(store: Store, name: str, pool: Path | None, options: tuple[str, ...],
 
 
 @click.command()
-@click.argument("name")
+@deployment_argument
 @pool_option
 @click.pass_obj
 def resume(store: Store, name: str, pool: Path | None) -> None:
@@ -136,7 +145,7 @@ def resume(store: Store, name: str, pool: Path | None) -> None:
 
 
 @click.command()
-@click.argument("name")
+@deployment_argument
 @click.argument("target", metavar="NODE=N")
 @pool_option
 @click.pass_obj
@@ -159,7 +168,7 @@ def scale(store: Store, name: str, target: str, pool: Path | None) -> None:
 
 
 @click.command()
-@click.argument("name")
+@deployment_argument
 @pool_option
 @click.option(
     "--prometheus",
@@ -240,7 +249,7 @@ def autoscale(
 
 
 @click.command()
-@click.argument("name")
+@deployment_argument
 @pool_option
 @json_option
 @click.pass_obj
@@ -270,7 +279,7 @@ def diff(store: Store, name: str, pool: Path | None, as_json: bool) -> None:
 
 
 @click.command()
-@click.argument("name")
+@deployment_argument
 @json_option
 @click.pass_obj
 def history(store: Store, name: str, as_json: bool) -> None:
@@ -290,7 +299,7 @@ def history(store: Store, name: str, as_json: bool) -> None:
 
 
 @click.command()
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=deployment_names)
 @json_option
 @click.pass_obj
 def status(store: Store, name: str | None, as_json: bool) -> None:
@@ -322,7 +331,7 @@ def status(store: Store, name: str | None, as_json: bool) -> None:
 
 
 @click.command()
-@click.argument("name")
+@deployment_argument
 @json_option
 @click.option(
     "--indigo", "as_indigo", is_flag=True, help="JSON with the names of INDIGO's templates, such as node_ip."
@@ -348,7 +357,7 @@ def outputs(store: Store, name: str, as_json: bool, as_indigo: bool) -> None:
 
 
 @click.command()
-@click.argument("name")
+@deployment_argument
 @pool_option
 @click.option("--yes", "agreed", is_flag=True, help="Do not ask; for programs.")
 @click.pass_obj

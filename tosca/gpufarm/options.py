@@ -19,6 +19,7 @@ from gpufarm.errors import BadInput, BadTemplate
 from gpufarm.library import Library
 from gpufarm.prepare import Request
 from gpufarm.problems import Place, Problem, near
+from gpufarm.state import Store, default_directory
 from gpufarm.topology import Topology
 
 
@@ -40,6 +41,13 @@ class TemplatePath(click.Path):
         return known[path.name]
 
 
+def deployment_names(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Return what a shell offers where a deployment is named."""
+    given = context.find_root().params.get("state_dir")
+    return [name for name in Store(given or default_directory()).names() if name.startswith(incomplete)]
+
+
+deployment_argument = click.argument("name", shell_complete=deployment_names)
 template_argument = click.argument("template", type=TemplatePath(dir_okay=False, path_type=Path))
 pool_option = click.option(
     "--pool",
