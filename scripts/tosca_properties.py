@@ -30,7 +30,7 @@ def completed(source: dict[str, Any]) -> dict[str, Any]:
     What it says of plays is for `tosca_playbooks`.
 
     Args:
-        source: the document tosca/source.yaml.
+        source: the document tosca/source/types.yaml.
 
     Raises:
         ValueError: the source names a property that does not follow, says what follows anyway, or names an

@@ -34,10 +34,10 @@ def new_role(checkout: Path, *arguments: str) -> subprocess.CompletedProcess[str
 def test_a_name_that_cannot_be_is_refused_and_nothing_written(
     checkout: Path, name: str, title: str, problem: str
 ) -> None:
-    before = (checkout / "tosca/source.yaml").read_text()
+    before = (checkout / "tosca/source/types.yaml").read_text()
     done = new_role(checkout, name, title)
     assert done.returncode == 1 and problem in done.stderr
-    assert (checkout / "tosca/source.yaml").read_text() == before
+    assert (checkout / "tosca/source/types.yaml").read_text() == before
 
 
 def test_a_new_role_keeps_the_contracts(checkout: Path) -> None:
