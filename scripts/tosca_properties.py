@@ -5,9 +5,10 @@
 from __future__ import annotations
 
 import copy
+import runpy
 from typing import Any
 
-from described import Plain, options, roles, text
+from described import ROOT, Plain, options, roles, text
 
 COLLECTION = "gpufarm.cluster."
 # TOSCA Simple Profile 1.3, section 3.3; Ansible's types of options.
@@ -27,7 +28,8 @@ def completed(source: dict[str, Any]) -> dict[str, Any]:
 
     A node type with a role has the variables of the role but the one for its state. A data type with an
     `option` has what each entry of that option has. What the source says of a property is added, and wins.
-    What it says of plays is for `tosca_playbooks`.
+    What it says of plays is for `tosca_playbooks`. A pattern may be `{from: FILE, name: NAME}`, the constant
+    of a Python file.
 
     Args:
         source: the document tosca/source/types.yaml.
@@ -36,7 +38,7 @@ def completed(source: dict[str, Any]) -> dict[str, Any]:
         ValueError: the source names a property that does not follow, says what follows anyway, or names an
             option that no role has.
     """
-    found = copy.deepcopy(source)
+    found: dict[str, Any] = _with_patterns(copy.deepcopy(source))
     for definition in found["node_types"].values():
         definition.pop("play", None)
         for attribute in definition.get("attributes", {}).values():
@@ -52,6 +54,18 @@ def completed(source: dict[str, Any]) -> dict[str, Any]:
             derived = {key: _property(option) for key, option in variables.items()}
             definition["properties"] = _merged(derived, definition.get("properties", {}), name)
     return found
+
+
+def _with_patterns(value: Any) -> Any:
+    """The same with the patterns that programs have."""
+    if isinstance(value, list):
+        return [_with_patterns(entry) for entry in value]
+    if not isinstance(value, dict):
+        return value
+    pattern = value.get("pattern")
+    if isinstance(pattern, dict) and pattern.keys() == {"from", "name"}:
+        return {"pattern": runpy.run_path(str(ROOT / pattern["from"]))[pattern["name"]]}
+    return {key: _with_patterns(entry) for key, entry in value.items()}
 
 
 def _option(variable: str, data_type: str) -> dict[str, Any]:

@@ -4,6 +4,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import described
@@ -67,6 +68,13 @@ def test_a_node_has_the_variables_of_its_role_but_the_state() -> None:
         "farm_people": {"type": "list", "description": "People.", "default": [], "entry_schema": entries},
     }
     assert types["node_types"]["tosca.nodes.example.Other"] == {"description": "Without a role."}
+
+
+def test_a_pattern_is_that_of_the_program_that_is_named() -> None:
+    pattern = {"from": "plugins/module_utils/_mig/flavor.py", "name": "FLAVOR_PATTERN"}
+    types = tosca_properties.completed(source({"farm_port": {"constraints": [{"pattern": pattern}]}}))
+    (constraint,) = types["node_types"][NODE]["properties"]["farm_port"]["constraints"]
+    assert re.fullmatch(constraint["pattern"], "3x 1c.3g.40gb") and "\\" in constraint["pattern"]
 
 
 def test_a_data_type_has_what_an_entry_of_its_option_has() -> None:
