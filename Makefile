@@ -59,7 +59,7 @@ lint: setup-test ## ansible-lint (production), yamllint, ruff, mypy; locks, docu
 	ruff check .
 	ruff format --check .
 	pytest -q -p no:cacheprovider tests/contract/test_locks.py
-	mypy lab molecule scripts/proof scripts/mutation scripts/mutants scripts/described.py scripts/tosca_playbooks.py scripts/tosca_properties.py scripts/written.py scripts/pages tosca/gpufarm plugins packages/hub/gpufarm_hub packages/notebook/gpufarm_notices
+	mypy lab molecule scripts/proof scripts/mutation scripts/mutants scripts/described.py scripts/tosca_inputs.py scripts/tosca_playbooks.py scripts/tosca_properties.py scripts/written.py scripts/pages tosca/gpufarm plugins packages/hub/gpufarm_hub packages/notebook/gpufarm_notices
 	ansible-lint --strict --offline
 	antsibull-changelog lint
 	scripts/role-docs --check
@@ -136,7 +136,6 @@ bench-tests: setup-test ## What makes the tests cheaper, and by how much, in CPU
 docs: setup-test ## Write the generated parts of documentation and TOSCA library
 	scripts/role-docs
 	scripts/tosca-types
-	scripts/template-docs
 
 .PHONY: new-role
 new-role: setup-test ## Write the files of a new role: NAME=slurm_node TITLE="Slurm on a node"

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import copy
 import runpy
+from collections.abc import Mapping
 from typing import Any
 
 from described import ROOT, Plain, options, roles, text
@@ -21,6 +22,18 @@ KINDS = {
     "path": "string",
     "str": "string",
 }
+
+
+def leaf_name(name: str) -> str:
+    """Return the name of the type that templates use."""
+    return name.replace(".base.", ".")
+
+
+def properties(name: str, types: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
+    """Return the properties of a type with those that it inherits in this library."""
+    definition = types.get(name, {})
+    inherited = properties(definition["derived_from"], types) if definition else {}
+    return {**inherited, **definition.get("properties", {})}
 
 
 def completed(source: dict[str, Any]) -> dict[str, Any]:
