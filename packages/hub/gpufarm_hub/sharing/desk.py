@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -41,7 +41,7 @@ class Desk:
     use: JsonStore
     audit_file: Path
     limits: list[Limit]
-    spawner: str = "systemd"
+    spawner: str = field(default_factory=engines.default)
 
     @property
     def engine(self) -> Engine:

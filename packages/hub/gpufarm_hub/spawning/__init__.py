@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How notebooks are started, by systemd and by Docker."""
+"""How notebooks are started: the engines, and what they have in common."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the rest of the hub asks of whatever runs notebooks: systemd, a container engine, or a batch system.
+"""What the rest of the hub asks of whatever runs notebooks: a service manager, containers, or a batch system.
 
 A notebook is known by its unit, a name that the engine gives out and that is kept in the lease. `engines`
 finds the engine of a unit, so leases stay right when a hub is told to use another engine from now on.
@@ -20,7 +20,7 @@ class Engine(Protocol):
     def name_of(self, owner: str) -> str:
         """Return the unit of a notebook; no two notebooks share one.
 
-        It begins with the name of the engine and a colon, except units of systemd.
+        It begins with the name of the engine and a colon, except units of the default engine.
 
         Args:
             owner: user and server name, ``alice/`` for the default server.

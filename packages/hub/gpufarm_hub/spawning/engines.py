@@ -12,9 +12,15 @@ from pathlib import Path
 
 from .engine import Engine
 
-SYSTEMD = "systemd"  # every machine has it, and the collaborative notebook may be one of its units
-# The role writes a file with the name of each other engine that may have notebooks here.
+# The role writes a file with the name of each engine but the default one that may have notebooks here.
 IN_USE = Path("/etc/jupyterhub/engines")
+
+
+@cache
+def default() -> str:
+    """Return the name of the engine that every machine has; its units have no prefix."""
+    (name,) = entry_points(group="gpufarm_hub.default_engine").names
+    return name
 
 
 @cache
@@ -31,10 +37,10 @@ def of(unit: str) -> Engine:
         unit: as one of the engines has named it (`Engine.name_of`).
     """
     name = unit.partition(":")[0]
-    return called(name if name in entry_points(group="gpufarm_hub.engines").names else SYSTEMD)
+    return called(name if name in entry_points(group="gpufarm_hub.engines").names else default())
 
 
 def in_use() -> list[Engine]:
     """Return the engines that may run notebooks of this hub."""
     others = sorted(path.name for path in IN_USE.glob("*"))
-    return [called(name) for name in (SYSTEMD, *others)]
+    return [called(name) for name in (default(), *others)]
