@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,6 +15,7 @@ from urllib.parse import urlsplit
 import pytest
 from gpufarm_hub.people.accounts import AccountError, Persons
 from gpufarm_hub.spawning import collaborative, form
+from gpufarm_hub.spawning.docker_spawner import DockerSliceSpawner
 from hub_process import Browser, HubProcess, slices
 from traitlets.config import Config
 
@@ -162,6 +164,7 @@ def test_other_users_servers_stay_as_they_are() -> None:
 
 def test_with_docker_only_its_own_image_is_offered() -> None:
     spawner = SimpleNamespace(user=SimpleNamespace(name="collaborative"))
+    spawner.take_programs = partial(DockerSliceSpawner.take_programs, spawner)
     collaborative.adapt(spawner, {**SETTINGS, "image": "registry.example/lab:1"})  # type: ignore[arg-type]
     assert str(spawner.policy.choose("", "", [])) == "registry.example/lab:1"
     assert spawner.policy.own_from([]) == ()

@@ -22,8 +22,6 @@ from gpufarm_hub.sharing.desk import Desk
 from gpufarm_hub.store import StoreError
 from gpufarm_hub.web import refusals
 
-from .images import Offer, Policy, parse
-
 # The account; no person can log in under its name.
 NAME = "collaborative"
 OWNER = f"{NAME}/"
@@ -74,17 +72,11 @@ def adapt(spawner: Spawner, shared: Mapping[str, Any]) -> None:
 
     Args:
         spawner: of any user.
-        shared: the settings' entry ``collaborative``; empty when there is none. With an ``image`` it is
-            started from that, else from the environment ``venv``.
+        shared: the settings' entry ``collaborative``; empty when there is none.
     """
     if not shared or spawner.user.name != NAME:
         return
-    if shared["image"]:
-        spawner.policy = Policy((Offer("JupyterLab", parse(shared["image"])),))
-    else:
-        venv, own = shared["venv"], spawner.environment
-        spawner.cmd = [f"{venv}/bin/jupyterhub-singleuser"]
-        spawner.environment = {**own, "PATH": f"{venv}/bin:{own['PATH'].partition(':')[2]}"}
+    spawner.take_programs(shared)
     spawner.use_gpu = shared["use_gpu"]
     spawner.profile = shared["profile"]
 

@@ -22,7 +22,7 @@ from gpufarm_hub.sharing.slices import Slice
 
 from . import container, containers, form, images, mounts, network, pulling, walls
 from .container import GpuAccess, NoGpuAccessError, Plan
-from .images import Image, ImageError, Policy, runs_with
+from .images import Image, ImageError, Offer, Policy, runs_with
 from .spawner import RefusedSpawnError, SliceSpawner
 
 PULL_MINUTES = 30  # that a start may take, as images of several GiB are pulled in it
@@ -69,6 +69,10 @@ class DockerSliceSpawner(SliceSpawner, DockerSpawner):  # type: ignore[misc]
     @default("object_name")
     def _object_name_default(self) -> str:
         return containers.container_of(self.unit_name)
+
+    def take_programs(self, shared: Mapping[str, Any]) -> None:
+        """Be started from the image of the collaborative JupyterLab, the only one that is offered."""
+        self.policy = Policy((Offer("JupyterLab", images.parse(shared["image"])),))
 
     def first_fields(self) -> str:
         """Return the form's fields for the image, where there is a choice."""

@@ -38,8 +38,8 @@ class SliceSpawner(Spawner):  # type: ignore[misc]
     """Starts a notebook under the user's own account with the memory and GPU slices chosen in the form.
 
     A spawner of one engine derives from this class first and from JupyterHub's class for that engine second.
-    It defines `equip`, and may add fields to the form (`first_fields`, `apply_more`), preparations that take
-    long (`prepare`) and its own way to start a notebook (`launch`).
+    It defines `equip` and `take_programs`, and may add fields to the form (`first_fields`, `apply_more`),
+    preparations that take long (`prepare`) and its own way to start a notebook (`launch`).
     """
 
     desk = Instance(Desk, help="Where slices are handed out.").tag(config=True)
@@ -67,6 +67,14 @@ class SliceSpawner(Spawner):  # type: ignore[misc]
         # another engine than the present one is watched over until it ends.
         self.unit_name = self.desk.engine.name_of(self.owner)
         collaborative.adapt(self, self.collaborative)
+
+    def take_programs(self, shared: Mapping[str, Any]) -> None:
+        """Be started from the programs of the collaborative JupyterLab.
+
+        Args:
+            shared: the settings' entry ``collaborative``; the programs are in ``venv`` or in ``image``.
+        """
+        raise NotImplementedError
 
     async def equip(self, pieces: Sequence[Slice]) -> None:
         """Prepare a notebook that sees these slices and no others; the engine's own `start` comes next.

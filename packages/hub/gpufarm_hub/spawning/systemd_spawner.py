@@ -77,7 +77,14 @@ class SystemdSliceSpawner(SliceSpawner, SystemdSpawner):  # type: ignore[misc]
 
     subnet = Unicode(help="Network of the notebooks.").tag(config=True)
 
+    environment: Any  # JupyterHub's own trait
     _properties: dict[str, Any]
+
+    def take_programs(self, shared: Mapping[str, Any]) -> None:
+        """Be started from the environment of the collaborative JupyterLab."""
+        venv, own = shared["venv"], self.environment
+        self.cmd = [f"{venv}/bin/jupyterhub-singleuser"]
+        self.environment = {**own, "PATH": f"{venv}/bin:{own['PATH'].partition(':')[2]}"}
 
     async def equip(self, pieces: Sequence[Slice]) -> None:
         """Put limits, folders and the devices of the slices into the unit that is to be started."""
