@@ -14,7 +14,7 @@ import yaml
 from proof.names import COLLECTION, Names, Reference, strings
 
 # Files of a role that are read when a play with it in its list of roles is.
-PARSED = re.compile(r"/(main|argument_specs)\.yml$")
+PARSED = re.compile(r"/(main|argument_specs)\.yml$|/(defaults|vars)/main/")
 NODE_TYPE = re.compile(r"\btosca\.nodes\.[\w.]+")
 
 

@@ -97,7 +97,7 @@ def modes(value: Any) -> Iterator[str]:
 
 @EVERY_ROLE
 def test_nobody_but_owner_and_group_may_write_what_a_role_makes(role: Path) -> None:
-    for path in (role / "tasks").glob("*.yml"):
+    for path in (role / "tasks").rglob("*.yml"):
         for mode in modes(load(path)):
             assert int(mode, 8) & 0o002 == 0, (path.name, mode)
 
@@ -119,7 +119,7 @@ def installs(layer: str) -> set[str]:
     owners = {path.relative_to(ROOT / "roles").parts[0] for path in layers.named(layer)}
     shared = [f"tasks_from: {path.stem}" for path in layers.named(layer) if path.match("_common/tasks/*.yml")]
     tasks = [
-        path for path in ROOT.glob("roles/*/tasks/*.yml") if any(one in path.read_text() for one in shared)
+        path for path in ROOT.glob("roles/*/tasks/**/*.yml") if any(one in path.read_text() for one in shared)
     ]
     return (owners | {path.parts[-3] for path in tasks}) - {"_common"}
 

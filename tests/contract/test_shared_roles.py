@@ -32,7 +32,7 @@ def tasks(value: Any) -> Iterator[dict[str, Any]]:
 
 def calls(role: str) -> Iterator[tuple[Path, str, dict[str, Any]]]:
     """The files that include a role, each with the entry point and the variables that it gives."""
-    for pattern in ("roles/*/tasks/*.yml", "playbooks/**/*.yml", "lab/layers/*/*.yml"):
+    for pattern in ("roles/*/tasks/**/*.yml", "playbooks/**/*.yml", "lab/layers/*/*.yml"):
         for path in ROOT.glob(pattern):
             for task in tasks(yaml.load(path.read_text(), yaml.CBaseLoader)):
                 included = task.get("ansible.builtin.include_role", {})

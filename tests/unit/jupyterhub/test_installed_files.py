@@ -11,7 +11,7 @@ import pytest
 
 ROLE = Path(__file__).resolve().parents[3] / "roles" / "jupyterhub"
 PROJECT = ROLE.parents[1] / "packages" / "hub"
-TEXTS = [*ROLE.glob("tasks/*.yml"), *ROLE.glob("templates/*.j2"), *ROLE.glob("vars/*.yml")]
+TEXTS = [*ROLE.glob("tasks/**/*.yml"), *ROLE.glob("templates/*.j2"), *ROLE.glob("vars/**/*.yml")]
 MODULE = re.compile(r"-m'?,? '?(gpufarm_hub\.[a-z_.]+)|^ +- (gpufarm_hub\.[a-z_.]+)", re.MULTILINE)
 NAMED = {
     f"{''.join(words).replace('.', '/')}.py"

@@ -9,14 +9,16 @@ import pwd
 import shutil
 import socket
 import subprocess
+from dataclasses import asdict
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 from gpufarm_hub.spawning import addresses, barrier, probe, walls
-from gpufarm_hub.spawning.walls import Walls
+from gpufarm_hub.spawning.walls import Bridge, Walls
 
-WALLS = Walls("172.30.252.0/22", "172.30.248.0/22", 8082, callers=(999,))
+BRIDGES = (Bridge("jupyterhub0", "172.30.248.0/22", 8082),)
+WALLS = Walls("172.30.252.0/22", BRIDGES, callers=(999,))
 BOTH = '{ "jhub-*", "jupyterhub0" }'
 
 
@@ -56,8 +58,7 @@ def test_of_the_machine_notebooks_reach_the_gate_and_a_name_server() -> None:
 def test_of_the_world_notebooks_reach_the_internet_and_what_the_site_opens() -> None:
     given = Walls(
         "172.30.252.0/22",
-        "172.30.248.0/22",
-        8082,
+        BRIDGES,
         callers=(999,),
         attached=("131.154.1.0/24", "10.77.1.0/24"),
         networks=("10.1.2.3/32", "169.254.0.0/16"),
@@ -119,8 +120,8 @@ def test_networks_of_the_machine_are_known_and_those_of_notebooks_left_out() -> 
         {"dst": "172.30.252.7", "dev": "jhub-252.7"},
         {"dst": "172.30.248.0/22", "dev": "jupyterhub0"},
     ]
-    assert barrier.attached(json.dumps(routes)) == ("131.154.1.0/24",)
-    assert barrier.attached("") == ()
+    assert barrier.attached(json.dumps(routes), BRIDGES) == ("131.154.1.0/24",)
+    assert barrier.attached("", BRIDGES) == ()
 
 
 class Machine:
@@ -130,9 +131,13 @@ class Machine:
         self.calls: list[list[str]] = []
         self.refused, self.passing = "", False
         self.settings = folder / "settings.json"
-        given = {"subnet": "172.30.252.0/22", "proxy_account": "front", "networks": ["10.1.2.3/32"]}
-        docker = {"subnet": "172.30.248.0/22", "hub_port": 8082}
-        self.settings.write_text(json.dumps({"walls": given, "docker": docker}))
+        given = {
+            "subnet": "172.30.252.0/22",
+            "bridges": [asdict(bridge) for bridge in BRIDGES],
+            "proxy_account": "front",
+            "networks": ["10.1.2.3/32"],
+        }
+        self.settings.write_text(json.dumps({"walls": given}))
         for name in ("RESOLV_CONF", "RESOLVED", "FORWARD"):
             monkeypatch.setattr(barrier, name, folder / name)
         for name, path in (("FOLDER", "walls"), ("RULES", "walls/rules.nft"), ("NAMES", "walls/names")):

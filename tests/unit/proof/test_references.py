@@ -43,6 +43,7 @@ FILES = (
     "roles/mig/README.md",
     "roles/mig/tasks/main.yml",
     "roles/mig/templates/unit.j2",
+    "roles/mig/vars/main/engine.yml",
     "roles/zookeeper/tasks/main.yml",
     "tests/conftest.py",
     "tosca/gpufarm/__init__.py",
@@ -61,7 +62,7 @@ COMMON = {path for path in FILES if path.startswith("roles/_common/") and not pa
 # Ansible reads them whichever entry point is used.
 WHOLE = {f"roles/_common/{path}.yml" for path in ("handlers/main", "meta/argument_specs", "meta/main")}
 ZOOKEEPER = {"roles/zookeeper/tasks/main.yml"}
-MIG = {"roles/mig/tasks/main.yml", "roles/mig/templates/unit.j2"}
+MIG = {"roles/mig/tasks/main.yml", "roles/mig/templates/unit.j2", "roles/mig/vars/main/engine.yml"}
 
 
 def found(path: str, text: str) -> set[str]:
@@ -148,6 +149,7 @@ def test_of_plays_for_other_groups_ansible_reads_the_beginning():
     assert always == {
         Reference("playbooks/gpu_node.yml"),
         Reference("roles/mig/tasks/main.yml", followed=False),
+        Reference("roles/mig/vars/main/engine.yml", followed=False),
     }
 
 

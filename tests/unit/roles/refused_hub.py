@@ -80,6 +80,18 @@ REFUSED: dict[str, list[Refused]] = {
         hub("jupyterhub_token_hours is 0 and jupyterhub_relogin_hours is 24; give", token_hours=0),
         hub("jupyterhub_relogin_hours is -1; give", relogin_hours=-1),
         hub("../theirs in jupyterhub_mounts is not a path", mounts=[{"source": "../theirs"}]),
+        hub(
+            "Two of jupyterhub_docker_subnet, jupyterhub_systemd_subnet are the same network"
+            " (172.30.252.0, 172.30.252.0); give each a network of its own",
+            docker_subnet="172.30.252.0/24",
+        ),
+        hub("jupyterhub_images is empty, so jupyterhub_spawner docker has nothing", spawner="docker"),
+        hub(
+            "jupyterhub_collaborative_image is empty, but notebooks are started with Docker",
+            spawner="docker",
+            images=[{"image": "registry.example.org/lab:1"}],
+            collaborative=True,
+        ),
         hub("must both be given", certificate_type="provided"),
         hub(
             "is not the certificate of the key",

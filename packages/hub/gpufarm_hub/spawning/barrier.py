@@ -13,13 +13,13 @@ import pwd
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from gpufarm_hub import files
 
 from . import walls
-from .walls import Walls
+from .walls import Bridge, Walls
 
 FOLDER = Path("/run/jupyterhub-walls")
 RULES = FOLDER / "rules.nft"
@@ -49,16 +49,15 @@ def up(settings: Path) -> None:
     Raises:
         BarrierError: with the reason.
     """
-    given = json.loads(settings.read_text(encoding="utf-8"))
-    wanted = given["walls"]
+    wanted = json.loads(settings.read_text(encoding="utf-8"))["walls"]
+    bridges = tuple(Bridge(**bridge) for bridge in wanted["bridges"])
     FOLDER.mkdir(mode=0o755, exist_ok=True)
     text = walls.rules(
         Walls(
             subnet=wanted["subnet"],
-            docker_subnet=given["docker"]["subnet"],
-            gate_port=given["docker"]["hub_port"],
+            bridges=bridges,
             callers=(pwd.getpwnam(wanted["proxy_account"]).pw_uid,),
-            attached=attached(_run("ip", "-json", "-4", "route", "show", "scope", "link")),
+            attached=attached(_run("ip", "-json", "-4", "route", "show", "scope", "link"), bridges),
             networks=tuple(wanted["networks"]),
         )
     )
@@ -81,23 +80,25 @@ def down() -> None:
     shutil.rmtree(FOLDER, ignore_errors=True)
 
 
-def attached(routes: str) -> tuple[str, ...]:
-    """Return the networks that the machine is in.
+def attached(routes: str, bridges: Iterable[Bridge]) -> tuple[str, ...]:
+    """Return the networks that the machine is in, without those of notebooks.
 
     Args:
         routes: what ``ip -json -4 route show scope link`` prints.
+        bridges: networks of notebooks.
     """
-    found = (route["dst"] for route in json.loads(routes or "[]") if not _is_ours(route["dev"]))
+    ours = {bridge.interface for bridge in bridges}
+    found = (
+        route["dst"]
+        for route in json.loads(routes or "[]")
+        if route["dev"] not in ours and not route["dev"].startswith(walls.NAMESPACE)
+    )
     return tuple(network for network in found if network != "default")
 
 
 def names() -> Path | None:
     """Return the resolv.conf(5) that a notebook needs; None for that of the machine."""
     return NAMES if NAMES.exists() else None
-
-
-def _is_ours(interface: str) -> bool:
-    return interface == walls.BRIDGE or interface.startswith(walls.NAMESPACE)
 
 
 def _write_names(hub: str) -> None:

@@ -38,7 +38,7 @@ def configure(c: Any, settings: Mapping[str, Any]) -> None:
     Raises:
         ImageError: the settings name an image that cannot be one.
     """
-    own = settings["docker"]
+    own = settings["engines"]["docker"]
     c.JupyterHub.spawner_class = DockerSliceSpawner
     spawner = c.SliceSpawner
     spawner.environment = {}

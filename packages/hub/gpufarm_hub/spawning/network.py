@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The network of notebooks in containers: ``python -m gpufarm_hub.spawning.network up SUBNET``, or ``down``.
+"""The network of notebooks in containers: ``python -m gpufarm_hub.spawning.network up SUBNET INTERFACE``, or
+``... down``.
 
 `walls` says who may send packets through it.
 """
@@ -15,7 +16,7 @@ import docker
 import requests
 
 from . import containers
-from .walls import BRIDGE, hub_address
+from .walls import hub_address
 
 NAME = "jupyterhub"
 
@@ -24,8 +25,12 @@ class NetworkError(Exception):
     """The network cannot be made; the text is for the administrator."""
 
 
-def up(subnet: str) -> None:
+def up(subnet: str, interface: str) -> None:
     """Make the network, unless it is there.
+
+    Args:
+        subnet: its addresses.
+        interface: the machine's end of it.
 
     Raises:
         NetworkError: with the reason and the next step.
@@ -34,10 +39,10 @@ def up(subnet: str) -> None:
         with closing(docker.APIClient(version="auto", timeout=60)) as client:
             found = client.networks(names=[f"^{NAME}$"])
             if not found:
-                _create(client, subnet)
+                _create(client, subnet, interface)
             elif not _is_as_wanted(found[0], subnet):
                 client.remove_network(NAME)
-                _create(client, subnet)
+                _create(client, subnet, interface)
     except (docker.errors.DockerException, requests.RequestException) as error:
         raise NetworkError(
             f"Docker's network {NAME} ({subnet}) cannot be made: {error}; stop what uses it or choose "
@@ -49,14 +54,14 @@ def _is_as_wanted(found: Mapping[str, Any], subnet: str) -> bool:
     return [entry.get("Subnet") for entry in found["IPAM"]["Config"]] == [subnet]
 
 
-def _create(client: docker.APIClient, subnet: str) -> None:
+def _create(client: docker.APIClient, subnet: str, interface: str) -> None:
     pool = docker.types.IPAMPool(subnet=subnet, gateway=hub_address(subnet))
     client.create_network(
         NAME,
         driver="bridge",
         ipam=docker.types.IPAMConfig(pool_configs=[pool]),
         options={
-            "com.docker.network.bridge.name": BRIDGE,
+            "com.docker.network.bridge.name": interface,
             "com.docker.network.bridge.enable_icc": "false",
         },
         check_duplicate=True,
@@ -83,7 +88,7 @@ def main() -> None:
     """Run the program."""
     try:
         if sys.argv[1] == "up":
-            up(sys.argv[2])
+            up(*sys.argv[2:])
         else:
             down()
     except NetworkError as error:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The walls around notebooks: who may send packets to them, and where theirs may go. No I/O.
 
-One list of rules holds for every engine. Each notebook has a network of its own: one of systemd's at the end
-of an interface ``jhub-...``, one of Docker's behind the bridge ``jupyterhub0``.
+One list of rules holds for every engine. Each notebook has a network of its own: a namespace at the end of an
+interface ``jhub-...``, or what its engine makes behind a bridge.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 TABLE = "inet jupyterhub_notebooks"
-BRIDGE = "jupyterhub0"  # at most 15 characters (Linux, IFNAMSIZ)
 NAMESPACE = "jhub-"  # and the last two numbers of the address: a notebook's namespace, and its interface here
 
 # What a cloud tells its machines: RFC 3927, where most clouds have it; Alibaba Cloud; Azure's wire server.
@@ -24,21 +23,34 @@ NAMES = "meta l4proto { tcp, udp } th dport 53 accept"
 
 
 @dataclass(frozen=True)
+class Bridge:
+    """A network that an engine makes for its notebooks.
+
+    Attributes:
+        interface: the machine's end of it; at most 15 characters (Linux, IFNAMSIZ).
+        subnet: its addresses, of which the first is the machine's.
+        hub_port: TCP port at which notebooks reach the hub there.
+    """
+
+    interface: str
+    subnet: str
+    hub_port: int
+
+
+@dataclass(frozen=True)
 class Walls:
     """What the rules depend on.
 
     Attributes:
-        subnet: network of notebooks that systemd runs.
-        docker_subnet: network of notebooks in containers.
-        gate_port: TCP port at which notebooks in containers reach the hub.
+        subnet: addresses of notebooks in namespaces (`network_of`).
+        bridges: networks of other notebooks.
         callers: user ids of the services that may open connections to notebooks, beside root.
         attached: networks that the machine is in.
         networks: networks of the site that notebooks may reach.
     """
 
     subnet: str
-    docker_subnet: str
-    gate_port: int
+    bridges: tuple[Bridge, ...]
     callers: tuple[int, ...]
     attached: tuple[str, ...] = ()
     networks: tuple[str, ...] = ()
@@ -70,7 +82,12 @@ def rules(walls: Walls) -> str:
     What is refused to notebooks is refused at once, so that nobody waits for it. A name server may be
     anywhere: several clouds have theirs beside what they tell their machines.
     """
-    notebooks = f'{{ "{NAMESPACE}*", "{BRIDGE}" }}'
+    interfaces = ", ".join(f'"{one}"' for one in (f"{NAMESPACE}*", *(one.interface for one in walls.bridges)))
+    notebooks = f"{{ {interfaces} }}"
+    gates = "\n    ".join(
+        f'iifname "{one.interface}" ip daddr {hub_address(one.subnet)} tcp dport {one.hub_port} accept'
+        for one in walls.bridges
+    )
     callers = ", ".join(map(str, sorted({0, *walls.callers})))
     open_networks = f"ip daddr {_set(walls.networks)} accept" if walls.networks else ""
     return f"""\
@@ -84,7 +101,7 @@ table {TABLE} {{
   chain to_machine {{
     fib saddr . iif oif missing drop
     ct state established,related accept
-    iifname "{BRIDGE}" ip daddr {hub_address(walls.docker_subnet)} tcp dport {walls.gate_port} accept
+    {gates}
     # The machine may be its own name server.
     {NAMES}
     reject
