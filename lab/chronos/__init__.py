@@ -1,4 +1,4 @@
-"""A double of Chronos 3.0.2, with and without the patch for GPUs."""
+"""A fake of Chronos 3.0.2, with and without the patch for GPUs."""
 
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later

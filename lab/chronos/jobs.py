@@ -5,8 +5,8 @@ Sources: mesos/chronos at 3.0.2, docs/docs/api.md; scheduler/jobs/Jobs.scala and
 whole; networks are case-sensitive); api/Iso8601JobResource.scala and DependentJobResource.scala (statuses);
 jobs/JobScheduler.scala (the schedule of a job is rewritten as it runs). Pull request 810 adds gpus.
 
-In a job's environmentVariables tests tell what becomes of a run: DOUBLE_SECONDS (0.1) until it ends,
-DOUBLE_EXIT to fail.
+In a job's environmentVariables tests tell what becomes of a run: FAKE_SECONDS (0.1) until it ends,
+FAKE_EXIT to fail.
 """
 
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
@@ -186,8 +186,8 @@ class Chronos:
         environment = {one["name"]: one["value"] for one in job["environmentVariables"]}
         self.data["running"][f"ct:{int(self.clock() * 1000)}:{self.data['number']}:{name}:"] = {
             "job": name,
-            "ends": self.clock() + float(environment.get("DOUBLE_SECONDS", 0.1)),
-            "fails": "DOUBLE_EXIT" in environment,
+            "ends": self.clock() + float(environment.get("FAKE_SECONDS", 0.1)),
+            "fails": "FAKE_EXIT" in environment,
         }
 
     def kill(self, name: str) -> None:

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""A double of Chronos 3.0.2: its options, its API at its ports, its election in ZooKeeper.
+"""A fake of Chronos 3.0.2: its options, its API at its ports, its election in ZooKeeper.
 
 usage: as Chronos, `--master zk://... --zk_hosts HOST:2181 --zk_path /chronos/state --http_port 8080`. With
-DOUBLE_GPU_PATCH=1 it is the build that knows GPUs. With zk_hosts `mem` it keeps its state in memory.
+FAKE_GPU_PATCH=1 it is the build that knows GPUs. With zk_hosts `mem` it keeps its state in memory.
 """
 
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
@@ -153,8 +153,8 @@ class Api:
 
 
 def main() -> int:
-    """Run the double."""
-    gpu_patch = os.environ.get("DOUBLE_GPU_PATCH") == "1"
+    """Run the fake."""
+    gpu_patch = os.environ.get("FAKE_GPU_PATCH") == "1"
     try:
         values = options.parse(sys.argv[1:], flags(gpu_patch))
         keystore = (

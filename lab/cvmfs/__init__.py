@@ -1,1 +1,1 @@
-"""Stand-ins for the CernVM-FS client, which no distribution has."""
+"""Fakes of the CernVM-FS client, which no distribution has."""

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Stand-ins for programs of the CernVM-FS client: called as mount.cvmfs, cvmfs2, cvmfs_config or cvmfs_talk.
+"""Fakes of programs of the CernVM-FS client: called as mount.cvmfs, cvmfs2, cvmfs_config or cvmfs_talk.
 
 README.md beside this file says what of the real programs each of them follows, and from which source.
 """
@@ -25,9 +25,9 @@ from typing import Any, NoReturn
 
 ETC = Path("/etc/cvmfs")
 RUN = Path("/run/cvmfs")
-LOG = Path("/var/log/cvmfs-standin.log")
+LOG = Path("/var/log/cvmfs-fake.log")
 AUTOFS_MAP = Path("/etc/auto.master.d/cvmfs.autofs")
-MARK = "@@standin "
+MARK = "@@fake "
 REQUIRED = (
     "CVMFS_USER CVMFS_NFILES CVMFS_MOUNT_DIR CVMFS_STRICT_MOUNT CVMFS_RELOAD_SOCKETS CVMFS_QUOTA_LIMIT"
     " CVMFS_CACHE_BASE CVMFS_SERVER_URL CVMFS_HTTP_PROXY CVMFS_TIMEOUT CVMFS_TIMEOUT_DIRECT"
@@ -43,7 +43,7 @@ MOUNT_OPTIONS = frozenset(
 )
 # One shell reads all files, as `readonly` in the first of them must hold for the others.
 READ = """
-read_file() { if [ -f "$1" ]; then cd "$(dirname "$1")" && . "$1"; echo "@@standin $1"; set; fi; }
+read_file() { if [ -f "$1" ]; then cd "$(dirname "$1")" && . "$1"; echo "@@fake $1"; set; fi; }
 repository() { [ -z "$CVMFS_CONFIG_REPOSITORY" ] || [ "$CVMFS_CONFIG_REPOSITORY" = "$CVMFS_FQRN" ] ||
   read_file "/cvmfs/$CVMFS_CONFIG_REPOSITORY/etc/cvmfs/$1"; }
 domain=${CVMFS_FQRN#*.}
@@ -119,7 +119,7 @@ def mounts() -> dict[str, str]:
 
 
 def state_file(fqrn: str) -> Path:
-    return RUN / f"standin.{fqrn}.json"
+    return RUN / f"fake.{fqrn}.json"
 
 
 def running(fqrn: str) -> dict[str, Any] | None:
@@ -375,7 +375,7 @@ def probe(words: list[str]) -> int:
 def reload(words: list[str]) -> int:
     """Read the files anew; the process that serves the repository, and the mount, stay."""
     status = 0
-    names = words or [file.name[len("standin.") : -len(".json")] for file in RUN.glob("standin.*.json")]
+    names = words or [file.name[len("fake.") : -len(".json")] for file in RUN.glob("fake.*.json")]
     for name in names:
         fqrn = full_name(name)
         state = running(fqrn)

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Make stand-ins for the packages of the CernVM-FS client, a signed package source, and repositories.
+"""Make fakes of the packages of the CernVM-FS client, a signed package source, and repositories.
 
 usage: packages.py FOLDER CLIENT    (where everything goes, and client.py)
 
@@ -56,7 +56,7 @@ set -e
 mkdir -p /cvmfs
 getent passwd cvmfs > /dev/null || adduser --system --group --no-create-home --home /cvmfs cvmfs > /dev/null
 """
-PROGRAMS = ("sbin/mount.cvmfs", "bin/cvmfs2", "bin/cvmfs_config", "bin/cvmfs_talk", "bin/cvmfs-standin")
+PROGRAMS = ("sbin/mount.cvmfs", "bin/cvmfs2", "bin/cvmfs_config", "bin/cvmfs_talk", "bin/cvmfs-fake")
 
 
 def run(*words: str | Path, cwd: Path | None = None) -> str:
@@ -72,8 +72,8 @@ def write(path: Path, text: str, mode: int = 0o644) -> None:
 def package(root: Path, out: Path, name: str, version: str, **fields: str) -> None:
     """Pack the folder of a package, which may have files already."""
     text = f"Package: {name}\nVersion: {version}\nArchitecture: all\n"
-    text += "Maintainer: Stand-in <none@example.org>\n"
-    text += "".join(f"{key}: {value}\n" for key, value in fields.items()) + "Description: stand-in\n"
+    text += "Maintainer: Fake <none@example.org>\n"
+    text += "".join(f"{key}: {value}\n" for key, value in fields.items()) + "Description: fake\n"
     write(root / "DEBIAN/control", text)
     configuration = sorted(path for path in (root / "etc").rglob("*") if path.is_file())
     listed = "".join(f"/{path.relative_to(root)}\n" for path in configuration)
@@ -85,11 +85,11 @@ def package(root: Path, out: Path, name: str, version: str, **fields: str) -> No
 def packages(work: Path, out: Path, client: Path, key: Path) -> None:
     for version in (VERSION, NEXT):
         root = work / f"cvmfs_{version}"
-        write(root / "usr/lib/cvmfs-standin/client.py", client.read_text(), 0o755)
+        write(root / "usr/lib/cvmfs-fake/client.py", client.read_text(), 0o755)
         for program in PROGRAMS:
             link = root / "usr" / program
             link.parent.mkdir(parents=True, exist_ok=True)
-            link.symlink_to("/usr/lib/cvmfs-standin/client.py")
+            link.symlink_to("/usr/lib/cvmfs-fake/client.py")
         write(root / "etc/cvmfs/default.conf", DEFAULT)
         write(root / "etc/auto.cvmfs", MAP, 0o755)
         write(root / "DEBIAN/postinst", POSTINST, 0o755)
@@ -117,7 +117,7 @@ def sign(folder: Path, out: Path) -> None:
         "--passphrase",
         "",
     ]
-    run(*gpg, "--quick-generate-key", "Stand-in <none@example.org>", "rsa3072", "sign", "never")
+    run(*gpg, "--quick-generate-key", "Fake <none@example.org>", "rsa3072", "sign", "never")
     listing = run(*gpg, "--with-colons", "--fingerprint")
     fingerprint = next(line.split(":")[9] for line in listing.splitlines() if line[:3] == "fpr")
     (folder / "fingerprint").write_text(fingerprint)

@@ -1,1 +1,1 @@
-"""Stand-ins for Lustre, whose kernel modules the bench cannot load."""
+"""Fakes of Lustre, whose kernel modules the bench cannot load."""

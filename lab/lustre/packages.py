@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Make stand-ins for the packages of Lustre and a signed package source.
+"""Make fakes of the packages of Lustre and a signed package source.
 
 usage: python3 -m lab.lustre.packages FOLDER KERNEL...    (in the folder that holds `lab`)
 
@@ -26,7 +26,7 @@ PROGRAMS = {
         "sbin/lctl",
         "bin/lfs",
         "sbin/lustre_rmmod",
-        "sbin/lustre-standin",
+        "sbin/lustre-fake",
     ),
     "server": ("sbin/mkfs.lustre", "sbin/tunefs.lustre"),
 }
@@ -38,12 +38,12 @@ SERVICE = """\
 Description=lnet management
 Requires=network-online.target
 After=network-online.target openibd.service rdma.service opa.service
-ConditionPathExists=!/run/lustre-standin/loaded
+ConditionPathExists=!/run/lustre-fake/loaded
 
 [Service]
 Type=oneshot
 RemainAfterExit=true
-ExecStart=/usr/sbin/lustre-standin modprobe lnet
+ExecStart=/usr/sbin/lustre-fake modprobe lnet
 ExecStart=/usr/sbin/lnetctl lnet configure
 ExecStart=/usr/sbin/lnetctl import /etc/lnet.conf
 ExecStop=/usr/sbin/lustre_rmmod ptlrpc
@@ -65,7 +65,7 @@ AUTOINSTALL="yes"
 """
 SOURCE = """\
 #include <linux/module.h>
-MODULE_DESCRIPTION("stand-in");
+MODULE_DESCRIPTION("fake");
 MODULE_VERSION("{version}");
 MODULE_LICENSE("GPL");
 """
@@ -89,12 +89,12 @@ dkms remove -m lustre-client-modules -v {version} --all || true
 
 def utilities(work: Path, out: Path, kind: str, version: str) -> None:
     root = work / f"{kind}-utils-{version}"
-    folder = "usr/lib/lustre-standin"
-    shutil.copytree(HERE / "standin", root / folder / "standin", ignore=shutil.ignore_patterns("__pycache__"))
+    folder = "usr/lib/lustre-fake"
+    shutil.copytree(HERE / "fake", root / folder / "fake", ignore=shutil.ignore_patterns("__pycache__"))
     program = root / folder / "programs.py"
-    shutil.move(root / folder / "standin/programs.py", program)
+    shutil.move(root / folder / "fake/programs.py", program)
     program.chmod(0o755)
-    for path in root.rglob("standin/*"):
+    for path in root.rglob("fake/*"):
         path.chmod(0o644)
     for name in PROGRAMS["client"] + (PROGRAMS["server"] if kind == "server" else ()):
         link = root / "usr" / name

@@ -10,7 +10,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from standin import network
+from fake import network
 
 if __name__ == "__main__":
     network.serve(*sys.argv[1:])

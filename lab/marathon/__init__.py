@@ -1,4 +1,4 @@
-"""A double of Marathon 1.11; Chronos' shares its options, its web server and its store."""
+"""A fake of Marathon 1.11; Chronos' shares its options, its web server and its store."""
 
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later

@@ -1,4 +1,4 @@
-"""The agents behind a double, and which of them an offer would be taken from.
+"""The agents behind a fake, and which of them an offer would be taken from.
 
 Sources: mesosphere/marathon, NoOfferMatchReason.scala (names and order of the reasons), docs/constraints.md,
 docs/preferential-gpu-scheduling.md; ResourceMatcher.scala for the label GPU_SCHEDULING_BEHAVIOR.

@@ -1,4 +1,4 @@
-"""The agents and quotas that a Mesos has, for a double that places tasks on those which are alive.
+"""The agents and quotas that a Mesos has, for a fake that places tasks on those which are alive.
 
 The real Marathon gets offers by the protocol of schedulers; here the master is asked for its agents and for
 the limits of roles, by which it would cut the offers. Sources:
@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 class View(NamedTuple):
     """What a master tells.
 
-    :ivar agents: that make offers, as the state of the double takes them
+    :ivar agents: that make offers, as the state of the fake takes them
     :ivar alive: hosts of all that the master has not given up
     :ivar limits: what a role may have at most, by role and resource
     """

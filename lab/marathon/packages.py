@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Pack the doubles under the names that the real ones have.
+"""Pack the fakes under the names that the real ones have.
 
 usage: packages.py FOLDER
 
 `marathon-VERSION.tgz` holds `marathon-VERSION/bin/marathon`, as the archive of Marathon does;
 `chronos-VERSION.jar` is started by `java -cp chronos.jar org.apache.mesos.chronos.scheduler.Main`, for which
-`java` is a stand-in that runs it with Python. Each has its `.sha256` beside it.
+`java` is a fake that runs it with Python. Each has its `.sha256` beside it.
 """
 
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
@@ -27,7 +27,7 @@ CHRONOS_VERSION = "3.0.2"
 LAUNCHER = """\
 #!/bin/sh
 home=$(dirname "$(dirname "$(readlink -f "$0")")")
-PYTHONPATH=$home/lib DOUBLE_VERSION={version} exec python3 -m lab.marathon.server "$@"
+PYTHONPATH=$home/lib FAKE_VERSION={version} exec python3 -m lab.marathon.server "$@"
 """
 # Takes what Java takes before the name of the class, and leaves it out.
 JAVA = """\
@@ -47,7 +47,7 @@ JAR_MAIN = "from lab.chronos.server import main\nraise SystemExit(main())\n"
 
 
 def sources(*packages: str) -> Iterator[tuple[str, bytes]]:
-    """Yield the files of the doubles by their names in an archive."""
+    """Yield the files of the fakes by their names in an archive."""
     yield "lab/__init__.py", b""
     for package in packages:
         for path in sorted((LAB / package).iterdir()):
@@ -75,7 +75,7 @@ def marathon(folder: Path, version: str) -> None:
 
 
 def chronos(folder: Path) -> None:
-    """Make the jar of Chronos, and the stand-in for Java."""
+    """Make the jar of Chronos, and the fake of Java."""
     path = folder / f"chronos-{CHRONOS_VERSION}.jar"
     with zipfile.ZipFile(path, "w") as jar:
         jar.writestr("__main__.py", JAR_MAIN)

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""A double of Marathon 1.11: its options, its API at its ports, its election in ZooKeeper.
+"""A fake of Marathon 1.11: its options, its API at its ports, its election in ZooKeeper.
 
 usage: as Marathon, `--master zk://... --zk zk://... --http_port 8080`; without ZooKeeper
 `--internal_store_backend mem --disable_ha`.
 
-The agents are in the file that DOUBLE_AGENTS names: a list of {host, cpus, mem, disk, gpus, role,
-attributes}. With DOUBLE_AGENTS=mesos they are those that the masters have.
+The agents are in the file that FAKE_AGENTS names: a list of {host, cpus, mem, disk, gpus, role,
+attributes}. With FAKE_AGENTS=mesos they are those that the masters have.
 """
 
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
@@ -29,11 +29,11 @@ from .mesos import Mesos
 from .state import Marathon, Refusal, resolve, stamp
 from .store import Memory, Store, ZooKeeper
 
-VERSION = os.environ.get("DOUBLE_VERSION", "1.11.24")
+VERSION = os.environ.get("FAKE_VERSION", "1.11.24")
 TICK = 0.1  # seconds between looks at what is due
 LOOK = 0.5  # seconds between looks at the agents of a Mesos
 PREFIX = "MARATHON_"
-MESOS = "mesos"  # DOUBLE_AGENTS where the masters are asked
+MESOS = "mesos"  # FAKE_AGENTS where the masters are asked
 
 
 def flags() -> dict[str, Any]:
@@ -101,10 +101,10 @@ class Api:
             return web.Response(
                 200, "pong" if request.path == "/ping" else {"version": "4.0.0", "gauges": {}}
             )
-        if request.path == "/double/faults":  # a test's: statuses that the next requests get
+        if request.path == "/fake/faults":  # a test's: statuses that the next requests get
             self.faults = request.json()
             return web.Response(204)
-        if request.path == "/double/agents":  # a test's: those that there are from now on
+        if request.path == "/fake/agents":  # a test's: those that there are from now on
             with self.lock:
                 self.lead().meet(request.json(), [one["host"] for one in request.json()])
             return web.Response(204)
@@ -401,7 +401,7 @@ ROUTES = (
 
 def serve(values: Mapping[str, Any], api: Api, credentials: str, keystore: tuple[str, str]) -> None:
     """Open the ports that the options ask for."""
-    local = ("/ping", "/metrics", "/double/faults")
+    local = ("/ping", "/metrics", "/fake/faults")
     service = web.Service(
         api.store, api.name, api.answer, local, ("/v2/events",), credentials, bool(values["disable_http"])
     )
@@ -419,15 +419,15 @@ def own_name(values: Mapping[str, Any]) -> str:
 
 
 def agents() -> Any:
-    """Return the agents of the file that DOUBLE_AGENTS names; none yet where a Mesos has them."""
-    path = os.environ.get("DOUBLE_AGENTS", "")
+    """Return the agents of the file that FAKE_AGENTS names; none yet where a Mesos has them."""
+    path = os.environ.get("FAKE_AGENTS", "")
     if path == MESOS:
         return ()
     return json.loads(Path(path).read_text()) if path else cluster.AGENTS
 
 
 def main() -> int:
-    """Run the double."""
+    """Run the fake."""
     try:
         words = options.from_environment(os.environ, PREFIX) + sys.argv[1:]
         values = options.parse(words, flags())
@@ -460,7 +460,7 @@ def main() -> int:
     api = Api(store, name, values, agents())
     credentials = values["http_credentials"] or os.environ.get("MESOSPHERE_HTTP_CREDENTIALS", "")
     serve(values, api, credentials, keystore)
-    if os.environ.get("DOUBLE_AGENTS") == MESOS:
+    if os.environ.get("FAKE_AGENTS") == MESOS:
         login = f"{values['mesos_authentication_principal']}:{secret}"
         mesos = Mesos(values["master"], login, context)
         threading.Thread(target=api.follow, args=[mesos], daemon=True).start()

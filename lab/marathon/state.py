@@ -8,8 +8,8 @@ docs/unreachable-strategy.md (tasks of an agent that is gone),
 GroupsResource.scala (enforceRole and services are changed in separate requests), and
 api/v2/AppsResource.scala (statuses). How long things take is set by the test.
 
-In the environment of an app, tests tell what becomes of its tasks: DOUBLE_LAUNCH_SECONDS (0.2) until they
-run, DOUBLE_EXIT to end at once, DOUBLE_UNHEALTHY to fail their health checks.
+In the environment of an app, tests tell what becomes of its tasks: FAKE_LAUNCH_SECONDS (0.2) until they
+run, FAKE_EXIT to end at once, FAKE_UNHEALTHY to fail their health checks.
 """
 
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
@@ -397,7 +397,7 @@ class Marathon:
         elif task["state"] == "TASK_STAGING" and now >= task["runs"]:
             task.update(state="TASK_RUNNING", started=now)
             self._status(task)
-            if entry and "DOUBLE_EXIT" in environment:
+            if entry and "FAKE_EXIT" in environment:
                 self._end(task, "TASK_FAILED")
                 entry["failures"] = entry.get("failures", 0) + 1
                 pause = (
@@ -408,7 +408,7 @@ class Marathon:
                 entry["failure"] = {
                     "appId": task["appId"],
                     "host": task["host"],
-                    "message": f"Command exited with status {environment['DOUBLE_EXIT']}",
+                    "message": f"Command exited with status {environment['FAKE_EXIT']}",
                     "state": "TASK_FAILED",
                     "taskId": task["id"],
                     "timestamp": stamp(now),
@@ -457,7 +457,7 @@ class Marathon:
         for agent in self.agents:
             if self._reason(definition, agent):
                 continue
-            seconds = float(definition.get("env", {}).get("DOUBLE_LAUNCH_SECONDS", LAUNCH_SECONDS))
+            seconds = float(definition.get("env", {}).get("FAKE_LAUNCH_SECONDS", LAUNCH_SECONDS))
             number = f"{'_'.join(segments(definition['id']))}.instance-{uuid.uuid4()}._app.1"
             mappings = (definition.get("container") or {}).get("portMappings", ())
             service = [one["port"] for one in definition.get("portDefinitions", ())]
@@ -507,7 +507,7 @@ class Marathon:
         """Whether a task passes its checks; None when there are none, or it does not run yet."""
         if not definition.get("healthChecks") or task["state"] != "TASK_RUNNING":
             return None
-        return "DOUBLE_UNHEALTHY" not in definition.get("env", {})
+        return "FAKE_UNHEALTHY" not in definition.get("env", {})
 
     def _current(self, path: str) -> list[dict[str, Any]]:
         config = self.data["apps"][path]["config"]

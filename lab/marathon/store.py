@@ -1,7 +1,7 @@
 """Who leads, and what it remembers: in memory, or in ZooKeeper as the real ones do.
 
 Sources: Marathon, --internal_store_backend, --leader_election_backend, --zk; Chronos, --zk_hosts, --zk_path,
---zk_auth. How nodes below that path look is the doubles' own.
+--zk_auth. How nodes below that path look is the fakes' own.
 """
 
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)

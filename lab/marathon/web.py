@@ -1,4 +1,4 @@
-"""The HTTP side of the doubles: basic authentication, TLS from a keystore, standbys that send on to the
+"""The HTTP side of the fakes: basic authentication, TLS from a keystore, standbys that send on to the
 leader.
 
 Sources: mesosphere/chaos, HttpModule.scala (one account for all paths, the keystore); mesosphere/marathon,
@@ -29,7 +29,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 from .store import Store
 
 NO_LEADER = "Could not determine the current leader"
-VIA = "X-Double-Via"  # set on what a standby proxies, so that it goes round no more than once
+VIA = "X-Fake-Via"  # set on what a standby proxies, so that it goes round no more than once
 
 
 class Request(NamedTuple):
@@ -63,7 +63,7 @@ class Response(NamedTuple):
 
 
 class Service(NamedTuple):
-    """What a double serves.
+    """What a fake serves.
 
     :ivar store: knows the leader
     :ivar name: `host:port` of this instance, as it stands for election

@@ -1,1 +1,1 @@
-"""Mesos for tests: the real one in one process, and stand-ins that are packages."""
+"""Mesos for tests: the real one in one process, and fakes that are packages."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A simulated ``libnvidia-ml.so.1`` with the rules of MIG, and a stand-in for the driver around it."""
+"""A simulated ``libnvidia-ml.so.1`` with the rules of MIG, and a fake of the driver around it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the roles for Lustre can write is what Lustre has, by a list made apart: that of the stand-ins."""
+"""What the roles for Lustre can write is what Lustre has, by a list made apart: that of the fakes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ansible.vars.manager import VariableManager
 from ansible_collections.gpufarm.cluster.plugins.module_utils._lustre import client, layout, options
 from ansible_collections.gpufarm.cluster.plugins.module_utils._lustre import lnet as lustre_lnet
 
-from lab.lustre.standin import ask, disk, lnet, mounts, network, state
+from lab.lustre.fake import ask, disk, lnet, mounts, network, state
 
 ROOT = Path(__file__).resolve().parents[2]
 VALUES = {

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Every option that the roles can render is one of Mesos 1.11.0, with a value of its type.
 
-The lists under lab/mesos were taken from the source of Mesos; the stand-ins read their options by them.
+The lists under lab/mesos were taken from the source of Mesos; the fakes read their options by them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ PROGRAMS = pytest.mark.parametrize("program", ["master", "agent"])
 
 
 def listed(program: str) -> dict[str, dict[str, Any]]:
-    return json.loads((ROOT / f"lab/mesos/standin/{program}_flags.json").read_text())["flags"]
+    return json.loads((ROOT / f"lab/mesos/fake/{program}_flags.json").read_text())["flags"]
 
 
 @PROGRAMS
@@ -37,7 +37,7 @@ def test_the_tables_are_the_lists(program: str) -> None:
     flags = listed(program)
     assert set(TABLES[program]) == set(flags) - {"help"}
     assert {old: new for new, one in flags.items() if (old := one.get("deprecated_alias"))} == OLD[program]
-    added = json.loads((ROOT / f"lab/mesos/standin/{program}_flags.json").read_text())["clusterd"]
+    added = json.loads((ROOT / f"lab/mesos/fake/{program}_flags.json").read_text())["clusterd"]
     assert ADDED[program] == {name: one["type"] for name, one in added.items()}
     assert not set(added) & set(flags)
 

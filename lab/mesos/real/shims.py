@@ -28,7 +28,7 @@ def _forward(name: str, library: str) -> str:
 
 
 def _library(name: str) -> str:
-    """Absolute path of one of the system's libraries: by its name alone the stand-in would find itself."""
+    """Absolute path of one of the system's libraries: by its name alone the fake would find itself."""
     listed = subprocess.run(["/sbin/ldconfig", "-p"], capture_output=True, text=True, check=True).stdout
     found = re.search(rf"^\s*{re.escape(name)} \(libc6,x86-64\) => (\S+)$", listed, re.MULTILINE)
     if not found:

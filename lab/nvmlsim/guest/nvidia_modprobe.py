@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Stand-in for nvidia-modprobe: makes the driver's device nodes. The real one also loads the kernel module
+"""Fake of nvidia-modprobe: makes the driver's device nodes. The real one also loads the kernel module
 and is setuid root; this one does what its caller may do."""
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from lab.patience import PATIENCE
 
 CA = "/etc/app-gateway/tls/self-signed.crt"
 MARATHON = (
-    "curl --silent --show-error --cacert /opt/double/tls.crt --user 'gateway:a password of the bench' "
+    "curl --silent --show-error --cacert /opt/fake/tls.crt --user 'gateway:a password of the bench' "
     "--header 'Content-Type: application/json' https://gateway:8443/v2/"
 )
 

@@ -8,7 +8,7 @@ import json
 
 SECRET = "a value that nobody sees"
 JOBS = (
-    "curl --silent --cacert /opt/double/tls.crt --user 'ada:a password of the bench'"
+    "curl --silent --cacert /opt/fake/tls.crt --user 'ada:a password of the bench'"
     " https://c1:8444/v1/scheduler/jobs"
 )
 

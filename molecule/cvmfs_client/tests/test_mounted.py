@@ -19,7 +19,7 @@ def test_a_user_reads_the_repository(host, name):
 
 
 def test_both_repositories_come_through_the_proxy(host):
-    log = host.check_output("journalctl -u standin -o cat")
+    log = host.check_output("journalctl -u fake -o cat")
     for name in REPOSITORIES:
         assert f"3128 GET http://127.0.0.1:8000/cvmfs/{name}/.cvmfspublished" in log
 

@@ -2,7 +2,7 @@
 # Plant files of others, and have them remembered.
 set -eu
 umask 022
-data=/var/lib/lustre-standin/data
+data=/var/lib/lustre-fake/data
 
 mine() {
     mkdir -p "$(dirname "$1")"
@@ -31,7 +31,7 @@ END
 systemctl daemon-reload
 systemctl enable --now mnt-other.mount
 
-chmod 700 /var/lib/lustre-standin
+chmod 700 /var/lib/lustre-fake
 chown 1501:1600 $data/home/thesis /srv/data
 chmod 600 $data/home/thesis
 chmod 2770 /srv/data

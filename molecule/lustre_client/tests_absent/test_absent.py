@@ -7,7 +7,7 @@ from __future__ import annotations
 
 def test_nothing_is_mounted(host):
     assert "@tcp" not in host.file("/proc/self/mountinfo").content_string
-    assert not host.file("/run/lustre-standin/loaded").exists
+    assert not host.file("/run/lustre-fake/loaded").exists
 
 
 def test_folders_that_were_there_before_are_as_they_were(host):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 def test_nothing_is_served(host):
     assert "/srv/targets/" not in host.file("/proc/self/mountinfo").content_string
-    assert not host.file("/run/lustre-standin/loaded").exists
+    assert not host.file("/run/lustre-fake/loaded").exists
     assert host.check_output("dpkg-query --list 'lustre-*' | grep --count ^ii || true") == "0"
 
 

@@ -8,7 +8,7 @@ import json
 
 SECRET = "a value that nobody sees"
 APP = (
-    "curl --silent --cacert /opt/double/tls.crt --user 'ada:a password of the bench'"
+    "curl --silent --cacert /opt/fake/tls.crt --user 'ada:a password of the bench'"
     " https://m1:8443/v2/apps//ada/web"
 )
 

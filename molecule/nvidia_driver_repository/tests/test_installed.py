@@ -1,4 +1,4 @@
-"""The stand-in driver is built for every kernel, and neither upgrades nor other versions get in."""
+"""The fake driver is built for every kernel, and neither upgrades nor other versions get in."""
 
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later

@@ -74,14 +74,14 @@ def test_a_user_cannot_read_the_home_of_another(notebook):
 
 
 def test_a_home_that_hangs_is_told_and_hangs_nobody(host, notebook):
-    host.check_output("lustre-standin hang /lustre/home")
+    host.check_output("lustre-fake hang /lustre/home")
     try:
         with pytest.raises(
             Refused, match="Your home cannot be used: The homes of this machine do not answer"
         ):
             notebook("bob")
     finally:
-        host.check_output("lustre-standin resume /lustre/home")
+        host.check_output("lustre-fake resume /lustre/home")
     assert host.run("gpufarm-home bob").rc == 0
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 def test_what_users_wrote_is_kept(host):
     assert host.run("findmnt --mountpoint /lustre/home").rc != 0
-    assert host.file("/var/lib/lustre-standin/data/home/ada/thesis").content_string == "mine"
+    assert host.file("/var/lib/lustre-fake/data/home/ada/thesis").content_string == "mine"
 
 
 def test_nothing_of_the_homes_is_left(host):

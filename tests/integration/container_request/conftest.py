@@ -1,4 +1,4 @@
-"""Doubles of Marathon, Chronos and a master of Mesos, and a deployer that asks them."""
+"""Fakes of Marathon, Chronos and a master of Mesos, and a deployer that asks them."""
 
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
@@ -77,8 +77,8 @@ def free_port() -> int:
 
 
 @contextlib.contextmanager
-def double(name: str, *options: str) -> Iterator[str]:
-    """Run a double; its URL."""
+def fake(name: str, *options: str) -> Iterator[str]:
+    """Run a fake; its URL."""
     port = free_port()
     common = (
         "--master",
@@ -110,8 +110,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     threading.Thread(target=mesos.serve_forever, daemon=True).start()
     with contextlib.ExitStack() as stack:
         urls = [
-            stack.enter_context(double("marathon", "--disable_ha", "--internal_store_backend", "mem", *GPUS)),
-            stack.enter_context(double("chronos", "--zk_hosts", "mem")),
+            stack.enter_context(fake("marathon", "--disable_ha", "--internal_store_backend", "mem", *GPUS)),
+            stack.enter_context(fake("chronos", "--zk_hosts", "mem")),
         ]
         yield Site(root, *urls, f"http://127.0.0.1:{mesos.server_address[1]}")
     mesos.shutdown()

@@ -1,4 +1,4 @@
-"""From a template to an app of Marathon: the deployer, the role, and doubles of Marathon and of a master."""
+"""From a template to an app of Marathon: the deployer, the role, and fakes of Marathon and of a master."""
 
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later

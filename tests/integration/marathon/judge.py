@@ -16,8 +16,8 @@ from marathon.exceptions import ConflictError, MarathonHttpError, NotFoundError
 from marathon.models import MarathonApp, MarathonGroup
 
 ATTEMPTS = 1200  # two minutes: machines that test are busy
-# Of a task of the double, so that the deployment is there when the next request comes.
-SLOW = {"DOUBLE_LAUNCH_SECONDS": "5"}
+# Of a task of the fake, so that the deployment is there when the next request comes.
+SLOW = {"FAKE_LAUNCH_SECONDS": "5"}
 
 
 def settled(client: MarathonClient) -> None:

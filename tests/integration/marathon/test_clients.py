@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Clients that nobody here wrote find in the doubles what they expect of Marathon and Chronos."""
+"""Clients that nobody here wrote find in the fakes what they expect of Marathon and Chronos."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def answers(port: int) -> bool:
 
 @contextmanager
 def running(module: str, user: str, *words: str) -> Iterator[int]:
-    """Run a double as a program, as it runs on a host, and yield its port."""
+    """Run a fake as a program, as it runs on a host, and yield its port."""
     port = free_port()
     program = subprocess.Popen(
         [sys.executable, "-m", module, *words, "--http_port", str(port), "--hostname", "127.0.0.1"],

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""An app and a job in the words of INDIGO's types, on the doubles of Marathon and Chronos."""
+"""An app and a job in the words of INDIGO's types, on the fakes of Marathon and Chronos."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PASSWORD = "for-the-tests"
 
 @contextmanager
 def running(module: str, *words: str) -> Iterator[str]:
-    """Run a double as a program, and yield its URL."""
+    """Run a fake as a program, and yield its URL."""
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))
         port = one.getsockname()[1]

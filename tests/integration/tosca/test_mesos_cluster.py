@@ -19,7 +19,7 @@ from lab import bench as benches
 from lab.bench import Bench
 from lab.inventory import inventory
 from lab.marathon import packages as frameworks
-from lab.mesos.standin import package as mesos
+from lab.mesos.fake import package as mesos
 from lab.patience import PATIENCE
 from lab.spec import HostSpec
 from lab.system import run
@@ -87,12 +87,12 @@ class Site:
         return str(self.variables[name]["ansible_host"])
 
     def lay_out(self) -> None:
-        """Certificates, and packages of the stand-ins, as a mirror or a site's own tools would bring them."""
+        """Certificates, and packages of the fakes, as a mirror or a site's own tools would bring them."""
         mirror = self.folder / "mirror"
         mirror.mkdir()
         frameworks.marathon(mirror, "1.11.24")
         frameworks.chronos(mirror)
-        mesos.make_package(ROOT / "lab" / "mesos" / "standin", mirror / "mesos.deb", "1.11.0")
+        mesos.make_package(ROOT / "lab" / "mesos" / "fake", mirror / "mesos.deb", "1.11.0")
         words = [
             "req",
             "-x509",
@@ -129,7 +129,7 @@ class Site:
         said |= {name: value for name, value in given.items() if "archive" in name}
         pool = yaml.safe_load(self.pool.read_text())
         said["mesos_agent_resources"] = {"cpus": 2, "mem": 512, "disk": 1000}
-        said["chronos_environment"] = {"DOUBLE_GPU_PATCH": "1"}  # INDIGO's knows GPUs
+        said["chronos_environment"] = {"FAKE_GPU_PATCH": "1"}  # INDIGO's knows GPUs
         pool["all"]["vars"] = said
         self.indigo_pool.write_text(yaml.safe_dump(pool))
 

@@ -167,10 +167,10 @@ alone.on_this_machine = lambda: alone_here(folder / "hub.lock")
 
 c: Any = get_config()  # type: ignore[name-defined]  # noqa: F821
 settings = json.loads((folder / "settings.json").read_text())
-if settings["login"]["kind"] == "stand-in":
+if settings["login"]["kind"] == "fake":
     configuration._login = lambda c, settings: None
 configuration.configure(c, str(folder / "settings.json"))
-if settings["login"]["kind"] == "stand-in":
+if settings["login"]["kind"] == "fake":
     c.JupyterHub.authenticator_class = Login
 c.Login.allow_all = True
 c.Login.manage_groups = True

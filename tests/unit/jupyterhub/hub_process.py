@@ -65,7 +65,7 @@ class HubProcess:
             "log_folder": str(folder),
             "holders_file": str(folder / "run" / "holders.d" / "jupyterhub.json"),
             "persons_file": str(folder / "persons.json"),
-            "login": login or {"kind": "stand-in"},
+            "login": login or {"kind": "fake"},
             "use_gpu": True,
             "memory_choices": ["1G", "2G"],
             "cpu_limit": 1.0,

@@ -197,7 +197,7 @@ def test_where_no_home_waits_useradd_chooses(machine: Machine) -> None:
     accounts.ensure("alice")
     machine.users["directory"] = 70000
     accounts.ensure("bob")
-    assert machine.users["bob"] == 70001  # as the stand-in does
+    assert machine.users["bob"] == 70001  # as the fake does
 
 
 def test_homes_that_hang_are_told(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:

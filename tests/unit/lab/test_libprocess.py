@@ -1,4 +1,4 @@
-"""The doubles of Marathon and Chronos do not start where libmesos would not: with TLS and no key."""
+"""The fakes of Marathon and Chronos do not start where libmesos would not: with TLS and no key."""
 
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later

@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Instances of the doubles take over from one another what there is, not what they knew once."""
+"""Instances of the fakes take over from one another what there is, not what they knew once."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from ansible_collections.gpufarm.cluster.plugins.module_utils._chronos.job impor
 from ansible_collections.gpufarm.cluster.plugins.modules import chronos_info, chronos_job
 from hypothesis import given
 from hypothesis import strategies as st
-from marathon_doubles import LOGIN, chronos, lose_answer, run
+from marathon_fakes import LOGIN, chronos, lose_answer, run
 
 from lab.chronos import server
 from lab.chronos.jobs import Chronos

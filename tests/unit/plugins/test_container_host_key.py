@@ -17,7 +17,7 @@ from ansible_collections.gpufarm.cluster.plugins.module_utils._ssh.host_key impo
     public_key,
 )
 from ansible_collections.gpufarm.cluster.plugins.modules import container_host_key, marathon_app
-from marathon_doubles import LOGIN, Instances, marathon, run
+from marathon_fakes import LOGIN, Instances, marathon, run
 
 APP = {"id": "/ada/gpu", "cmd": "sleep 1000", "cpus": 1, "mem": 64}
 

@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A user's container outlives its agent, as the double of Marathon has it: the same app on another one."""
+"""A user's container outlives its agent, as the fake of Marathon has it: the same app on another one."""
 
 from __future__ import annotations
 

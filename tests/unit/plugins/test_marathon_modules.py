@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The modules for Marathon against its double: apps, groups, waiting, stalls, locks, leaders."""
+"""The modules for Marathon against its fake: apps, groups, waiting, stalls, locks, leaders."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from ansible_collections.gpufarm.cluster.plugins.module_utils._marathon.io import api
 from ansible_collections.gpufarm.cluster.plugins.modules import marathon_app, marathon_group, marathon_info
-from marathon_doubles import LOGIN, Instances, lose_answer, marathon, run
+from marathon_fakes import LOGIN, Instances, lose_answer, marathon, run
 
 from lab.marathon import state
 from lab.patience import PATIENCE
@@ -105,9 +105,9 @@ def test_a_gpu_app_that_no_agent_can_hold_says_which_is_short(call: Caller) -> N
         ({"cpus": 7, "instances": 2}, "1 with fewer than 7 CPUs and 1 on agents with GPUs"),
         ({"mem": 99999}, "2 with less than 99999 MB of memory"),
         ({"acceptedResourceRoles": ["physics"]}, "2 not reserved for a role that it accepts"),
-        ({"env": {"DOUBLE_EXIT": "3"}}, "has tasks that end (Command exited with status 3 on agent1)"),
+        ({"env": {"FAKE_EXIT": "3"}}, "has tasks that end (Command exited with status 3 on agent1)"),
         (
-            {"env": {"DOUBLE_UNHEALTHY": "1"}, "healthChecks": [{"protocol": "MESOS_TCP", "portIndex": 0}]},
+            {"env": {"FAKE_UNHEALTHY": "1"}, "healthChecks": [{"protocol": "MESOS_TCP", "portIndex": 0}]},
             "has 1 instances that fail their health checks",
         ),
     ],

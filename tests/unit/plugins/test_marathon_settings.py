@@ -33,7 +33,7 @@ OWN = {"marathon": marathon_settings.OWN, "chronos": chronos_settings.OWN}
 
 
 def listed(role: str, patch: bool = False) -> dict[str, Any]:
-    """The options of a program as the list of its double has them, which was read from its source."""
+    """The options of a program as the list of its fake has them, which was read from its source."""
     found = json.loads((ROOT / "lab" / role / "flags.json").read_text())
     return found["flags"] | (found["flags_gpu_patch"]["flags"] if patch else {})
 

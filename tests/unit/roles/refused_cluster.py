@@ -15,7 +15,7 @@ from refused import Refused
 NO_GPU = {
     "Validate | Inspect the GPUs": {"rc": 127, "stdout": "", "stdout_lines": [], "stderr": "", "msg": ""}
 }
-IMAGE = "127.0.0.1:5000/double:1"
+IMAGE = "127.0.0.1:5000/fake:1"
 # What the module command and Docker say where there is no Docker, and no image.
 NO_DOCKER: dict[str, Answer] = {
     "ansible.builtin.command": {"rc": 2, "stdout": "", "stderr": "", "msg": "Error executing command."}
@@ -214,7 +214,7 @@ REFUSED: dict[str, list[Refused]] = {
             "an agent in a container does not find the driver that tasks need",
             {
                 "mesos_agent_source": "image",
-                "mesos_agent_image": "127.0.0.1:5000/double@sha256:" + "0" * 64,
+                "mesos_agent_image": "127.0.0.1:5000/fake@sha256:" + "0" * 64,
                 "mesos_agent_gpu_devices": [0],
             },
             NO_GPU,

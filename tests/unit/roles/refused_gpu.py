@@ -33,7 +33,7 @@ REFUSED: dict[str, list[Refused]] = {
         Refused("which is no version", {"nvidia_driver_version": "newest"}),
         Refused(
             "nvidia_driver_runfile_checksum is no checksum",
-            {"nvidia_driver_source": "runfile", "nvidia_driver_runfile": "/srv/standin/driver.run"},
+            {"nvidia_driver_source": "runfile", "nvidia_driver_runfile": "/srv/fake/driver.run"},
         ),
     ],
 }

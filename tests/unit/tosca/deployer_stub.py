@@ -1,4 +1,4 @@
-"""A stand-in for Ansible that plays in this process: the same events in the same order, in no time.
+"""A stub of Ansible that plays in this process: the same events in the same order, in no time.
 
 Like Ansible it drops a machine after a failure, ends when a play has lost all its machines, and tells at its
 very end which were lost. What it does is written to a journal.
@@ -29,7 +29,7 @@ _Loader.add_constructor("!unsafe", lambda loader, node: loader.construct_mapping
 
 @dataclass
 class Stub:
-    """The stand-in.
+    """The stub.
 
     Attributes:
         root: folder of the site; `broken` there lists the labels of notes that fail (also `operation:label`),
@@ -158,7 +158,7 @@ class StubSite:
 
 
 def install(monkeypatch: pytest.MonkeyPatch, site: Site, hosts: int = 6) -> StubSite:
-    """Put the stand-in in Ansible's place."""
+    """Put the stub in Ansible's place."""
     stub = Stub(site.root, {f"m{number}": {} for number in range(1, hosts + 1)})
     monkeypatch.setattr(ansible, "play", stub.play)
     monkeypatch.setattr(ansible, "inventory", stub.inventory)

@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Stand-in for mount.lustre: a client's file system is a folder, a target an empty tmpfs."""
+"""Fake of mount.lustre: a client's file system is a folder, a target an empty tmpfs."""
 
 from __future__ import annotations
 
@@ -205,7 +205,7 @@ def mount_client(source: str, path: str, flags: list[str], options: dict[str, st
     if not data.is_dir():
         refuse(source, path, errno.ENOENT)
     kept = [one for one in flags if one in ("ro", "noexec", "nosuid", "nodev", "noatime")]
-    words = ["/usr/bin/python3", "-m", "standin.folder", source, name, str(data), path, *kept]
+    words = ["/usr/bin/python3", "-m", "fake.folder", source, name, str(data), path, *kept]
     done = subprocess.run(
         words, cwd=HERE, capture_output=False, text=True, stdin=subprocess.DEVNULL, check=False
     )

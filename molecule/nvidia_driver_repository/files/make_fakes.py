@@ -1,7 +1,7 @@
 #!/usr/bin/python3
-"""Make stand-ins for NVIDIA's packages and runfile: a signed repository, with modules of a few lines.
+"""Make fakes of NVIDIA's packages and runfile: a signed repository, with modules of a few lines.
 
-usage: make_standins.py FOLDER REPOSITORY KEY_FILE    (the repository's folder in it, and the name of the key)
+usage: make_fakes.py FOLDER REPOSITORY KEY_FILE    (the repository's folder in it, and the name of the key)
 """
 
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
@@ -40,7 +40,7 @@ POSTINST = """\
 PRERM = "#!/bin/sh\nset -e\ndkms remove -m nvidia -v {version} --all || true\n"
 RUN = """\
 #!/bin/sh
-# A stand-in for the installer of the driver {version}.
+# A fake of the installer of the driver {version}.
 set -e
 for option; do
   case $option in --kernel-name=*) kernel=${{option#*=}} ;; --uninstall) remove=yes ;; esac
@@ -79,8 +79,8 @@ def package(work: Path, out: Path, name: str, version: str, **fields: str) -> No
     control = root / "DEBIAN"
     control.mkdir(parents=True, exist_ok=True)
     text = f"Package: {name}\nVersion: {version}-1\nArchitecture: amd64\n"
-    text += "Maintainer: Stand-in <none@example.org>\n"
-    text += "".join(f"{key}: {value}\n" for key, value in fields.items()) + "Description: stand-in\n"
+    text += "Maintainer: Fake <none@example.org>\n"
+    text += "".join(f"{key}: {value}\n" for key, value in fields.items()) + "Description: fake\n"
     (control / "control").write_text(text)
     run("dpkg-deb", "--root-owner-group", "-Znone", "--build", root, out)
 
@@ -134,7 +134,7 @@ def main(folder: Path, repository: str, key_file: str) -> None:
         "--passphrase",
         "",
     )
-    run(*gpg, "--quick-generate-key", "Stand-in <none@example.org>", "rsa3072", "sign", "never")
+    run(*gpg, "--quick-generate-key", "Fake <none@example.org>", "rsa3072", "sign", "never")
     listing = run(*gpg, "--with-colons", "--fingerprint")
     (folder / "fingerprint").write_text(
         next(line.split(":")[9] for line in listing.splitlines() if line[:3] == "fpr")

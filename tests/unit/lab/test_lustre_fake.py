@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The stand-ins for Lustre refuse what the real programs refuse."""
+"""The fakes of Lustre refuse what the real programs refuse."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from lab.lustre.standin import ask, disk, lnet, mmp, mounts, network, quota, state
+from lab.lustre.fake import ask, disk, lnet, mmp, mounts, network, quota, state
 
 
 @pytest.mark.parametrize("options", [["flock", "_netdev", "x-systemd.automount"], ["retry=5", "ro"], []])

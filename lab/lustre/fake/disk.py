@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Stand-ins for mkfs.lustre and tunefs.lustre: a real ext4 file system with Lustre's label."""
+"""Fakes of mkfs.lustre and tunefs.lustre: a real ext4 file system with Lustre's label."""
 
 from __future__ import annotations
 

@@ -131,7 +131,7 @@ def serve(address: str, *file_systems: str) -> None:
 
 def start() -> None:
     """Start the acceptor of this machine, unless it runs."""
-    unit = "lustre-standin-acceptor"
+    unit = "lustre-fake-acceptor"
     if state.run("systemctl", "is-active", "--quiet", unit).returncode != 0:
         state.run("systemctl", "reset-failed", unit)
-        state.run("systemd-run", f"--unit={unit}", "/usr/sbin/lustre-standin", "serve", "")
+        state.run("systemd-run", f"--unit={unit}", "/usr/sbin/lustre-fake", "serve", "")

@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Make a Debian package, or an archive, with the stand-ins under the names of the real programs.
+"""Make a Debian package, or an archive, with the fakes under the names of the real programs.
 
-usage: package.py SOURCE TARGET [VERSION]    (folder with standin.py and *_flags.json; NAME.deb or
+usage: package.py SOURCE TARGET [VERSION]    (folder with fake.py and *_flags.json; NAME.deb or
     NAME.tar.gz; default 1.11.0)
 """
 
@@ -18,19 +18,19 @@ from pathlib import Path
 
 # The programs' names and the units' are those of the packages of m3scluster/clusterd.
 PROGRAMS = ("mesos-master", "mesos-agent")
-LIBRARY = "lib/mesos-standin"
+LIBRARY = "lib/mesos-fake"
 
 
 def fill(prefix: Path, source: Path) -> None:
     """Put the programs below a folder, from which they run wherever it is."""
     library = prefix / LIBRARY
     library.mkdir(parents=True)
-    for name in ("standin.py", "master_flags.json", "agent_flags.json"):
+    for name in ("fake.py", "master_flags.json", "agent_flags.json"):
         shutil.copyfile(source / name, library / name)
     (prefix / "sbin").mkdir()
     for program in PROGRAMS:
         start = f'exec -a "$0" /usr/bin/python3 "$(dirname "$0")/../{LIBRARY}/{program}" "$@"\n'
-        (library / program).symlink_to("standin.py")
+        (library / program).symlink_to("fake.py")
         (prefix / "sbin" / program).write_text("#!/bin/bash\n" + start)
         (prefix / "sbin" / program).chmod(0o755)
 
@@ -54,8 +54,8 @@ def make_package(source: Path, target: Path, version: str) -> None:
             "Version": version,
             "Architecture": "all",
             "Depends": "python3, python3-kazoo",
-            "Maintainer": "Stand-in <none@example.org>",
-            "Description": "stand-in",
+            "Maintainer": "Fake <none@example.org>",
+            "Description": "fake",
         }
         (root / "DEBIAN/control").write_text("".join(f"{name}: {value}\n" for name, value in fields.items()))
         words = ["dpkg-deb", "--root-owner-group", "-Znone", "--build", str(root), str(target)]

@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The doubles of Marathon and Chronos at ports of this machine, and modules run against them."""
+"""The fakes of Marathon and Chronos at ports of this machine, and modules run against them."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def lose_answer(api: Any, method: str) -> None:
 
 @contextmanager
 def marathon(count: int = 1, agents: Any = cluster.AGENTS, **flags: Any) -> Iterator[Instances]:
-    """Run a double of Marathon with the feature for GPUs."""
+    """Run a fake of Marathon with the feature for GPUs."""
     found = {name: flag["default"] for name, flag in server.flags().items()}
     values = options.parse([], server.flags()) | {
         "master": "zk://m/mesos",
@@ -117,7 +117,7 @@ def marathon(count: int = 1, agents: Any = cluster.AGENTS, **flags: Any) -> Iter
 
 @contextmanager
 def chronos(gpu_patch: bool) -> Iterator[chronos_server.Api]:
-    """Run a double of Chronos, whose name is `host:port`."""
+    """Run a fake of Chronos, whose name is `host:port`."""
     values = options.parse([], chronos_server.flags(gpu_patch))
     store = Memory("")
     api = chronos_server.Api(store, "", values, gpu_patch)

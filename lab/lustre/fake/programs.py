@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Run the program of Lustre that this file is called as, or, as lustre-standin, do what a test wants."""
+"""Run the program of Lustre that this file is called as, or, as lustre-fake, do what a test wants."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import sys
 import time
 from pathlib import Path
 
-sys.path.insert(0, "/usr/lib/lustre-standin")
+sys.path.insert(0, "/usr/lib/lustre-fake")
 
-from standin import ask, disk, lnet, mmp, mounts, network, state
+from fake import ask, disk, lnet, mmp, mounts, network, state
 
 PROGRAMS = {
     "mount.lustre": mounts.mount,
@@ -25,16 +25,16 @@ PROGRAMS = {
     "lustre_rmmod": lambda _words: state.unload(),
 }
 USAGE = """\
-usage: lustre-standin serve ADDRESS FILE_SYSTEM...   be the servers of file systems, at port 988 of an address
-       lustre-standin hang|resume PATH               stop and continue who serves a mounted file system
-       lustre-standin hang|resume PROGRAM            have lnetctl, lctl, lfs or mount.lustre wait for ever
-       lustre-standin fail PROGRAM STATUS WORDS      have it fail until `resume`
-       lustre-standin flag TARGET [FLAGS|inactive]   what `lfs df` and `lfs check` say of a target
-       lustre-standin modprobe MODULE                for the unit of LNet
-       lustre-standin hold DEVICE PATH               for targets that several servers can mount"""
+usage: lustre-fake serve ADDRESS FILE_SYSTEM...   be the servers of file systems, at port 988 of an address
+       lustre-fake hang|resume PATH               stop and continue who serves a mounted file system
+       lustre-fake hang|resume PROGRAM            have lnetctl, lctl, lfs or mount.lustre wait for ever
+       lustre-fake fail PROGRAM STATUS WORDS      have it fail until `resume`
+       lustre-fake flag TARGET [FLAGS|inactive]   what `lfs df` and `lfs check` say of a target
+       lustre-fake modprobe MODULE                for the unit of LNet
+       lustre-fake hold DEVICE PATH               for targets that several servers can mount"""
 
 
-def standin(words: list[str]) -> None:
+def fake(words: list[str]) -> None:
     action, rest = (words[0], words[1:]) if words else ("", [])
     if action == "serve" and rest:
         network.serve(*rest)
@@ -73,7 +73,7 @@ def main() -> None:
         mounts.told(name)
         PROGRAMS[name](words)
     else:
-        standin(words)
+        fake(words)
 
 
 if __name__ == "__main__":

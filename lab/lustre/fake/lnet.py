@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Stand-in for lnetctl."""
+"""Fake of lnetctl."""
 
 from __future__ import annotations
 
@@ -330,4 +330,4 @@ def unconfigure() -> None:
         known.update(
             {"configured": False, "nets": {}, "routes": [], "peers": [], "global": dict(state.GLOBAL)}
         )
-    state.run("systemctl", "stop", "lustre-standin-acceptor")
+    state.run("systemctl", "stop", "lustre-fake-acceptor")

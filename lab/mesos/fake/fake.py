@@ -283,7 +283,7 @@ class Master(Program):
             names = sorted({*registry["quotas"], *registry["weights"]})
             quota = {"consumed": {"cpus": 0.0, "mem": 0.0, "disk": 0.0, "gpus": 0.0}}
             return 200, {}, json.dumps({"roles": [{"name": one, "quota": quota} for one in names]})
-        if place == "/standin/register":
+        if place == "/fake/register":
             return self.register(call, registry)
         if place != "/api/v1":
             return 404, {}, ""
@@ -399,7 +399,7 @@ class Agent(Program):
                 leader = json.loads(self.zk.get(f"{self.path}/{names[0]}")[0])
                 pair = f"{self.credential['principal']}:{self.credential['secret']}".encode()
                 request = urllib.request.Request(  # noqa: S310
-                    f"{self.scheme}://{leader['hostname']}:{leader['port']}/master/standin/register",
+                    f"{self.scheme}://{leader['hostname']}:{leader['port']}/master/fake/register",
                     json.dumps({**self.info, **self.credential}).encode(),
                     {"Authorization": f"Basic {base64.b64encode(pair).decode()}"},
                 )

@@ -78,4 +78,4 @@ def hold(device: str, path: str) -> None:
 
 def start(device: str, path: str) -> None:
     mark(device, 1)
-    state.run("systemd-run", "--collect", "/usr/sbin/lustre-standin", "hold", device, path)
+    state.run("systemd-run", "--collect", "/usr/sbin/lustre-fake", "hold", device, path)

@@ -15,10 +15,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NoReturn
 
-RUN = Path("/run/lustre-standin")
-VAR = Path("/var/lib/lustre-standin")
-LOG = Path("/var/log/lustre-standin.log")
-TOLD = Path("/etc/lustre-standin")  # what a test wants to happen
+RUN = Path("/run/lustre-fake")
+VAR = Path("/var/lib/lustre-fake")
+LOG = Path("/var/log/lustre-fake.log")
+TOLD = Path("/etc/lustre-fake")  # what a test wants to happen
 VERSION = "2.15.8"
 PORT = 988  # lnet/lnet/acceptor.c, accept_port
 # lnet/lnet/api-ni.c, as far as `lnetctl global show` shows them.
@@ -127,7 +127,7 @@ def unload() -> None:
         fail(1, "rmmod: ERROR: Module lustre is in use")
     with kernel(write=True) as known:
         known.update(empty())
-    run("systemctl", "stop", "lustre-standin-acceptor")
+    run("systemctl", "stop", "lustre-fake-acceptor")
 
 
 ENODEV, EIO, EINVAL, ENOENT = errno.ENODEV, errno.EIO, errno.EINVAL, errno.ENOENT

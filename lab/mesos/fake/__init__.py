@@ -1,0 +1,1 @@
+"""Fakes of mesos-master and mesos-agent as Debian packages; ../README.md tells the sources."""

@@ -1,1 +1,0 @@
-"""Stand-ins for mesos-master and mesos-agent as Debian packages; ../README.md tells the sources."""
