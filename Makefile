@@ -189,10 +189,10 @@ lock: setup ## Resolve the Python packages of controller, GPU modules and hub an
 	$(LOCK) --python-version 3.11 --no-annotate --output-file roles/jupyterhub/files/hub.lock roles/jupyterhub/files/hub.in
 	$(LOCK) --python-version 3.11 --no-annotate --output-file roles/jupyterhub/files/collaborative.lock \
 		roles/jupyterhub/files/collaborative.in
-	for judge in im puccini mesos_clients; do \
-		$(LOCK) --no-annotate --python-version 3.11 --output-file requirements/judges/$$judge.lock requirements/judges/$$judge.in; \
+	for oracle in im puccini mesos_clients; do \
+		$(LOCK) --no-annotate --python-version 3.11 --output-file requirements/oracles/$$oracle.lock requirements/oracles/$$oracle.in; \
 	done
 	# of Infrastructure Manager only what reads TOSCA is needed, not what its own package asks for
-	echo im==2.0.0 | $(LOCK) --no-annotate --no-deps --python-version 3.11 - >> requirements/judges/im.lock
-	$(LOCK) --no-annotate --python-version 3.11 --override requirements/judges/opera.override \
-		--output-file requirements/judges/opera.lock requirements/judges/opera.in
+	echo im==2.0.0 | $(LOCK) --no-annotate --no-deps --python-version 3.11 - >> requirements/oracles/im.lock
+	$(LOCK) --no-annotate --python-version 3.11 --override requirements/oracles/opera.override \
+		--output-file requirements/oracles/opera.lock requirements/oracles/opera.in

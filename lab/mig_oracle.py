@@ -1,8 +1,8 @@
-"""Judge plans of partitions by brute force: every layout that a GPU can hold, and the best of them.
+"""Verify plans of partitions by brute force: every layout that a GPU can hold, and the best of them.
 
-It shares nothing with the planner that it judges. What it knows of a GPU is what NVML tells: for each profile
-memory units, legal starts, compute slices and media engines, of which all instances share as many as the
-largest profile has.
+It shares nothing with the planner that it verifies. All that it knows of a GPU comes from NVML: for each
+profile memory units, legal starts, compute slices and media engines, of which all instances share as many
+as the largest profile has.
 """
 
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)

@@ -120,7 +120,7 @@ class Found:
 
 
 def judge(gpu: Gpu, oracle: Oracle, currents: list[Layout]) -> Found:
-    """Plan from some layouts to every multiset of profiles, and judge each plan by brute force."""
+    """Plan from some layouts to every multiset of profiles, and verify each plan by brute force."""
     found = Found()
     by_id = {profile.id: profile for profile in gpu.profiles}
     flavors = {wish: flavor_of(gpu, wish) for wish in oracle.by_wish}

@@ -1,5 +1,5 @@
-"""Orchestrators that judge the TOSCA library: programs that nobody here wrote, each in an environment of its
-own, fetched from the Python package index with the checksums of ``requirements/judges``."""
+"""Orchestrators that verify the TOSCA library: programs that nobody here wrote, each in an environment of its
+own, fetched from the Python package index with the checksums of ``requirements/oracles``."""
 
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
@@ -13,16 +13,16 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-CACHE = ROOT / ".work" / "tosca-judges"
-LOCKS = ROOT / "requirements" / "judges"
+CACHE = ROOT / ".work" / "tosca-oracles"
+LOCKS = ROOT / "requirements" / "oracles"
 
 
 class Unavailable(Exception):
-    """Why a judge cannot be had, in one sentence."""
+    """Why an oracle cannot be had, in one sentence."""
 
 
 def environment(name: str) -> Path:
-    """Make the virtual environment of a judge.
+    """Make the virtual environment of an oracle.
 
     :param name: of its lock file
     :return: the folder with its programs

@@ -4,5 +4,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 from __future__ import annotations
 
-# Seconds for something that takes a few on an idle machine. It ends what hangs and judges no speed.
+# Seconds for something that takes a few on an idle machine. It ends what hangs and measures no speed.
 PATIENCE = 300

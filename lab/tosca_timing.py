@@ -63,7 +63,7 @@ PLAYBOOK = """\
       ansible.builtin.set_stats:
         data: {answer: "{{ words }}"}
 """
-# Runs apart, so that its memory is only its own: read, judge, match, plan; figures as JSON.
+# Runs apart, so that its memory is only its own: read, check, match, plan; figures as JSON.
 PLAN = """\
 import json, resource, sys, time
 from pathlib import Path
@@ -129,7 +129,7 @@ def write_template(folder: Path, machines: int) -> Path:
 
 
 def planned(folder: Path) -> dict[str, str]:
-    """Read, judge and plan a template of a thousand nodes.
+    """Read, check and plan a template of a thousand nodes.
 
     Args:
         folder: an empty one.
@@ -144,7 +144,7 @@ def planned(folder: Path) -> dict[str, str]:
     read, judged, plan, memory = json.loads(done)
     return {
         f"read and examine {NODES} nodes": f"{read:.2f} s",
-        "judged by tosca-parser": f"{judged:.2f} s",
+        "checked by tosca-parser": f"{judged:.2f} s",
         f"match {NODES // 2} machines of {NODES}, plan": f"{plan:.2f} s",
         "together": f"{read + judged + plan:.2f} s, {memory / 1024:.0f} MiB",
     }

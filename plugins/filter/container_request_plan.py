@@ -9,7 +9,7 @@ name: container_request_plan
 short_description: Turn a request for a container into an app of Marathon
 version_added: 0.1.0
 description:
-  - Judges the request, compares it with the quota of its owner and with what is free, and writes the app.
+  - Checks the request, compares it with the quota of its owner and with what is free, and writes the app.
 positional: _input, cluster, apps
 options:
   _input:

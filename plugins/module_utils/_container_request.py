@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What a user asks of the cluster: a container with SSH, or a notebook. No I/O.
 
-Judged, compared with the user's quota and with what is free, and written as an app of Marathon.
+Checked, compared with the user's quota and with what is free, and written as an app of Marathon.
 """
 
 from __future__ import annotations

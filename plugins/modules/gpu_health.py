@@ -15,7 +15,7 @@ description:
   - A driver that hangs does not hang the module. It reads in a process of its own, which is ended when one
     call takes longer than O(call_timeout), and the hang is a finding.
   - What a GPU does not support, or not in MIG mode, is skipped and never failed.
-  - Growth of counters is judged against what the role's timer has recorded since the boot; without it these
+  - Growth of counters is compared with what the role's timer has recorded since the boot; without it these
     checks are skipped. The module itself records nothing.
 extends_documentation_fragment:
   - gpufarm.cluster.nvml

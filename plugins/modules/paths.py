@@ -12,7 +12,7 @@ version_added: 0.1.0
 description:
   - Makes folders and removes files, links and folders in one call, where C(ansible.builtin.file) in a loop
     takes a round trip for each.
-  - All entries are judged before the first one is changed.
+  - All entries are checked before the first one is changed.
 extends_documentation_fragment:
   - gpufarm.cluster.attributes.changing_module
 attributes:

@@ -26,11 +26,11 @@ def share(verdicts: Sequence[Verdict]) -> float:
 
 
 def unjudged(tried: int, verdicts: Sequence[Verdict]) -> list[str]:
-    """Return a sentence if mistakes were tried and none was judged."""
+    """Return a sentence if mistakes were tried and none was checked."""
     if not tried or verdicts:
         return []
     return [
-        "None of the mistakes was judged; correct the tests that fail without them, which are named above."
+        "None of the mistakes was checked; correct the tests that fail without them, which are named above."
     ]
 
 

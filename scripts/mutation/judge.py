@@ -20,7 +20,7 @@ SURVIVED, NOTICED, BROKEN = 40, 41, 42  # exit codes of try.sh
 
 
 class Broken(Exception):
-    """The tests cannot judge: they fail without a mistake too. The message has their output."""
+    """The tests decide nothing: they fail without a mistake too. The message has their output."""
 
 
 class Unconfined(Exception):

@@ -25,7 +25,7 @@ OF_ROLES = (
     "tests/contract/test_variables_as_text.py",
     "tests/contract/test_every_variable.py",
 )
-# They judge other programs than the product, or take minutes for any of its files.
+# They check other programs than the product, or take minutes for any of its files.
 NOT_FOR_THIS = (
     "tests/contract/test_mutants.py",
     "tests/contract/test_proof.py",

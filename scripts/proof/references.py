@@ -34,5 +34,5 @@ def references(path: str, names: Names) -> frozenset[Reference]:
         if ending in (".yml", ".yaml"):
             return frozenset(yaml_references.references(path, text, names))
     except (SyntaxError, ValueError, yaml.YAMLError):
-        ending = ""  # linters judge what is wrong with it; its text still names files
+        ending = ""  # linters check what is wrong with it; its text still names files
     return frozenset(names.text(COMMENT.sub("", text), path)) if ending in TEXT else frozenset()

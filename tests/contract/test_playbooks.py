@@ -1,4 +1,4 @@
-"""What playbooks owe each other: what one sets up is judged before anything is set up."""
+"""What playbooks owe each other: what one sets up is checked before anything is set up."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def groups(play: dict[str, Any]) -> set[str]:
 
 
 def validated(name: str) -> dict[str, set[str]]:
-    """The groups on which each role's input is judged."""
+    """The groups on which each role's input is checked."""
     found: dict[str, set[str]] = defaultdict(set)
     for play in load(name):
         for task in play.get("tasks", []):

@@ -22,7 +22,7 @@ UNUSED = {
     r".*\.md": "documentation; of a README that tests read, they say so",
     r"lab/(gpu_models|hub_(judge|load|watch)|(mig_|tosca_)?timing|scale)\.py": "`make bench`, `make bench-*`",
     r"lab/warm/((calls|zookeeper)\.yml|timing\.py)": "`make bench-tests`",
-    r"plugins/doc_fragments/.*": "documentation, which `make sanity` judges",
+    r"plugins/doc_fragments/.*": "documentation, which `make sanity` checks",
     r"roles/_common/files/gpu\.in": "source of a lock, for `make lock`",
     r"roles/_common/(meta|tasks)/main\.yml": "only say that the role is not used alone",
     r"tosca/source/.*": "`make docs` writes the library from it",
@@ -58,7 +58,7 @@ def test_the_tree_names_a_state_that_landed_before_this_work_began() -> None:
     if not (ROOT / ".git").exists() or git(ROOT, "rev-parse", "--is-shallow-repository").strip() == b"true":
         pytest.skip("there is no history here")
     commit = (ROOT / landed.FILE).read_text().strip()
-    # A clone knows the branch that it was made from; where this is the work itself, only the history judges.
+    # A clone knows the branch that it was made from; where this is the work itself, only the history decides.
     target = os.environ.get(landed.TARGET) or "origin/HEAD"
     known = landed.is_ancestor(ROOT, target, target)
     assert landed.why_not(ROOT, commit, target if known else "HEAD") == ""

@@ -10,7 +10,7 @@ from ansible.template import trust_as_template
 
 from harness.recording import Call, Recording
 
-# Actions that judge and compute on the controller and touch no host: they run as they are.
+# Actions that check and compute on the controller and touch no host: they run as they are.
 REAL = {
     f"ansible.builtin.{name}"
     for name in (

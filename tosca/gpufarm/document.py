@@ -156,7 +156,7 @@ def _check(root: yaml.Node, path: Path, report: Report) -> None:
                     if key.value in seen:
                         text = f'the key "{key.value}" stands here a second time; remove one'
                         report.add(_place(path, key), text)
-                        node.value.remove((key, value))  # the rest is judged by the first
+                        node.value.remove((key, value))  # the rest is checked by the first
                     seen.add(key.value)
                 visit(key)
                 visit(value)

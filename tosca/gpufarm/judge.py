@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Has tosca-parser judge a template, so that what is valid here is valid elsewhere too."""
+"""Has tosca-parser check a template, so that what is valid here is valid elsewhere too."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def judge(source: Library, values: dict[str, Any] | None = None) -> None:
 
     Args:
         source: the template and its imports.
-        values: of inputs; with them, what they feed is judged as well. tosca-parser itself does not check a
+        values: of inputs; with them, what they feed is checked as well. tosca-parser itself does not check a
             property or a capability whose value comes from an input.
 
     Raises:

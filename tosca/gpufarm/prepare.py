@@ -127,7 +127,7 @@ class Prepared:
 
 
 def values(request: Request, previous: Deployment | None) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Collect and judge the values of inputs.
+    """Collect and check the values of inputs.
 
     Args:
         request: what the user asks for.

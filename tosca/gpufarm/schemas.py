@@ -26,7 +26,7 @@ def examine_schema(
         report: gets the complaints.
 
     Returns:
-        Whether values can be judged by it.
+        Whether values can be checked by it.
     """
     if not isinstance(body, dict):
         report.add(document.at(*keys), f"{what} has to be a mapping with at least a type")

@@ -37,7 +37,7 @@ def validate(template: Path, options: tuple[str, ...], file: Path | None, as_jso
     try:
         library, topology, given = read_template(template, options, file)
         found = values.known(topology, given, Catalogue(library).names("data_types"))
-        # tosca-parser judges what an input feeds only with its value
+        # tosca-parser checks what an input feeds only with its value
         judge(library, {name: value for name, value in found.items() if not topology.inputs[name].secret})
     except BadInput as error:
         if as_json:

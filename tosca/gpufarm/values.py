@@ -232,7 +232,7 @@ def _constraint_fault(schema: Mapping[str, Any], value: Any) -> str:
             wrong = _violation(str(schema.get("type")), name, limit, value)
         except (TypeError, ValueError, re.error) as error:
             if "takes too long" in str(error):
-                return f"{_shown(value)} cannot be judged: {error}"
+                return f"{_shown(value)} cannot be checked: {error}"
             raise BadSchema(f"constraint {name}: {_shown(limit)} does not fit the type") from error
         if wrong:
             return f"{_shown(value)} {wrong}"

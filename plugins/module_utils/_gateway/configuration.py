@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Writes what HAProxy reads, of routes that were judged. No I/O."""
+"""Writes what HAProxy reads, of routes that were checked. No I/O."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What Marathon's apps ask of the gateway by their labels, judged one by one. No I/O.
+"""What Marathon's apps ask of the gateway by their labels, checked one by one. No I/O.
 
 The labels are those of marathon-lb (github.com/mesosphere/marathon-lb, Longhelp.md, "Other Labels"). What is
 not of the form below is refused, so that nothing of a label can be anything but a name, a path, a number or a

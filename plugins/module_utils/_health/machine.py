@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The whole of a health check: the machine and its GPUs, judged from readings, without I/O."""
+"""The whole of a health check: the machine and its GPUs, checked from readings, without I/O."""
 
 from __future__ import annotations
 

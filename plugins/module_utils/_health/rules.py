@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The rules by which one GPU is judged: from its readings, without I/O."""
+"""The rules by which one GPU is checked: from its readings, without I/O."""
 
 from __future__ import annotations
 
@@ -94,12 +94,12 @@ class Rule:
     """A check.
 
     Attributes:
-        needs: the reading that it judges.
+        needs: the reading that it checks.
         wrong: what is not well when it fails; the end of a sentence.
         grades: the statuses that it may then have, in words.
         action: what to do then.
         source: where the rule is from.
-        judge: judges a GPU that has the reading.
+        judge: checks a GPU that has the reading.
     """
 
     needs: str
@@ -538,7 +538,7 @@ def _responds(reading: Reading) -> Finding:
 
 
 def _not_judged(rule: Rule, reading: Reading, dead: bool) -> Verdict | None:
-    """Return a verdict where there is nothing to judge; None where there is."""
+    """Return a verdict where there is nothing to check; None where there is."""
     if rule.needs in reading.values:
         return None
     error = reading.failures.get(rule.needs)

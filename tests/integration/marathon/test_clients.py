@@ -57,7 +57,7 @@ def running(module: str, user: str, *words: str) -> Iterator[int]:
 @pytest.fixture(scope="module")
 def found() -> tuple[dict, dict]:
     try:
-        judge = orchestrators.environment("mesos_clients")
+        oracle = orchestrators.environment("mesos_clients")
     except orchestrators.Unavailable as reason:
         if os.environ.get("CI"):
             raise
@@ -69,8 +69,8 @@ def found() -> tuple[dict, dict]:
         chronos = stack.enter_context(running("lab.chronos.server", "chronos", "--zk_hosts", "mem"))
         done = subprocess.run(
             [
-                judge / "python",
-                Path(__file__).with_name("judge.py"),
+                oracle / "python",
+                Path(__file__).with_name("oracle.py"),
                 f"http://127.0.0.1:{marathon}",
                 f"127.0.0.1:{chronos}",
                 PASSWORD,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Programs that judge the simulator, fetched when a test asks for them and kept outside the repository.
+"""Programs that verify the simulator, fetched when a test asks for them and kept outside the repository.
 
 ``nvidia-smi`` is not free software: it comes from Debian's section non-free, through apt and its signatures,
 to this machine alone. The bindings come from the Python package index, with the checksums below."""
@@ -13,7 +13,7 @@ from pathlib import Path
 from lab.recipe import KEYRING
 from lab.rootfs import recipe_for
 
-CACHE = Path(__file__).resolve().parents[3] / ".work" / "nvmlsim-judges"
+CACHE = Path(__file__).resolve().parents[3] / ".work" / "nvmlsim-oracles"
 
 # Releases of nvidia-ml-py: the oldest that the product supports, one of 12, the one that the product pins.
 BINDINGS = {
@@ -24,7 +24,7 @@ BINDINGS = {
 
 
 class Unavailable(Exception):
-    """Why a judge cannot be had, in one sentence."""
+    """Why an oracle cannot be had, in one sentence."""
 
 
 def nvidia_smi(suite: str) -> Path:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The judges. Where CI is set their absence is a failure, and elsewhere a skip that says why."""
+"""The oracles. Where CI is set their absence is a failure, and elsewhere a skip that says why."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The judges of the load test find what they look for."""
+"""The checks of the load test find what they look for."""
 
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later

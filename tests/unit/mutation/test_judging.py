@@ -1,4 +1,4 @@
-"""A mutant is judged by the tests of its file, in a sandbox that keeps its harm from the machine."""
+"""A mutant is checked by the tests of its file, in a sandbox that keeps its harm from the machine."""
 
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
@@ -177,7 +177,7 @@ def test_the_gate_says_when_too_few_mistakes_are_noticed() -> None:
     assert gate.changed(verdicts(4, 6))[0].startswith("Tests notice 40% of the mistakes in changed lines")
     assert gate.changed(verdicts(0, gate.ENOUGH - 1)) == [], "too few to say"
     assert gate.unjudged(0, []) == gate.unjudged(3, verdicts(1, 0)) == []
-    assert gate.unjudged(3, [])[0].startswith("None of the mistakes was judged")
+    assert gate.unjudged(3, [])[0].startswith("None of the mistakes was checked")
 
 
 def command(checkout: Path) -> subprocess.CompletedProcess[str]:
@@ -203,7 +203,7 @@ def test_the_command_fails_where_nothing_is_judged(checkout: Path) -> None:
     (checkout / "tests/unit/test_x.py").write_text(f"PATH = '{PATH}'\ndef test_x():\n    assert False\n")
     done = command(checkout)
     assert done.returncode == 1, done.stdout + done.stderr
-    assert "None of the mistakes was judged" in done.stdout
+    assert "None of the mistakes was checked" in done.stdout
 
 
 def test_the_command_says_where_nothing_can_be_tried(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""Situations for the planner, and the judgement of brute force on what it makes of them."""
+"""Situations for the planner, and the verdict of brute force on its plans."""
 
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later

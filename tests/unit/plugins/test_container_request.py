@@ -1,4 +1,4 @@
-"""Requests for containers are judged, compared with quota and cluster, and written as apps."""
+"""Requests for containers are checked, compared with quota and cluster, and written as apps."""
 
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later

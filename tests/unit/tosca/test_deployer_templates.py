@@ -404,7 +404,7 @@ def test_a_pattern_that_would_take_years(site: Site, monkeypatch: pytest.MonkeyP
         text.replace("default: hello", f"default: {'a' * 50}\n      constraints: [{{pattern: (a+)+b}}]")
     )
     answer = site.gpufarm("validate", path)
-    assert answer.status == 2 and "cannot be judged: the pattern (a+)+b takes too long" in answer.error
+    assert answer.status == 2 and "cannot be checked: the pattern (a+)+b takes too long" in answer.error
 
 
 def test_more_instances_than_can_be_managed(site: Site) -> None:

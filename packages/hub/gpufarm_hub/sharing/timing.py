@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from prometheus_client import Histogram
 
-# With waiting for the lock, reading, judging and writing of leases and queue; NVML is asked before.
+# With waiting for the lock, reading, checking and writing of leases and queue; NVML is asked before.
 DECISION = Histogram(
     "gpufarm_hub_decision_seconds",
     "Time in which it is decided who gets GPU slices, by step: enter the queue, take slices.",

@@ -3,7 +3,7 @@
 
 `up` writes what the units of notebooks' namespaces load before each notebook, and loads it. The kernel must
 forward packets for notebooks to reach anything, and another firewall of the machine must let pass what these
-rules have judged.
+rules have checked.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def _write_names(hub: str) -> None:
 
 
 def _let_pass(wanted: bool) -> None:
-    """Have other firewalls let pass what the rules have judged, or no longer."""
+    """Have other firewalls let pass what the rules have checked, or no longer."""
     for is_there, add, remove in _passages():
         if _succeeds(is_there) != wanted:
             _run(*(add if wanted else remove))

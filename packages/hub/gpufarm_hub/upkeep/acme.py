@@ -45,7 +45,7 @@ def command(settings: dict[str, Any], now: datetime) -> list[str]:
         "--http",
         f"--http.webroot={settings['webroot']}",
     ]
-    # Without it lego would judge by days, which say nothing of a certificate that lives for some hours.
+    # Without it lego would decide by days, which say nothing of a certificate that lives for some hours.
     return [*asked, "renew", "--days=10000", "--no-random-sleep"] if held else [*asked, "run"]
 
 

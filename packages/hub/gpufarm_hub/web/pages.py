@@ -46,7 +46,7 @@ async def _gpus() -> Gpus:
 
 
 async def _problems(gpus: Gpus) -> dict[str, Any]:
-    """Return what administrators are told: why slices are given to nobody, and why GPUs are not judged."""
+    """Return what administrators are told: why slices are given to nobody, and why GPUs are not checked."""
     verdicts = await asyncio.to_thread(health.read)
     return {"problems": gpus.problems, "health_unknown": verdicts.unknown}
 

@@ -156,7 +156,7 @@ class Gateway:
         return backends(routes, addresses, self.places.certificate, self.places.listen), place_map(routes)
 
     def _good(self, routes: list[Route], addresses: Mapping[str, str]) -> list[Route]:
-        """Leave out what HAProxy does not take. Labels were judged, so this is for what nobody thought of."""
+        """Leave out routes that HAProxy refuses, although their labels passed the checks."""
         candidate = self.places.apps.with_name("candidate.cfg")
         replace_file(candidate, self._written(routes, addresses)[0], MODE)
         try:

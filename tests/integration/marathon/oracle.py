@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Call Marathon and Chronos with the clients from PyPI, whose Python runs this, and print what they got.
 
-usage: judge.py MARATHON_URL CHRONOS_ADDRESS PASSWORD
+usage: oracle.py MARATHON_URL CHRONOS_ADDRESS PASSWORD
 """
 
 from __future__ import annotations
