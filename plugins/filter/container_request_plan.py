@@ -17,7 +17,7 @@ options:
     type: dict
     required: true
   cluster:
-    description: What the module M(gpufarm.cluster.mesos_info) returns; empty before it was asked.
+    description: Result of the module M(gpufarm.cluster.mesos_info); empty before the module has run.
     type: dict
     default: {}
   apps:

@@ -19,8 +19,8 @@ options:
     required: true
   machine:
     description: >-
-      What M(gpufarm.cluster.cvmfs_info) returns when it is asked about servers and proxies; without it, only
-      the settings are looked at.
+      Result of M(gpufarm.cluster.cvmfs_info) about servers and proxies; without it, only the settings are
+      checked.
     type: dict
   host:
     description: Name of the machine, for people.

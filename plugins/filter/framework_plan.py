@@ -17,7 +17,7 @@ options:
     type: dict
     required: true
   role:
-    description: Whose settings they are.
+    description: Framework that the settings belong to.
     type: str
     choices: [marathon, chronos]
     required: true

@@ -19,7 +19,7 @@ options:
     type: dict
     required: true
   service:
-    description: Who is to run it; an app on Marathon, a job on Chronos.
+    description: Framework that runs it; an app on Marathon, a job on Chronos.
     type: str
     choices: [marathon, chronos]
     required: true

@@ -18,10 +18,10 @@ options:
     type: dict
     required: true
   names:
-    description: What M(gpufarm.cluster.lustre_info) tells of names of hosts, which stay names without it.
+    description: Addresses of hosts from M(gpufarm.cluster.lustre_info); without it, names are not resolved.
     type: dict
   machine:
-    description: What M(gpufarm.cluster.lustre_info) returns; without it, only the settings are looked at.
+    description: Result of M(gpufarm.cluster.lustre_info); without it, only the settings are checked.
     type: dict
   host:
     description: Name of the machine.

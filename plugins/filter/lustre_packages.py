@@ -17,11 +17,11 @@ options:
     type: dict
     required: true
   available:
-    description: What M(gpufarm.cluster.apt_source_info) returns as its packages.
+    description: Packages from the result of M(gpufarm.cluster.apt_source_info).
     type: dict
     required: true
   kernels:
-    description: What M(gpufarm.cluster.lustre_info) tells of the kernels.
+    description: Kernels from the result of M(gpufarm.cluster.lustre_info).
     type: list
     elements: dict
     required: true

@@ -22,14 +22,14 @@ options:
     type: str
     required: true
   names:
-    description: What M(gpufarm.cluster.lustre_info) tells of names of hosts, which stay names without it.
+    description: Addresses of hosts from M(gpufarm.cluster.lustre_info); without it, names are not resolved.
     type: dict
   elsewhere:
     description: Targets that another server has mounted, as M(gpufarm.cluster.lustre_target) tells.
     type: list
     elements: str
   machine:
-    description: What M(gpufarm.cluster.lustre_info) returns; without it, only the settings are looked at.
+    description: Result of M(gpufarm.cluster.lustre_info); without it, only the settings are checked.
     type: dict
 author:
   - gpufarm maintainers (@gpufarm)

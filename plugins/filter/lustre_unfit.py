@@ -13,7 +13,7 @@ description:
 positional: _input, version, host
 options:
   _input:
-    description: What M(gpufarm.cluster.lustre_info) tells of the kernels.
+    description: Kernels from the result of M(gpufarm.cluster.lustre_info).
     type: list
     elements: dict
     required: true

@@ -17,14 +17,14 @@ options:
     type: dict
     required: true
   program:
-    description: Whose settings they are.
+    description: Program that the settings belong to.
     type: str
     choices: [master, agent]
     required: true
   machine:
     description: >-
-      What the machine of an agent is, with C(name), C(cgroup), C(glibc), C(kernel), C(gpus) and C(folders);
-      without it, only the settings are looked at.
+      Machine of an agent, with C(name), C(cgroup), C(glibc), C(kernel), C(gpus) and C(folders);
+      without it, only the settings are checked.
     type: dict
 author:
   - gpufarm maintainers (@gpufarm)

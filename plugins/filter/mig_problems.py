@@ -29,7 +29,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 _value:
-  description: Sentences that say what is wrong; empty when the wish can be read.
+  description: Sentences that say what is wrong; empty when the flavor or layout is valid.
   type: list
   elements: str
 """

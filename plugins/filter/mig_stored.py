@@ -17,7 +17,7 @@ options:
     type: str
     required: true
   owner:
-    description: Who asks.
+    description: Owner of the partitions.
     type: str
     required: true
   chosen:
@@ -42,7 +42,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 _value:
-  description: What the file says, and what it would say.
+  description: Content of the file, and its new content.
   type: dict
   contains:
     own:
@@ -54,7 +54,7 @@ _value:
       type: list
       elements: dict
     owners:
-      description: Who these are, for a sentence.
+      description: Names of the other owners, for a sentence.
       type: str
     layout:
       description: The entries with what was chosen among them.

@@ -25,7 +25,7 @@ options:
     elements: str
     required: true
   own_file:
-    description: The file that will name the missing components. What it names already counts as missing.
+    description: File that will name the missing components. Components that it names now count as missing.
     type: str
     required: true
 author:

@@ -22,7 +22,7 @@ options:
     type: bool
     default: false
   name_suffix:
-    description: What the names of all accounts end with.
+    description: Suffix of the names of all accounts.
     type: str
     default: ""
 author:

@@ -14,7 +14,7 @@ description:
     word.
   - A job with GPUs is created switched off, and switched on when Chronos has kept C(gpus). Only builds with
     the patch for GPUs do (Chronos pull request 810); others would run the job without a GPU.
-  - The definition is the whole truth. What it does not name goes back to its default, but C(cpus), C(mem),
+  - The definition is complete. Fields that it does not name go back to their defaults, but C(cpus), C(mem),
     C(disk) and C(runAsUser) are left to Chronos' own options.
   - Chronos counts the repeats of a schedule down and moves its start on. A schedule counts as the same when
     these may come from runs. To begin anew, remove the job first.

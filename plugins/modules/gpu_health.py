@@ -14,7 +14,7 @@ description:
     with the same rules. It reads what NVML, the kernel's log and, where it is installed, DCGM say.
   - A driver that hangs does not hang the module. It reads in a process of its own, which is ended when one
     call takes longer than O(call_timeout), and the hang is a finding.
-  - What a GPU does not support, or not in MIG mode, is skipped and never failed.
+  - Checks that a GPU does not support, or not in MIG mode, are skipped and never fail.
   - Growth of counters is compared with what the role's timer has recorded since the boot; without it these
     checks are skipped. The module itself records nothing.
 extends_documentation_fragment:
@@ -114,10 +114,10 @@ findings:
       description: One of V(ok), V(warning), V(unknown), V(critical), V(skipped).
       type: str
     detail:
-      description: What was found.
+      description: The finding, as a sentence.
       type: str
     action:
-      description: What to do about it, empty if nothing.
+      description: The remedy; empty if there is none.
       type: str
     source:
       description: Document or project that the rule is from.
@@ -126,10 +126,10 @@ findings:
       description: UUID of the GPU, empty if it is about the machine.
       type: str
     value:
-      description: What was measured.
+      description: Measured value.
       type: raw
     threshold:
-      description: What it was compared with.
+      description: Threshold that it was compared with.
       type: raw
 """
 

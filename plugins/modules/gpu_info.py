@@ -136,7 +136,7 @@ gpus:
       elements: dict
     readings:
       description:
-        - State of the GPU. What the GPU does not support, in its present mode, is missing.
+        - State of the GPU. Readings that the GPU does not support, in its present mode, are missing.
         - Temperatures are in degrees Celsius, power in mW, utilization in percent, clocks in MHz. Pairs are
           current and pending (V(ecc_mode)) or current and largest value (V(pcie_width), V(pcie_generation)).
       type: dict

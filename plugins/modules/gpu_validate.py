@@ -11,7 +11,7 @@ short_description: Check that the GPUs of a machine are as declared
 version_added: 0.1.0
 description:
   - Compares the GPUs and the driver of a machine with what is declared about them, and fails with all
-    violations at once. What is not declared is not looked at.
+    violations at once. Properties that are not declared are not checked.
   - Whether the GPUs are well is another question, which M(gpufarm.cluster.gpu_health) answers.
 extends_documentation_fragment:
   - gpufarm.cluster.nvml
@@ -54,7 +54,7 @@ options:
     type: bool
   mig_flavor:
     description:
-      - What each GPU holds, no more and no less, in the words of M(gpufarm.cluster.mig_partition), such as
+      - Exact partitions of each GPU, in the grammar of M(gpufarm.cluster.mig_partition), such as
         V(7x 1g.10gb); V(disabled) for MIG mode off.
     type: str
   ecc:
@@ -108,7 +108,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 checks:
-  description: What was compared, in the order of the options, also when the module fails.
+  description: Comparisons, in the order of the options, also when the module fails.
   returned: always, unless the GPUs cannot be read
   type: list
   elements: dict
@@ -120,10 +120,10 @@ checks:
       description: Whether it is as declared.
       type: bool
     severity:
-      description: What a violation is, V(error) or V(warning).
+      description: Severity of a violation, V(error) or V(warning).
       type: str
     detail:
-      description: What was found and what is declared.
+      description: Actual and declared value.
       type: str
       sample: "GPU 0 (NVIDIA H100 NVL, 0000:17:00.0): PCIe lanes 8, at least 16 declared"
     gpu:

@@ -100,7 +100,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 done:
-  description: What was done, or would be in check mode, in words.
+  description: The changes, or in check mode the planned changes, in words.
   returned: success
   type: list
   elements: str

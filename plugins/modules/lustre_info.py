@@ -156,7 +156,7 @@ mounts:
       description: Name that systemd gives the mount.
       type: str
     source:
-      description: What is mounted.
+      description: Mounted file system.
       type: str
     file_system:
       description: Name of the file system.

@@ -13,9 +13,9 @@ description:
   - Creates, changes or removes an app, and waits until the deployment is done. If it is not done in time,
     the module says why, as told by the offers that Marathon has declined, by failed tasks and by health
     checks.
-  - The definition is the whole truth. What it does not name goes back to its default; only what Marathon
-    chooses by its own options is left as it is when the definition does not name it
-    (C(acceptedResourceRoles), C(executor), C(networks), C(portDefinitions), C(role)).
+  - The definition is complete. Fields that it does not name go back to their defaults, except those that
+    Marathon chooses by its own options (C(acceptedResourceRoles), C(executor), C(networks),
+    C(portDefinitions), C(role)).
 extends_documentation_fragment:
   - gpufarm.cluster.cluster_http
   - gpufarm.cluster.attributes.changing_module

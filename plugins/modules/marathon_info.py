@@ -61,7 +61,7 @@ apps:
   type: list
   elements: dict
 waiting:
-  description: What has fewer instances than it wants, each with C(id), C(count) and C(reason).
+  description: Apps with fewer instances than wanted, each with C(id), C(count) and C(reason).
   returned: success
   type: list
   elements: dict

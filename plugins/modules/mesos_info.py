@@ -11,8 +11,8 @@ short_description: Tell the state of a Mesos cluster
 version_added: 0.1.0
 description:
   - Asks the master that leads for agents, roles, quotas and weights, and adds up what is free.
-  - What the credentials may not see is left out by Mesos without a word. Give them the rights to view agents,
-    roles and quotas, or what is hidden is taken for absent.
+  - Mesos silently leaves out objects that the credentials may not view. Give them the rights to view agents,
+    roles and quotas, or hidden objects are taken for absent.
 extends_documentation_fragment: [gpufarm.cluster.cluster_http, gpufarm.cluster.attributes.info_module]
 """
 
@@ -58,21 +58,21 @@ agents:
       description: V(active), V(deactivated), V(draining) or V(drained).
       type: str
     resources:
-      description: What it has in all, by resource, C(mem) and C(disk) in MB.
+      description: Total resources of the agent, C(mem) and C(disk) in MB.
       type: dict
     allocated:
-      description: What tasks and reservations hold of it.
+      description: Resources that tasks and reservations hold.
       type: dict
     attributes:
       description: Its attributes.
       type: dict
 total:
-  description: What all active agents have, by resource.
+  description: Resources of all active agents.
   returned: success
   type: dict
   sample: {cpus: 64.0, mem: 256000.0, disk: 1000000.0, gpus: 8.0}
 free:
-  description: What of it nobody holds.
+  description: Free resources of all active agents.
   returned: success
   type: dict
 quotas:

@@ -14,8 +14,8 @@ description:
     compute slices) with one compute instance of full width, or with several that share its memory.
   - Plans the change of all selected GPUs before touching any. A partition that programs use is never
     destroyed, nor one that somebody holds (see O(keep_held)), no more are destroyed than needed, and the new
-    ones are placed so that the largest profiles still fit beside them. What cannot be had is refused with
-    the reason and with what would fit.
+    ones are placed so that the largest profiles still fit beside them. Impossible requests are refused with
+    the reason and with requests that would fit.
   - When something fails midway on one GPU, the former partitions of all of them are put back. A run that is
     killed is repaired by the next one.
   - Which profiles a GPU offers and where they may lie is read from the GPU.
@@ -66,7 +66,7 @@ options:
         type: int
       compute_instances:
         description:
-          - What each of the instances is divided into. Names such as V(1c.3g.40gb) or V(1c), each after a
+          - Compute instances of each instance. Names such as V(1c.3g.40gb) or V(1c), each after a
             count such as V(2x) if there are several.
           - If not given, one compute instance of full width. With an empty list none, so no program can use
             it.
@@ -86,8 +86,8 @@ options:
         the same attributes. On a GPU of 141 GB V(7x 1g.10gb) is then 7x 1g.18gb.
       - The fractions of all names have to belong to one amount of memory, and what is meant has to fit; more
         than one meaning is refused. A name without memory means the profile with the least.
-      - Names that the GPU offers are taken as they are when they fit. What was mapped is in RV(mapped) and in
-        the diff.
+      - Names that the GPU offers are taken as they are when they fit. RV(mapped) and the diff show the mapped
+        names.
     type: bool
     default: false
   stop_services:

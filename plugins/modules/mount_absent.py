@@ -22,7 +22,7 @@ attributes:
     description: Shows the mounts before and after.
   idempotent:
     support: full
-    description: What is not mounted is left alone.
+    description: Paths that are not mounted are left alone.
 options:
   paths:
     description: Absolute paths of mount points. Of several mounts on a path the topmost is unmounted.

@@ -21,7 +21,7 @@ attributes:
     description: Only reads. Looking into a path makes an automounter mount what belongs there.
 options:
   mounts:
-    description: What is declared.
+    description: Declared mounts.
     type: list
     elements: dict
     required: true
@@ -43,7 +43,7 @@ options:
         elements: str
         default: []
       source:
-        description: What is mounted, as the kernel names it.
+        description: Source of the mount, as the kernel names it.
         type: str
       writable:
         description: Whether the mount can be written to, as the kernel says.
@@ -79,7 +79,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 checks:
-  description: What was compared, also when the module fails.
+  description: Comparisons, also when the module fails.
   returned: always
   type: list
   elements: dict
@@ -88,13 +88,13 @@ checks:
       description: The mount point.
       type: str
     name:
-      description: What was compared, V(state), V(type), V(source), V(writable), V(propagation) or V(answers).
+      description: Compared property, V(state), V(type), V(source), V(writable), V(propagation) or V(answers).
       type: str
     ok:
       description: Whether it is as declared.
       type: bool
     detail:
-      description: What was found.
+      description: The finding, in words.
       type: str
       sample: does not answer within 10 seconds
 """

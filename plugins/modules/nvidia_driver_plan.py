@@ -12,7 +12,7 @@ version_added: 0.1.0
 description:
   - Reads the distribution, the kernels, the GPUs, the state of Secure Boot and the installed packages of a
     machine, and tells what must be done so that it has the driver that is wished for.
-  - What cannot work is refused with a sentence that says why. Nothing is changed.
+  - Settings that cannot work are refused with a sentence that says why. Nothing is changed.
   - The role P(gpufarm.cluster.nvidia_driver#role) carries the plan out.
 attributes:
   check_mode:
@@ -93,7 +93,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 plan:
-  description: What must be done.
+  description: The planned changes.
   returned: success
   type: dict
   contains:
@@ -139,7 +139,7 @@ plan:
       type: list
       elements: str
     install:
-      description: What the package manager is asked for.
+      description: Packages for the package manager to install.
       type: list
       elements: str
     replaced:
@@ -166,7 +166,7 @@ plan:
         for none.
       type: str
 machine:
-  description: What was found.
+  description: Facts about the machine that the plan is based on.
   returned: success
   type: dict
   contains:

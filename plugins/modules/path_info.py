@@ -40,7 +40,7 @@ EXAMPLES = r"""
 RETURN = r"""
 found:
   description:
-    - What is there, by its path as it was given. A path that is not there has no key.
+    - Facts about each existing path, by the path as it was given. A path that does not exist has no key.
     - C(kind) is one of V(file), V(folder), V(link) and V(other), C(mode) the permissions in octal. C(owner)
       and C(group) are names, or numbers where the machine has no such account. C(size) is in bytes.
   returned: success

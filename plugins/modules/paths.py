@@ -37,7 +37,7 @@ options:
         description:
           - With V(directory) it is a folder, or a link to one. Parents that are missing are made with the
             same owner, group and permissions. A file in its place is refused.
-          - With V(absent) a file, a link or a whole folder is removed. What a link leads to stays.
+          - With V(absent) a file, a link or a whole folder is removed. The target of a link stays.
           - With V(absent_if_empty) a folder is removed that has nothing in it by then, such as one that
             several services share. Anything else stays.
         type: str

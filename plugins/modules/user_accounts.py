@@ -43,7 +43,7 @@ options:
     type: bool
     default: false
   name_suffix:
-    description: What the names of all accounts end with, besides what C(os_user_name) says.
+    description: Suffix of the names of all accounts, after C(os_user_name).
     type: str
     default: ""
   end_sessions:
