@@ -6,7 +6,7 @@ from __future__ import annotations
 
 
 class ModuleDocFragment:
-    """What these modules need on the target."""
+    """Requirements of these modules on the target."""
 
     DOCUMENTATION = r"""
 attributes:

@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a user asks of the cluster: a container with SSH, or a notebook. No I/O.
+"""Requests of users to the cluster: a container with SSH, or a notebook. No I/O.
 
 Checked, compared with the user's quota and with what is free, and written as an app of Marathon.
 """
@@ -32,7 +32,7 @@ HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?|[0-9a-fA-F:]+")
 SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?) *(MB|MiB|GB|GiB|TB|TiB)")
 # TOSCA Simple Profile 1.3, section 3.3.6.4: units of scalar-unit.size.
 BYTES = {"MB": 10**6, "MiB": 2**20, "GB": 10**9, "GiB": 2**30, "TB": 10**12, "TiB": 2**40}
-SHORTEST_PASSWORD = 12  # characters; its hash is read by whoever may read apps
+SHORTEST_PASSWORD = 12  # characters; users who may read apps can read its hash
 WORDS = {"cpus": "CPUs", "mem": "MiB of memory", "disk": "MiB of disk", "gpus": "GPUs"}
 HOST_KEY = "GPUFARM_HOST_KEY"  # variable of the app's environment
 # Both run as the owner, without rights of root, and end when what they run ends.
@@ -192,8 +192,8 @@ def _not_free(
 ) -> Iterator[str]:
     """A container runs on one machine, so what is free on several does not add up.
 
-    What the earlier container has is given back before the new one starts, wherever that is; to tell on which
-    machine is Marathon's business, so an update is only refused where no machine could ever do it.
+    Marathon frees the resources of the earlier container before it starts the new one, and picks the machine.
+    So an update is refused only if no machine could ever run it.
     """
     active = [agent for agent in agents if agent["state"] == "active"]
     rooms = [
@@ -242,7 +242,7 @@ def app(request: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "id": path,
         "cmd": f'export PATH="$HOME/.local/bin:$PATH:/usr/sbin"\n{pip}{_NOTEBOOK if notebook else _SSH}',
-        # Never root: the home is the real one, and so are the rights of who writes there.
+        # Never root: the home is the real one, and files there get the rights of the container's user.
         "user": owner,
         "cpus": float(amounts["cpus"]),
         "mem": int(amounts["mem"]),

@@ -18,7 +18,7 @@ COMPUTE_MODES = ("default", "exclusive_thread", "prohibited", "exclusive_process
 
 @dataclass(frozen=True)
 class Expected:
-    """What is declared; None is not looked at. The fields are the options of the module gpu_validate."""
+    """Declared values; None is not checked. The fields are the options of the module gpu_validate."""
 
     count: int | None = None
     driver_version: str | None = None
@@ -38,14 +38,14 @@ class Expected:
     idle: bool | None = None
 
 
-# What each GPU is asked for; the other fields of Expected are about the machine.
+# Fields that are compared for each GPU; the other fields of Expected are about the machine.
 MACHINE_CHECKS = ("count", "driver_version", "cuda_version", "kernel_module")
 CHECKS = tuple(one.name for one in fields(Expected))
 
 
 @dataclass(frozen=True)
 class Found:
-    """What was read: versions, the kind of kernel module, and the GPUs with their readings by UUID."""
+    """Readings: versions, the kind of kernel module, and the GPUs with their readings by UUID."""
 
     driver_version: str
     cuda_version: str

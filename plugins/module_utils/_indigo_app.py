@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Apps and jobs in the words of INDIGO's TOSCA types, said in those of Marathon and Chronos. Pure.
 
-What each word becomes is what INDIGO's orchestrator makes of it (indigo-dc/orchestrator, MarathonServiceImpl
+Words are translated as INDIGO's orchestrator does (indigo-dc/orchestrator, MarathonServiceImpl
 and ChronosServiceImpl): containers with GPUs are run by Mesos itself, in the network of the host, others by
 Docker.
 """
@@ -16,7 +16,7 @@ _UNITS = {"": 1, "b": 1, "kb": 10**3, "kib": 2**10, "mb": 10**6, "mib": 2**20, "
 
 
 class IndigoError(ValueError):
-    """What is asked for cannot be said; the message is one sentence."""
+    """The request cannot be expressed; the message is one sentence."""
 
 
 def mebibytes(size: str) -> float:
@@ -62,7 +62,7 @@ def marathon_app(words: dict[str, Any]) -> dict[str, Any]:
 
     Args:
         words: properties of the node and of the runtime that it stands on, by their names in INDIGO's types,
-            and ``name`` and ``image``. What is None or empty is left out.
+            and ``name`` and ``image``. Entries that are None or empty are left out.
 
     Returns:
         The definition, without its environment.

@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What an OpenID provider publishes, what a registered client looks like, and what must be changed."""
+"""Metadata of an OpenID provider, a registered client, and its necessary changes."""
 
 from __future__ import annotations
 

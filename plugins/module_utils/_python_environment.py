@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a virtual environment holds, what a lock file says, and what must be done about the difference."""
+"""Compare a virtual environment with a lock file, and plan the changes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-# What `python -m venv` brings along; uv leaves these alone in an environment that it did not create.
+# Packages that `python -m venv` installs; uv leaves these alone in an environment that it did not create.
 SEED_PACKAGES = frozenset(("pip", "setuptools", "wheel"))
 
 _REQUIREMENT = re.compile(
@@ -61,7 +61,7 @@ class Project:
 
 @dataclass(frozen=True)
 class Record:
-    """What the last run left in the environment.
+    """State of the environment after the last run.
 
     `created` says that the environment itself was finished, `complete` that its packages were too: a run
     that was interrupted leaves a record that says so. `projects` are those that were installed to the end.
@@ -78,7 +78,7 @@ class Record:
 
 @dataclass(frozen=True)
 class Plan:
-    """What to do.
+    """The planned changes.
 
     Attributes:
         create: build the environment anew.

@@ -30,7 +30,7 @@ COMMANDS = (
     "stat",
     "wchs",
 )
-# What a server with a quorum says that it is.
+# Modes that a server with a quorum reports.
 SERVING = ("leader", "follower", "observer", "standalone")
 UNRESOLVED = "its name cannot be resolved"
 NEEDED_COMMANDS = ("mntr", "srvr")
@@ -47,7 +47,7 @@ OWN = {
     "autopurge.purgeInterval": "zookeeper_purge_interval",
     "4lw.commands.whitelist": "zookeeper_commands",
 }
-# What the role decides, as it is what keeps strangers out.
+# Settings that only the role sets, because they control access.
 FIXED = (
     "admin.enableServer",
     "admin.serverPort",
@@ -217,7 +217,7 @@ def client_problem(states: Sequence[Mapping[str, Any]]) -> str:
     unknown = [one["address"] for one in states if one["reason"] == UNRESOLVED]
     if unknown:
         return f"the name of {' and '.join(unknown)} cannot be resolved; correct it."
-    # One that may not tell how it is has answered at least.
+    # A server that refuses the command has answered at least.
     if not states or any(one["mode"] in (*SERVING, "unknown") for one in states):
         return ""
     said = [f"{one['address']} is {one['mode']}" for one in states]

@@ -68,7 +68,7 @@ PROGRAMS = {"containerd": "containerd", "docker": "dockerd", "podman": "podman"}
 
 
 class Problem(Exception):
-    """What stops the module; the text is one sentence for a user."""
+    """The module cannot go on; the text is one sentence for a user."""
 
 
 class DockerConnection(http.client.HTTPConnection):

@@ -205,7 +205,7 @@ class Client:
         self.talk = shutil.which("cvmfs_talk") or ""
 
     def mounted(self, name: str) -> dict[str, Any]:
-        """Ask the client of a mounted repository. One that does not answer in time is not asked again."""
+        """Ask the client of a mounted repository. After a timeout it is not asked again."""
         answers = []
         for question in ("revision", "proxy info", "cache size", "parameters"):
             done = timed.run([self.talk, "-i", name, *question.split()], self.seconds)
@@ -266,7 +266,7 @@ def try_ways(ways: list[dict[str, str]], seconds: float) -> list[dict[str, Any]]
 
 
 def has_address(host: str, seconds: float) -> bool:
-    """Tell whether a host has an address. One whose name server does not answer in time has none."""
+    """Tell whether a host has an address. Without a timely answer of the name server it has none."""
     return timed.run([sys.executable, "-c", _RESOLVE, host], seconds).status == 0
 
 

@@ -276,7 +276,7 @@ def run(module: AnsibleModule, wish: Flavor, services: Services) -> dict[str, An
     """Plan, carry it out unless in check mode, and return the result.
 
     Raises:
-        GpuError: when the wish cannot be had, or carrying it out failed.
+        GpuError: when the request is impossible, or a change failed.
     """
     left_stopped = bool(services.stopped)
     with session.session() as nvml:

@@ -90,7 +90,7 @@ def main() -> None:
     seconds = module.params["timeout"]
     try:
         there = mounted()
-        # What is mounted inside another goes first.
+        # Mounts inside another mount go first.
         paths = sorted({one.rstrip("/") for one in module.params["paths"]} & set(there), reverse=True)
         users: dict[str, list[str]] = {path: mounts_users.users_of(path) for path in paths}
     except OSError as error:

@@ -132,7 +132,7 @@ from ansible_collections.gpufarm.cluster.plugins.module_utils._host.io.module_fi
 )
 
 RECORD = ".python_environment.json"
-# What `python -m venv` and wheels put into an environment (sysconfig scheme "venv", wheels' own data).
+# Folders of `python -m venv` and wheels in an environment (sysconfig scheme "venv", wheels' own data).
 PARTS = ("bin", "etc", "include", "lib", "lib64", "pyvenv.cfg", "share")
 UNREACHABLE = (
     "Check that this machine reaches its package index and the index has these files, or set index_url."

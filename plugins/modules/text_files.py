@@ -103,7 +103,7 @@ def difference(
 
 
 def give(module: AnsibleModule, path: Path) -> bool:
-    """Have a file belong to who is wanted; return whether that changes something."""
+    """Set owner and group of a file; return whether that changes something."""
     if not path.exists():  # in check mode
         return False
     owned = module.set_owner_if_different(str(path), module.params["owner"], False)

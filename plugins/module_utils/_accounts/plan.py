@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What has to be done on a machine so that its accounts are those of a list."""
+"""Plan the changes that make the accounts of a machine those of a list."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ansible_collections.gpufarm.cluster.plugins.module_utils._accounts.request 
 # The accounts that a JupyterHub of this collection makes for its users.
 HUB_GROUP = "jupyterhub-users"
 
-# What can be done with an account. With "*" in place of a password none is right, and the account is not
+# Changes of an account. With "*" in place of a password none is right, and the account is not
 # locked (shadow(5)); sshd(8) lets no one in whose password starts with "!" or whose account has expired.
 KEYS_ONLY, LOCKED, CHANGED = "keys only", "locked", "changed by hand"
 
@@ -50,7 +50,7 @@ class Account(NamedTuple):
 
 
 class Machine(NamedTuple):
-    """What the machine has.
+    """Accounts and groups of the machine.
 
     Attributes:
         accounts: local accounts by name.
@@ -80,7 +80,7 @@ class Machine(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """What there shall be, and the commands that lead there.
+    """The wanted accounts, and the commands that make them.
 
     Attributes:
         accounts: all that are ours, by name.

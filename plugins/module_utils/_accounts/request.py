@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a list of users asks for, checked without a machine."""
+"""Read and check a list of users, without a machine."""
 
 from __future__ import annotations
 

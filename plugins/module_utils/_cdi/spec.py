@@ -16,7 +16,7 @@ from .._nvml.gpu import ComputeInstance, Gpu, GpuError, GpuInstance
 # what is newer than themselves (CDI SPEC.md, "Released versions").
 VERSION = "0.5.0"
 KIND = "nvidia.com/gpu"
-# What every program opens that computes on any GPU; the last one serves profilers and may be missing.
+# Device nodes that every program on any GPU opens; the last one serves profilers and may be missing.
 COMMON_NODES = ("/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools")
 # Libraries that are mounted whatever their files are called; others are known by their version.
 ALWAYS_MOUNTED = frozenset({"libcuda.so.1", "libnvidia-ml.so.1"})

@@ -77,7 +77,7 @@ class Difference(NamedTuple):
 
 
 class Schedule(NamedTuple):
-    """When a job runs: how often, None for ever; from when on, None for at once; and the period."""
+    """When a job runs: how often, None for no limit; from when on, None for at once; and the period."""
 
     repeat: int | None
     start: datetime | None

@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the settings of the role chronos come to: its file of options, and what is wrong with them. No I/O.
+"""Options and problems that result from the settings of the role chronos. No I/O.
 
 Chronos reads no options from the environment, and what is on its command line everybody can see. The library
 that it reads options with takes them from a file as well, which is named with an @ in front and split at

@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the settings of a CernVM-FS client come to: files, units, mounts, and what is wrong with them. No I/O.
+"""Files, units, mounts and problems that result from the settings of a CernVM-FS client. No I/O.
 
 Sources: CernVM-FS documentation, "Client Configuration" (cpt-configure) and "Quick Start"; systemd.mount(5),
 systemd.automount(5), systemd.unit(5), "String Escaping for Inclusion in Unit Names".

@@ -24,7 +24,7 @@ AT_MOUNT = frozenset(
     )
 )
 
-# What nobody may set, and why.
+# Parameters that must not be set, and why.
 REFUSED = {
     "CVMFS_USER": "the client does not allow it to be changed",
     "CVMFS_MOUNT_DIR": "the client does not allow it to be changed",
@@ -42,7 +42,7 @@ class ParameterError(ValueError):
 
 
 class Parameter(NamedTuple):
-    """What is known of a parameter; `default` is empty where the sources state none."""
+    """Facts about a parameter; `default` is empty where the sources state none."""
 
     kind: str
     default: str
@@ -197,7 +197,7 @@ _OF_CACHE = {
 }
 _CACHE_NAME = re.compile(r"CVMFS_CACHE_([A-Za-z0-9]+)_([A-Z_]+)")
 
-# What may stand between single quotes in a file that /bin/sh reads, on one line.
+# Characters allowed between single quotes, on one line, in a file that /bin/sh reads.
 _PLAIN = re.compile(r"[\x20-\x26\x28-\x7e]*")
 _LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9_-]*[A-Za-z0-9])?"
 _DOMAIN = re.compile(rf"{_LABEL}(?:\.{_LABEL})+")
@@ -291,7 +291,7 @@ def _each(separator: str, one: Callable[[str], bool]) -> Callable[[Any], str]:
     return read
 
 
-# What a value of each kind is written like, and how it is read.
+# Syntax and parser of each kind of value.
 KINDS: Mapping[str, Any] = {
     "bool": ("yes or no", _bool),
     "count": ("a number from 0", _number(0)),

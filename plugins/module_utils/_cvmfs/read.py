@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the programs of the CernVM-FS client print, read without I/O.
+"""Parse the output of programs of the CernVM-FS client, without I/O.
 
 Sources: source of CernVM-FS 2.12, cvmfs/options.cc (OptionsManager::Dump) and cvmfs/talk.cc.
 """

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-# What `cvmfs-config-default` and the configuration repository that it names know of these domains: source of
+# Settings of these domains in `cvmfs-config-default` and its configuration repository: source of
 # CernVM-FS, mount/domain.d; cvmfs-contrib/config-repo, etc/cvmfs/domain.d.
 PUBLIC = {
     "cern.ch": "http://cvmfs-stratum-one.cern.ch/cvmfs/@fqrn@;http://cernvmfs.gridpp.rl.ac.uk/cvmfs/@fqrn@;"

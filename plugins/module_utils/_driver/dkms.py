@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What DKMS (Dynamic Kernel Module Support) says, read from its output and its logs."""
+"""Parse output and logs of DKMS (Dynamic Kernel Module Support)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a GPU asks of its driver, told by the PCI device id, which can be read before any driver is there.
+"""Requirements of a GPU on its driver, by the PCI device id, which needs no driver.
 
 Sources of the tables:
 

@@ -45,7 +45,7 @@ class Distribution:
 
 @dataclass(frozen=True)
 class Packages:
-    """What to install.
+    """Packages to install.
 
     `library` is the package whose presence and version tell that of the driver, from whatever source.
     `driver` are the packages that carry the driver's version, with the one that tells what a source offers
@@ -70,7 +70,7 @@ DISTRIBUTIONS = {
     ("RedHat", "8"): Distribution("Enterprise Linux 8", "dnf", "rhel8", KEY_OF_RPM),
     ("RedHat", "9"): Distribution("Enterprise Linux 9", "dnf", "rhel9", KEY_OF_RPM),
 }
-# Who signs the distribution's own packages: the origin that apt tells, and the file with the keys.
+# Signer of the distribution's own packages: origin as apt reports it, and file with the keys.
 ARCHIVES = {
     "Debian": {"origin": "Debian", "keyring": "/usr/share/keyrings/debian-archive-keyring.gpg"},
     "Ubuntu": {"origin": "Ubuntu", "keyring": "/usr/share/keyrings/ubuntu-archive-keyring.gpg"},

@@ -67,7 +67,7 @@ class Wish:
 
 @dataclass(frozen=True)
 class Plan:
-    """What must be done.
+    """The planned changes.
 
     `version` is the one to install, empty while the package sources do not tell it. `install` is what the
     package manager is asked for, `prerequisites` what must be there to build, `files` the files to write with
@@ -101,7 +101,7 @@ class Plan:
 def kernels_to_build(machine: Machine, wanted: Iterable[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the kernels to build for, and installed ones that nothing can be built for.
 
-    Without a wish these are all installed kernels, as any of them may boot, or the running one where none is
+    Without a request these are all installed kernels, as any may boot, or the running one where none is
     installed. An old kernel whose headers are gone from the package sources is left out; the newest, which
     boots next, and the running one are not.
 

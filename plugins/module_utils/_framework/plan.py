@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What all frameworks have in their plans: options, variables of the environment, and what is wrong. No I/O.
+"""Common parts of the plans of all frameworks: options, environment variables, problems. No I/O.
 
 Settings are the variables of a role without its name, and ``host``, the name of the machine.
 """

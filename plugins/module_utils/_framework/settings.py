@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the roles marathon and chronos check alike: where the program comes from, addresses, certificate,
+"""Checks that the roles marathon and chronos share: source of the program, addresses, certificate,
 logins. No I/O."""
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def duplicate_problems(role: str, settings: Mapping[str, Any]) -> Iterator[str]:
 
 
 def certificate_problems(role: str, settings: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what is wrong with the certificate, and with who may log in."""
+    """Yield problems of the certificate and of the logins."""
     files = [bool(settings[name]) for name in ("certificate_file", "certificate_key_file")]
     if settings["certificate_type"] == "provided" and not all(files) and settings["tls"]:
         yield (

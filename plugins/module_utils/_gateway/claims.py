@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Who gets a name, a path or a port that several apps ask for. No I/O."""
+"""Assign names, paths and ports that several apps ask for. No I/O."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Settled:
 def settle(routes: Sequence[Route], holders: Mapping[str, str]) -> Settled:
     """Give every name, path and port to one route.
 
-    Who has it keeps it while it asks for it, so nobody takes over the users of an app by asking for its name.
+    An app keeps its claim while it asks for it, so no other app takes over its users by asking for its name.
     Among newcomers the id decides, so that two gateways decide alike.
 
     Args:

@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is wrong with the settings of the role app_gateway. No I/O."""
+"""Problems of the settings of the role app_gateway. No I/O."""
 
 from __future__ import annotations
 

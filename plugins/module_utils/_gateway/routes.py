@@ -1,10 +1,10 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What Marathon's apps ask of the gateway by their labels, checked one by one. No I/O.
+"""Routes that Marathon's apps request by their labels, checked one by one. No I/O.
 
-The labels are those of marathon-lb (github.com/mesosphere/marathon-lb, Longhelp.md, "Other Labels"). What is
-not of the form below is refused, so that nothing of a label can be anything but a name, a path, a number or a
-word in HAProxy's configuration.
+The labels are those of marathon-lb (github.com/mesosphere/marathon-lb, Longhelp.md, "Other Labels"). Other
+forms than those below are refused, so that a label can only become a name, a path, a number or a word in
+HAProxy's configuration.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ UNDERSTOOD = (
 
 @dataclass(frozen=True)
 class Settings:
-    """What the administrator of the gateway has decided.
+    """Settings of the administrator of the gateway.
 
     Attributes:
         groups: names in the label HAPROXY_GROUP that are served.
@@ -80,7 +80,7 @@ class Check:
 
 @dataclass(frozen=True)
 class Route:
-    """What one port of an app has at the gateway.
+    """Route of one port of an app.
 
     Attributes:
         app: id of the app.
@@ -117,7 +117,7 @@ class Route:
 
     @property
     def claims(self) -> tuple[str, ...]:
-        """What no other route can have as well."""
+        """Claims of the route that no other route can have."""
         return (*self.places, f"port {self.port}") if self.port else self.places
 
 
@@ -141,7 +141,7 @@ class Refused(Exception):
 
 
 def judge(apps: Iterable[Mapping[str, Any]], settings: Settings) -> Judged:
-    """Read the wishes of all apps. What is wrong with one leaves the others alone.
+    """Read the labels of all apps. Problems of an app do not affect the others.
 
     Args:
         apps: as GET /v2/apps?embed=apps.tasks answers.

@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What earlier runs saw: the counters of the last recorded run, and whether the machine is drained."""
+"""State of earlier runs: the counters of the last recorded run, and whether the machine is drained."""
 
 from __future__ import annotations
 

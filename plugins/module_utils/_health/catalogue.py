@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What each health check means for people who do not see its finding."""
+"""The meaning of each health check, for people who do not see its finding."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .rules import RULES
 
 @dataclass(frozen=True)
 class Meaning:
-    """What is not well when a check fails, the statuses that it may then have, and what to do; in words."""
+    """Problem, possible statuses and remedy of a failed check, in words."""
 
     wrong: str
     grades: str

@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What health is made of: findings, their statuses, the settings and thresholds of the checks."""
+"""Parts of a health report: findings, their statuses, the settings and thresholds of the checks."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 OK, SKIPPED, WARNING, UNKNOWN, CRITICAL = "ok", "skipped", "warning", "unknown", "critical"
-# From the best to the worst. What is skipped says nothing about health. What could not be read is worse
+# From the best to the worst. Skipped checks say nothing about health. Failed readings are worse
 # than a warning, as anything may hide behind it, and not as bad as what is known to be broken.
 ORDER = (SKIPPED, OK, WARNING, UNKNOWN, CRITICAL)
 
 
 class HealthError(Exception):
-    """What stands in the way of an answer, in one sentence for a user."""
+    """The check has no result; the text is a sentence for a user."""
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ CHECKS = tuple(name for name in (*MACHINE_CHECKS, *RULES) if name != "nvml")
 
 @dataclass(frozen=True)
 class Machine:
-    """What was read of a machine.
+    """Readings of a machine.
 
     `error` says in a sentence why NVML does not start, `hung_in` which call outside any GPU did not return,
     `stuck` which process waits for the driver and could not be ended.
@@ -47,7 +47,7 @@ class Machine:
 
 
 def evaluate(machine: Machine, settings: Settings, baseline: Baseline, idle: bool = False) -> list[Finding]:
-    """Judge a machine.
+    """Check a machine.
 
     Args:
         baseline: what earlier runs saw, in any boot.

@@ -10,7 +10,7 @@ from dataclasses import asdict
 
 from .finding import CRITICAL, OK, ORDER, SKIPPED, UNKNOWN, WARNING, Finding, worst
 
-# Exit codes, which are those of the monitoring-plugins project ("Plugin Return Codes"), and values of the
+# Exit statuses, which are those of the monitoring-plugins project ("Plugin Return Codes"), and values of the
 # metrics.
 CODES = {OK: 0, WARNING: 1, CRITICAL: 2, UNKNOWN: 3}
 

@@ -17,7 +17,7 @@ AZNHC = "Azure/azurehpc-health-checks, customTests"
 DEEPOPS = "NVIDIA/deepops, roles/nhc"
 NVSENTINEL = "NVIDIA/NVSentinel, gpu-health-monitor/dcgmerrorsmapping.csv"
 
-# nvml.h, nvmlClocksEventReasons: those that mean heat or power, not the wish of an administrator.
+# nvml.h, nvmlClocksEventReasons: those that mean heat or power, not a setting of an administrator.
 THROTTLING = {
     0x08: "hardware slowdown",
     0x20: "software thermal slowdown",
@@ -45,7 +45,7 @@ HANDLE = "handle"
 
 @dataclass(frozen=True)
 class Reading:
-    """What was read of one GPU.
+    """Readings of one GPU.
 
     `values` by the names of `_nvml.io.readings`; what a GPU does not support is not among them. `failures`
     holds the name of NVML's error for what could not be read, `hung_in` the NVML call that did not return.
@@ -66,7 +66,7 @@ class Reading:
 
 @dataclass(frozen=True)
 class Context:
-    """What a rule looks at: a GPU, what is expected of it, what was seen before, seconds since the boot."""
+    """Input of a rule: a GPU, expected values, earlier readings, seconds since the boot."""
 
     reading: Reading
     settings: Settings
@@ -99,7 +99,7 @@ class Rule:
         grades: the statuses that it may then have, in words.
         action: what to do then.
         source: where the rule is from.
-        judge: checks a GPU that has the reading.
+        check: checks a GPU that has the reading.
     """
 
     needs: str
@@ -107,7 +107,7 @@ class Rule:
     grades: str
     action: str
     source: str
-    judge: Callable[[Context], Verdict]
+    check: Callable[[Context], Verdict]
 
 
 def _above(context: Context, what: str, value: float, unit: str, name: str, status: str = "") -> Verdict:
@@ -181,11 +181,11 @@ def _remapped_rows(context: Context) -> Verdict:
 
 
 def _remap_flag(name: str, words: str) -> Callable[[Context], Verdict]:
-    def judge(context: Context) -> Verdict:
+    def check(context: Context) -> Verdict:
         flag = bool(context.get("remapped_rows")[name])
         return Verdict(CRITICAL if flag else OK, f"{words}: {'yes' if flag else 'no'}.", flag, False)
 
-    return judge
+    return check
 
 
 def _retired_pages(context: Context) -> Verdict:
@@ -309,7 +309,7 @@ RULES: Mapping[str, Rule] = {
         grades="critical or warning",
         action="do as the driver asks",
         source=f"{NVML}, nvmlDeviceGpuRecoveryAction_t",
-        judge=_recovery,
+        check=_recovery,
     ),
     "inforom": Rule(
         needs="inforom",
@@ -317,7 +317,7 @@ RULES: Mapping[str, Rule] = {
         grades="critical",
         action="reset the GPU; return it if that does not help",
         source=f"{NVSENTINEL}, DCGM_FR_CORRUPT_INFOROM",
-        judge=lambda _context: Verdict(OK, "The InfoROM is valid."),
+        check=lambda _context: Verdict(OK, "The InfoROM is valid."),
     ),
     "persistence": Rule(
         needs="persistence",
@@ -325,7 +325,7 @@ RULES: Mapping[str, Rule] = {
         grades="warning",
         action="start nvidia-persistenced",
         source=f"{GPUD}/persistence-mode",
-        judge=_persistence,
+        check=_persistence,
     ),
     "ecc_mode": Rule(
         needs="ecc_mode",
@@ -333,7 +333,7 @@ RULES: Mapping[str, Rule] = {
         grades="warning",
         action="switch ECC on and reset the GPU",
         source=f"{GPUD}/ecc",
-        judge=_ecc_mode,
+        check=_ecc_mode,
     ),
     "ecc_uncorrected": Rule(
         needs="ecc_uncorrected",
@@ -341,7 +341,7 @@ RULES: Mapping[str, Rule] = {
         grades="critical",
         action=_RESET,
         source=HEALTHAGENT,
-        judge=_ecc_uncorrected,
+        check=_ecc_uncorrected,
     ),
     "ecc_corrected": Rule(
         needs="ecc_corrected",
@@ -349,7 +349,7 @@ RULES: Mapping[str, Rule] = {
         grades="warning",
         action="watch the GPU",
         source=f"{GCM}; {HEALTHAGENT}",
-        judge=_ecc_corrected,
+        check=_ecc_corrected,
     ),
     "sram": Rule(
         needs="sram",
@@ -357,7 +357,7 @@ RULES: Mapping[str, Rule] = {
         grades="critical",
         action=_INSPECT,
         source=f"{NVML}, nvmlEccSramErrorStatus_v1_t",
-        judge=_sram,
+        check=_sram,
     ),
     "row_remap_pending": Rule(
         needs="remapped_rows",
@@ -365,7 +365,7 @@ RULES: Mapping[str, Rule] = {
         grades="critical",
         action=_RESET,
         source=f"{GPUD}/remapped-rows; {NVSENTINEL}",
-        judge=_remap_flag("pending", "Memory rows wait for a reset to be remapped"),
+        check=_remap_flag("pending", "Memory rows wait for a reset to be remapped"),
     ),
     "row_remap_failed": Rule(
         needs="remapped_rows",
@@ -373,7 +373,7 @@ RULES: Mapping[str, Rule] = {
         grades="critical",
         action=_INSPECT,
         source=f"{GPUD}/remapped-rows; {NVSENTINEL}",
-        judge=_remap_flag("failure", "Remapping of a memory row has failed"),
+        check=_remap_flag("failure", "Remapping of a memory row has failed"),
     ),
     "row_remap_count": Rule(
         needs="remapped_rows",
@@ -381,7 +381,7 @@ RULES: Mapping[str, Rule] = {
         grades="warning",
         action="plan a return",
         source=f"{GPUD}/remapped-rows",
-        judge=_remapped_rows,
+        check=_remapped_rows,
     ),
     "retired_pages": Rule(
         needs="retired_pages",
@@ -389,7 +389,7 @@ RULES: Mapping[str, Rule] = {
         grades="warning, critical",
         action="drain the machine and reset the GPU; return it from 64 pages on",
         source=HEALTHAGENT,
-        judge=_retired_pages,
+        check=_retired_pages,
     ),
     "nvlink_state": Rule(
         needs="nvlinks",
@@ -397,7 +397,7 @@ RULES: Mapping[str, Rule] = {
         grades="critical; warning if none are expected",
         action="drain the machine and reboot it",
         source=f"{AZNHC}; {NVSENTINEL}, DCGM_FR_NVLINK_DOWN",
-        judge=_nvlink_state,
+        check=_nvlink_state,
     ),
     "nvlink_errors": Rule(
         needs="nvlink_errors",
@@ -405,7 +405,7 @@ RULES: Mapping[str, Rule] = {
         grades="warning",
         action="check cables and bridges",
         source=f"{GPUD}/nvlink",
-        judge=_nvlink_errors,
+        check=_nvlink_errors,
     ),
     "fabric_state": Rule(
         needs="fabric",
@@ -413,7 +413,7 @@ RULES: Mapping[str, Rule] = {
         grades="critical",
         action="restart the fabric manager",
         source=f"{DCGM}, DCGM_FR_FABRIC_MANAGER_TRAINING_ERROR",
-        judge=_fabric,
+        check=_fabric,
     ),
     "pcie_width": Rule(
         needs="pcie_width",
@@ -421,7 +421,7 @@ RULES: Mapping[str, Rule] = {
         grades="critical",
         action="seat the card anew",
         source=f"{DEEPOPS}; {DCGM}, DCGM_FR_PCIE_WIDTH",
-        judge=_pcie_width,
+        check=_pcie_width,
     ),
     "pcie_generation": Rule(
         needs="pcie_generation",
@@ -429,7 +429,7 @@ RULES: Mapping[str, Rule] = {
         grades="warning",
         action="seat the card anew and check the firmware's settings",
         source=f"{DCGM}, DCGM_FR_PCIE_GENERATION",
-        judge=_pcie_generation,
+        check=_pcie_generation,
     ),
     "pcie_replays": Rule(
         needs="pcie_replays",
@@ -437,7 +437,7 @@ RULES: Mapping[str, Rule] = {
         grades="warning, critical",
         action="seat the card anew",
         source=HEALTHAGENT,
-        judge=_pcie_replays,
+        check=_pcie_replays,
     ),
     "throttling": Rule(
         needs="clock_reasons",
@@ -445,7 +445,7 @@ RULES: Mapping[str, Rule] = {
         grades="warning; critical in several runs",
         action="check cooling and power supply",
         source=f"{HEALTHAGENT}; {GPUD}/hw-slowdown",
-        judge=_throttle,
+        check=_throttle,
     ),
     "temperature": Rule(
         needs="temperature",
@@ -453,7 +453,7 @@ RULES: Mapping[str, Rule] = {
         grades="warning, critical",
         action="check the cooling",
         source=f"{HEALTHAGENT}; {GPUD}/temperature",
-        judge=_temperature,
+        check=_temperature,
     ),
     "power": Rule(
         needs="power_mw",
@@ -461,7 +461,7 @@ RULES: Mapping[str, Rule] = {
         grades="unknown",
         action="drain the machine and reboot it",
         source=f"{DCGM}, DCGM_FR_POWER_UNREADABLE",
-        judge=_power,
+        check=_power,
     ),
     "mig_mode": Rule(
         needs="mig",
@@ -469,7 +469,7 @@ RULES: Mapping[str, Rule] = {
         grades="warning",
         action="reset the GPU when it is idle",
         source=f"{NVML}, nvmlDeviceGetMigMode",
-        judge=_mig_mode,
+        check=_mig_mode,
     ),
     "idle": Rule(
         needs="processes",
@@ -477,11 +477,11 @@ RULES: Mapping[str, Rule] = {
         grades="critical",
         action="end what uses the GPU",
         source=GCM,
-        judge=_idle,
+        check=_idle,
     ),
 }
 
-# What one failed call says about the whole GPU (nvml.h, nvmlReturn_t), and what to do.
+# Meaning of one failed call for the whole GPU (nvml.h, nvmlReturn_t), and remedy.
 FATAL_ERRORS = {
     "GPU_IS_LOST": ("has fallen off the bus", "drain the machine and reboot it"),
     "RESET_REQUIRED": ("needs a reset before it can be used again", _RESET),
@@ -498,7 +498,7 @@ def judge_gpu(context: Context) -> list[Finding]:
     for name, rule in RULES.items():
         if name in context.settings.disabled_checks:
             continue
-        verdict = _not_judged(rule, reading, dead) or rule.judge(context)
+        verdict = _not_judged(rule, reading, dead) or rule.check(context)
         healthy = verdict.status in (OK, SKIPPED)
         findings.append(
             Finding(

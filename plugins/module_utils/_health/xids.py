@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the errors that NVIDIA's driver calls XID mean, as data: number, what to do, name.
+"""Meanings of XID errors of NVIDIA's driver, as data: number, remedy, name.
 
 Source: NVIDIA's XID catalogue (docs.nvidia.com/deploy/xid-errors, "Xid Catalog", column Immediate Action),
 codes in use as of 2025-10; names without their common beginning ROBUST_CHANNEL. Codes from 162 on carry no

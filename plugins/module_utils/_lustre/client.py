@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the settings of a Lustre client come to: files, units, mounts, and what is wrong with them. No I/O.
+"""Files, units, mounts and problems that result from the settings of a Lustre client. No I/O.
 
 Sources: mount.lustre(8); Lustre Operations Manual, "Mounting a Lustre File System on Client Nodes";
 systemd.mount(5), systemd.automount(5).

@@ -336,8 +336,8 @@ def _system_problems(
         for index in indexes:
             if not str(index).isdigit() or ("ost", int(index)) not in there:
                 yield (
-                    f"{where} has the ost {index} in the pool {pool} of {name}, which has no such;"
-                    " correct the pool."
+                    f"{where} has the ost {index} in the pool {pool}, but {name} has no ost {index};"
+                    " remove it from the pool."
                 )
 
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 LNET_FILE = "/etc/lnet.conf"
-# What a machine mounts that serves too comes after what it serves.
+# A server mounts file systems after it has started its own targets.
 SERVED = "gpufarm-lustre-served.target"
 _MARK = re.compile(r"# Written by gpufarm\.cluster\.(lustre_client|lustre_server);")
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 NETWORK = re.compile(r"(tcp|o2ib|efa|kfi|gni)([0-9]{0,5})")
 MOST_NETWORKS = 65535
 LONGEST_NAME = 8  # mkfs.lustre(8), --fsname
-# RFC 1123, 2.1. What has no letter is an address.
+# RFC 1123, 2.1. A name without a letter is an address.
 _LABEL = "[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
 HOST = re.compile(rf"(?=[^A-Za-z]*[A-Za-z]){_LABEL}(\.{_LABEL})*")
 DEFAULT_NETWORK = "tcp"  # mount.lustre(8), "mgsnid"
@@ -41,7 +41,7 @@ class Nid(NamedTuple):
 
 
 class Device(NamedTuple):
-    """What a client mounts: the NIDs of servers that take one another's place, a file system, a folder."""
+    """Source of a client's mount: NIDs of servers that replace one another, file system, folder."""
 
     servers: tuple[tuple[Nid, ...], ...]
     file_system: str

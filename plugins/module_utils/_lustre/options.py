@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What can be set on Lustre: options of mounts, parameters of modules, tunables, and kinds of values.
+"""Settings of Lustre: options of mounts, parameters of modules, tunables, and kinds of values.
 
 Sources: mount.lustre(8); lctl-set_param(8); Lustre Operations Manual, "Tuning a Lustre File System"; source
 of Lustre: lustre/llite/llite_lib.c (ll_options), obdclass/obd_mount.c (lmd_parse), module_param().

@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the programs of Lustre print, read without I/O.
+"""Parse the output of programs of Lustre, without I/O.
 
 Sources: lfs-df(1), lfs-check(1), lctl-get_param(8), tunefs.lustre(8); source of Lustre, lustre/utils/lfs.c
 (showdf) and lustre/utils/mkfs_lustre.c (print_ldd).

@@ -43,7 +43,7 @@ DEFAULTS: dict[str, Any] = {
     "tty": False,
     "user": "",
 }
-# What the server fills in by its own options, or after the rest of the definition: compared where it is
+# Fields that the server derives from its options or from the rest of the definition: compared where it is
 # wanted.
 CHOSEN_BY_SERVER = ("acceptedResourceRoles", "executor", "networks", "portDefinitions", "role")
 STRATEGIES = ("unreachableStrategy", "upgradeStrategy")

@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a client needs to know of a Marathon that the role marathon has set up. No I/O.
+"""Facts for clients about a Marathon that the role marathon has set up. No I/O.
 
 Sources: roles/marathon/templates/secrets.env.j2, and the environment that _marathon/settings.py writes.
 """

@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the settings of the role marathon come to: variables of the environment, and what is wrong with them.
+"""Environment variables and problems that result from the settings of the role marathon.
 No I/O.
 
 Sources: mesosphere/marathon, releases/1.11: docs/command-line-flags.md,

@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the settings of the role mesos_agent come to, and what is wrong with them. No I/O.
+"""Plan and problems that result from the settings of the role mesos_agent. No I/O.
 
 Sources: Mesos documentation, "Nvidia GPU Support", "Mesos Containerizer", "Agent Recovery";
 src/slave/flags.cpp; src/slave/containerizer/mesos/isolators/gpu/allocator.cpp; src/linux/ldcache.cpp;

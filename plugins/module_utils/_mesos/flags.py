@@ -46,7 +46,7 @@ MASTER: dict[str, str] = {
     }.items()
     for name in names.split()
 }
-# What an option was called before: both names together stop the program.
+# Former names of options: both names together stop the program.
 MASTER_OLD_NAMES: dict[str, str] = {
     "slave_ping_timeout": "agent_ping_timeout",
     "slave_removal_rate_limit": "agent_removal_rate_limit",
@@ -117,13 +117,13 @@ AGENT: dict[str, str] = {
     }.items()
     for name in names.split()
 }
-# What an option was called before: both names together stop the program.
+# Former names of options: both names together stop the program.
 AGENT_OLD_NAMES: dict[str, str] = {
     "slave_subsystems": "agent_subsystems",
     "allowed_capabilities": "effective_capabilities",
     "executor_secret_key": "jwt_secret_key",
 }
-# What clusterd adds: to both programs since 1.11.0-0.8.0, to agents since 1.11.0-0.5.0.
+# Options that clusterd adds: to both programs since 1.11.0-0.8.0, to agents since 1.11.0-0.5.0.
 MASTER_CLUSTERD: dict[str, str] = {"cleanup_log_files": "int"}
 AGENT_CLUSTERD: dict[str, str] = {
     **MASTER_CLUSTERD,

@@ -43,7 +43,7 @@ Call = tuple[str, dict[str, Any]]
 
 
 def window_of(wish: Mapping[str, Any] | None) -> Window:
-    """Return the window of a wish with `start`, as 2026-12-01T06:00:00Z, and `duration` in seconds or None.
+    """Return the window of a plan with `start`, as 2026-12-01T06:00:00Z, and `duration` in seconds or None.
 
     Raises:
         MachineError: it is none.

@@ -236,7 +236,7 @@ def common_problems(program: str, settings: Mapping[str, Any]) -> Iterator[str]:
             )
         if not re.fullmatch(r"sha(256|384|512):[0-9a-fA-F]{64,128}", settings["checksum"]):
             yield (
-                f"{prefix}_checksum is no checksum such as sha256:...; take it from whoever made the"
+                f"{prefix}_checksum is no checksum such as sha256:...; take it from the publisher of the"
                 f" {settings['source']}."
             )
     servers = settings["zookeeper"]

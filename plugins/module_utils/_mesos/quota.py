@@ -16,7 +16,7 @@ Amounts = dict[str, float]
 
 
 class Quota(NamedTuple):
-    """What a role is guaranteed and what it may have at most, by resource; what is not named has no limit."""
+    """Guarantees and limits of a role, by resource; resources that are not named have no limit."""
 
     guarantees: Amounts
     limits: Amounts
@@ -26,7 +26,7 @@ NO_QUOTA = Quota({}, {})
 
 
 class WishError(ValueError):
-    """What is declared cannot be; the text is a sentence for a user for each problem."""
+    """The declared quotas are impossible; the text is a sentence for a user for each problem."""
 
 
 def read_quotas(answer: Mapping[str, Any]) -> dict[str, Quota]:

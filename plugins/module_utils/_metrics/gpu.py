@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 MEBIBYTE = 2**20
-# What is asked of a GPU: names of `_nvml.io.readings`.
+# Readings of a GPU: names of `_nvml.io.readings`.
 READINGS = (
     "clocks_mhz",
     "ecc_corrected",
@@ -49,7 +49,7 @@ class GpuUse:
 
 @dataclass(frozen=True)
 class Holder:
-    """Who holds a slice, and since when in seconds since 1970."""
+    """Holder of a slice, and the start of the lease in seconds since 1970."""
 
     user: str
     server: str
@@ -58,7 +58,7 @@ class Holder:
 
 @dataclass(frozen=True)
 class Use:
-    """What is told of a machine.
+    """Metrics of a machine.
 
     `problem` says in a sentence why the driver did not tell everything, `holders_problem` why the hub's
     leases cannot be read; both are empty when all is well. `holders` is by the UUIDs of slices,
@@ -188,12 +188,12 @@ def _add_slices(page: Page, use: Use) -> None:
     held = [(labels, use.holders[one.uuid]) for labels, one in slices if one.uuid in use.holders]
     page.add(
         "gpufarm_slice_holder",
-        "Who holds the slice; the value is 1.",
+        "Holder of the slice; the value is 1.",
         [({**labels, "user": holder.user, "server": holder.server}, 1) for labels, holder in held],
     )
     page.add(
         "gpufarm_slice_held_since_timestamp_seconds",
-        "When the slice was given to who holds it.",
+        "Start of the lease of the slice.",
         [(labels, holder.since) for labels, holder in held],
     )
 

@@ -19,7 +19,7 @@ _MISSING_WIDTHS = {4: (3,)}
 
 @dataclass(frozen=True)
 class Change:
-    """What makes the compute instances of a GPU instance right: those that go, widths of those to create."""
+    """Changes of the compute instances of a GPU instance: those to destroy, widths of those to create."""
 
     destroy: tuple[ComputeInstance, ...] = ()
     create: tuple[int, ...] = ()

@@ -26,7 +26,7 @@ _SHAPES: dict[int, dict[int, tuple[Fraction, ...]]] = {
     7: {1: (_EIGHTH, _QUARTER), 2: (_QUARTER,), 3: (_HALF,), 4: (_HALF,), 7: (_WHOLE,)},
 }
 # Compute slices and GB of the GPUs that names can belong to (the largest profile of each in the same tables).
-# What the GPU at hand offers is asked of it; this only tells what a name means that it does not have.
+# The GPU at hand reports its own profiles; this table only explains names that it does not have.
 _GPUS = (
     *((2, memory) for memory in (32, 48)),
     *((4, memory) for memory in (24, 96)),

@@ -1,8 +1,8 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What fits on one GPU: every way to place GPU instances beside one another.
+"""Layouts of one GPU: every way to place GPU instances beside one another.
 
-What a GPU can hold is what NVML says about it: profiles, their placements, counts and media engines. There is
+NVML reports the constraints of a GPU: profiles, their placements, counts and media engines. There is
 no table of GPU models.
 """
 

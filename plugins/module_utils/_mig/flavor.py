@@ -30,7 +30,7 @@ DISABLED = "disabled"
 LAYOUT = "layout"
 
 _ITEM = rf"{_COUNT}\s*x\s*(?:{_SLICES}c\.)?{_SLICES}g(?:\.{_MEMORY}gb)?{_ATTRIBUTES}"
-# What all values of mig_partition_flavor match as a whole, for TOSCA templates and forms. It has no named
+# Pattern of all values of mig_partition_flavor, as a whole, for TOSCA templates and forms. It has no named
 # groups, which other languages write otherwise.
 FLAVOR_PATTERN = rf"enabled|\s*(?:{AS_FOUND}|{DISABLED}|{_ITEM}(?:\s*,\s*{_ITEM})*(?:\s+MIG GPUs?)?)\s*"
 
@@ -63,7 +63,7 @@ class Item:
 
 @dataclass(frozen=True)
 class Flavor:
-    """A wish for one GPU: its `kind`, and the instances when that is `layout`."""
+    """A request for one GPU: its `kind`, and the instances when that is `layout`."""
 
     kind: str
     items: tuple[Item, ...] = ()
@@ -77,7 +77,7 @@ class Flavor:
 
 @dataclass(frozen=True)
 class ProfileName:
-    """What the name of a profile says: compute slices, memory in GB (None if it says none), attributes."""
+    """Parts of the name of a profile: compute slices, memory in GB (None if it says none), attributes."""
 
     slices: int
     memory: int | None

@@ -4,8 +4,8 @@
 
 The plan is exact: of all ways to place the wanted instances it is the one that
 
-1. destroys no GPU instance and no compute instance that a program uses; if there is none, the wish is
-   refused,
+1. destroys no GPU instance and no compute instance that a program uses; if there is none, the request
+   is refused,
 2. then destroys the fewest GPU instances, and so creates the fewest, as the number of those wanted is given,
 3. then destroys the fewest compute instances of GPU instances that stay, then creates the fewest in them,
 4. then leaves the most room: of the profile that takes the most memory (then of the one with the most compute
@@ -58,7 +58,7 @@ class Refit:
 
 @dataclass(frozen=True)
 class Plan:
-    """What to do with one GPU, in this order.
+    """Changes of one GPU, in this order.
 
     `mode`: switch MIG mode on or off (None: leave it), off only after the destruction. `destroy`: instances
     to remove. `refit`: instances that stay with other compute instances. `create`: new ones. `mapped` has
@@ -247,7 +247,7 @@ def _search(gpu: Gpu, wants: tuple[Want, ...], mapped: tuple[tuple[str, str], ..
 
 
 class _Situation:
-    """What is on a GPU, and what a layout would cost it."""
+    """Layout of a GPU, and the cost of changing it."""
 
     def __init__(self, gpu: Gpu) -> None:
         self._gpu = gpu

@@ -47,7 +47,7 @@ def divided(stored: Iterable[Entry], owner: str) -> tuple[list[str], list[dict[s
 
     Returns:
         the UUIDs of the GPUs that this owner had partitioned, and the entries of other owners; what was
-        stored before owners were goes with whoever asks.
+        stored before owners were goes with any owner.
     """
     listed = [dict(entry) for entry in stored]
     own = [str(entry["gpu"]) for entry in listed if entry.get("owner", owner) == owner]

@@ -29,7 +29,7 @@ class Mount(NamedTuple):
 
 
 class Declared(NamedTuple):
-    """What is declared about a path; None or nothing is not looked at.
+    """Declared properties of a path; None and empty values are not checked.
 
     `state` is ``mounted``, ``unmounted``, or ``possible``: mounted, or a place where a mount hides nothing.
     """
@@ -43,7 +43,7 @@ class Declared(NamedTuple):
 
 
 class Look(NamedTuple):
-    """What was seen when a path was looked into in time.
+    """Actual properties of a path that answered in time.
 
     `answer` is ``ok``, ``late``, ``missing``, or the error's text; `entries` counts what a folder holds.
     """

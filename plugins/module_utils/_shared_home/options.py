@@ -21,7 +21,7 @@ COUNTING = {"ext4": "usrquota", "xfs": "uquota"}
 
 
 class Kind(NamedTuple):
-    """What an option's value is.
+    """Kind of an option's value.
 
     `choices` are texts, `least` and `most` bounds of a whole number; with none of them it has no value.
     """

@@ -15,7 +15,7 @@ from .._mounts import table as mount_table
 from .options import option_problem
 from .settings import ON_DISK, TYPES, wants_quota
 
-# What is lost when the machine stops, and what other kinds of homes are made of.
+# File systems that are lost when the machine stops, and those of other kinds of homes.
 PASSING = ("ramfs", "tmpfs")
 NETWORK = ("ceph", "cifs", "nfs", "nfs4", *TYPES["lustre"])
 COUNTED = ("usrquota", "uquota", "quota")
@@ -43,7 +43,7 @@ class Device(NamedTuple):
 
 
 class Top(NamedTuple):
-    """What a look into the file system told before it was mounted: its topmost folder, or an error."""
+    """Result of a trial mount of the file system: its topmost folder, or an error."""
 
     uid: int = 0
     mode: int = 0
@@ -51,7 +51,7 @@ class Top(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """What was seen on a machine.
+    """Facts about a machine.
 
     Attributes:
         answers: whether the path could be looked at in time.

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 
 class Limit(NamedTuple):
-    """What a user may have at most: bytes and files; 0 for any."""
+    """Limits of a user: bytes and files; 0 for any."""
 
     size: int = 0
     files: int = 0

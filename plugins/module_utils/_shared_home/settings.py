@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the settings of users' homes come to: a mount, the settings of the command, what is wrong. No I/O.
+"""Mount, settings of the command and problems that result from the settings of homes. No I/O.
 
 Sources: systemd.mount(5); systemd.unit(5), "String Escaping for Inclusion in Unit Names"; nfs(5),
 "DESCRIPTION".
@@ -18,7 +18,7 @@ from .options import ALWAYS, COUNTING, NAME, option_problem
 MARK = "# Written by gpufarm.cluster.shared_home; changes are lost."
 # File systems on a disk that homes can be on, as the role mounts them.
 ON_DISK = ("ext4", "xfs")
-# What is mounted by each kind, as /proc/self/mountinfo has it, with clients of Lustre in the kernel and over
+# File systems of each kind, as /proc/self/mountinfo names them, with clients of Lustre in the kernel and over
 # FUSE; nothing for any that is on this machine.
 TYPES: dict[str, tuple[str, ...]] = {"lustre": ("lustre", "fuse.lustre"), "nfs": ("nfs", "nfs4"), "local": ()}
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40, "P": 1 << 50}

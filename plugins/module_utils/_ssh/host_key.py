@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a host key of SSH shows of itself: its public part, and its fingerprint. No I/O."""
+"""Public part and fingerprint of a host key of SSH. No I/O."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ import binascii
 import re
 from typing import NamedTuple
 
-# What comes behind the type in the encoded key: RFC 4253, section 6.6 (ssh-rsa); RFC 5656, section 3.1
+# Fields after the type in the encoded key: RFC 4253, section 6.6 (ssh-rsa); RFC 5656, section 3.1
 # (ecdsa); RFC 8709, section 4 (ssh-ed25519); OpenSSH, PROTOCOL.u2f, section "SSH U2F Key formats" (sk-).
 FIELDS = {
     "ssh-ed25519": ("point",),

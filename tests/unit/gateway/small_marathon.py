@@ -1,7 +1,7 @@
 """As little of a Marathon as the gateway needs: apps with tasks, events, a leader elsewhere.
 
-Behaviour after Marathon's documentation, "Event Bus" (a stream of server-sent events, 405 for who does not
-accept it) and its REST API (GET /v2/apps?embed=apps.tasks, basic authentication).
+Behaviour after Marathon's documentation, "Event Bus" (a stream of server-sent events, 405 for clients that do
+not accept it) and its REST API (GET /v2/apps?embed=apps.tasks, basic authentication).
 """
 
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)

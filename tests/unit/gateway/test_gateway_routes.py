@@ -50,7 +50,7 @@ def routes(*apps: dict[str, Any]) -> list[Route]:
 
 
 def sentence(**more: Any) -> str:
-    """What is said about an app with one port."""
+    """Problems of an app with one port."""
     found = judge([app(portDefinitions=[{"port": 10001}], **more)], SETTINGS)
     assert found.routes == []
     [(_app, [text])] = found.problems.items()
@@ -185,7 +185,7 @@ def test_health_checks_are_haproxys_too() -> None:
     assert check(portIndex=1) == Check()
 
 
-# What any line of the written configuration looks like: words of ours, names and numbers that were checked.
+# Pattern of each line of the written configuration: words of ours, names and numbers that were checked.
 LINE = re.compile(
     r"""(backend|frontend)\ [a-z0-9._-]+|\ {4}(
     mode\ (http|tcp)|balance\ [a-z-]+|bind\ \*:[0-9]+(\ ssl\ crt\ /cert)?(\ alpn\ h2,http/1.1)?

@@ -30,13 +30,13 @@ def situation(machine: Gpu, current: Layout, used: Layout) -> Gpu:
 
 
 def flavor(machine: Gpu, wish: Wish) -> Flavor:
-    """A wish of the oracle in the words of a user."""
+    """A request of the oracle in the grammar of users."""
     names = {profile.id: profile.name for profile in machine.profiles}
     return Flavor("layout", tuple(Item(names[profile], count) for profile, count in wish))
 
 
 def compare(machine: Gpu, oracle: Oracle, current: Layout, used: Layout, wish: Wish) -> None:
-    """Fail unless the plan for a wish is as good as the best, or refused when there is none."""
+    """Fail unless the plan for a request is as good as the best, or refused when there is none."""
     gpu = situation(machine, current, used)
     best = oracle.best(current, used, wish)
     try:

@@ -71,7 +71,7 @@ class Interruption:
 
 
 def state(gpu: Gpu) -> Any:
-    """What a user sees of the partitions of a GPU."""
+    """Partitions of a GPU as a user sees them."""
     instances = [
         (str(one), sorted((compute.start, compute.slices) for compute in one.compute_instances))
         for one in gpu.instances

@@ -1,4 +1,4 @@
-"""What a test can do to a machine with simulated GPUs, and see of it, from outside NVML."""
+"""Control and inspect a machine with simulated GPUs, from outside NVML."""
 
 from __future__ import annotations
 

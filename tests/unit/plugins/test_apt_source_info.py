@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What apt says of a source is read; apt itself is run on hosts of the bench."""
+"""Output of apt about a source is parsed; apt itself is run on hosts of the bench."""
 
 from __future__ import annotations
 

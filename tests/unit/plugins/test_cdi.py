@@ -26,7 +26,7 @@ from simulated_machine import Machine
 
 Make = Callable[..., Machine]
 
-# What an engine accepts in version 0.5.0: "spec loading fails on unknown fields" (CDI SPEC.md, "CDI JSON
+# Fields that engines accept in version 0.5.0: "spec loading fails on unknown fields" (CDI SPEC.md, "CDI JSON
 # Specification").
 NODE = {
     "type": "object",

@@ -192,7 +192,7 @@ def test_the_quota_that_is_short_is_named() -> None:
     assert text.startswith("The quota of ada is 1 GPUs, 1 are in use, and 1 are asked for;")
     both = plan(REQUEST, cluster(gpus=1, cpus=4))["shortages"]
     assert len(both) == 2
-    # What an earlier container of this name holds is given back.
+    # Resources of an earlier container of this name are freed.
     apps = [{"id": "/ada/lab", "instances": 1, "gpus": 1, "cpus": 2}]
     assert plan(REQUEST, cluster(gpus=1, cpus=4), apps)["shortages"] == []
 

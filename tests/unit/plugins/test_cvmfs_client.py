@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the settings of the role cvmfs_client come to, and what is refused."""
+"""Plans and refusals for settings of the role cvmfs_client."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def role_settings(**changes: Any) -> dict[str, Any]:
 
 
 def assignments(text: str) -> dict[str, str]:
-    """What /bin/sh takes from a file of plain assignments."""
+    """Variables that /bin/sh reads from a file of plain assignments."""
     lines = [line for line in text.splitlines() if not line.startswith("#")]
     pairs = [shlex.split(line) for line in lines]
     assert all(len(words) == 1 for words in pairs)

@@ -6,7 +6,7 @@ from ansible_collections.gpufarm.cluster.plugins.filter.missing_components impor
 
 OWN = "/etc/apt/sources.list.d/own.sources"
 WANTED = ["contrib", "non-free"]
-# What apt-get indextargets prints on Debian 12.
+# Output of apt-get indextargets on Debian 12.
 STOCK = """\
 http://deb.debian.org/debian/ bookworm main /etc/apt/sources.list.d/debian.sources:1
 http://deb.debian.org/debian/ bookworm-updates main /etc/apt/sources.list.d/debian.sources:1

@@ -1,4 +1,4 @@
-"""What DKMS says, read from its output and its logs."""
+"""Output and logs of DKMS are parsed."""
 
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
@@ -22,7 +22,7 @@ nvidia, 535.54.03, 4.18.0-55.el8.x86_64, x86_64: installed (WARNING! Diff betwee
 nvidia-current-open/550.163.01: added
 Error! Could not locate dkms.conf file.
 """
-# What the open kernel modules of Debian 13 end with on a kernel that is too new for them, shortened.
+# Error of the open kernel modules of Debian 13 on a kernel that is too new for them, shortened.
 LOG = """\
 DKMS (dkms-3.2.2) make.log for nvidia-current-open/550.163.01 for kernel 6.12.107+deb13-amd64 (x86_64)
   CC [M]  nvidia/nv-pci.o

@@ -1,4 +1,4 @@
-"""What the GPUs of a machine ask of their driver, told by their PCI device ids."""
+"""Requirements of a machine's GPUs on their driver, by their PCI device ids."""
 
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later

@@ -1,4 +1,4 @@
-"""What a machine's files tell, on trees of files that are laid out as the kernel does."""
+"""Facts gathered from a machine's files, on trees that are laid out as the kernel does."""
 
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later

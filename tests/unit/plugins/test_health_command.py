@@ -1,4 +1,4 @@
-"""The command gpufarm-health: what it prints, its exit codes, its memory and its hooks."""
+"""The command gpufarm-health: its output, its exit statuses, its memory and its hooks."""
 
 from __future__ import annotations
 
@@ -136,4 +136,4 @@ def test_help_teaches(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         command.main(["--help"])
     text = capsys.readouterr().out
-    assert "exit codes" in text and "Slurm" in text
+    assert "exit statuses" in text and "Slurm" in text

@@ -1,4 +1,4 @@
-"""What the role gpu_health ships and says is what the engine has."""
+"""Files and texts of the role gpu_health match the engine."""
 
 from __future__ import annotations
 

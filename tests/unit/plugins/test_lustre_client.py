@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the settings of the role lustre_client come to, and what is refused."""
+"""Plans and refusals for settings of the role lustre_client."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ NAMED = {"file_systems": [{**HOME, "source": "mgs1:mgs2:/home"}]}
 
 
 def machine_problems(settings: dict[str, Any], **machine: Any) -> list[str]:
-    """What is wrong with a machine for settings."""
+    """Problems of a machine for settings."""
     return list(lustre_client_plan(settings, machine={**MACHINE, **machine}, host="gpu1")["problems"])
 
 

@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What modinfo says of Lustre's module becomes what is known of a kernel."""
+"""Output of modinfo about Lustre's module becomes facts about a kernel."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a layout of servers comes to for each of them, and what is refused."""
+"""Plans for each server of a layout, and refusals."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ def current() -> lnet.Lnet:
 
 
 def apply(before: lnet.Lnet, plan: lnet.Plan) -> lnet.Lnet:
-    """What LNet would be: the removals, then one import."""
+    """Result on LNet: the removals, then one import."""
     nets = {name: dict(interfaces) for name, interfaces in before.networks.items()}
     ways = dict(before.routes)
     for words in plan.removals:

@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What Lustre's programs print is read; the texts follow the examples of their manual pages."""
+"""Output of Lustre's programs is parsed; the texts follow the examples of their manual pages."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What clients are told of a Marathon that the role marathon has set up."""
+"""Facts for clients about a Marathon that the role marathon has set up."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the settings of the roles marathon and chronos come to: every option is one that the programs' own
+"""Plans for settings of the roles marathon and chronos: every option is one that the programs' own
 parser takes."""
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def settings(role: str, **changes: Any) -> dict[str, Any]:
 
 
 def parsed(role: str, plan: dict[str, Any], patch: bool = False) -> dict[str, Any]:
-    """What the program's own rules make of a plan."""
+    """Verdict of the program's own rules on a plan."""
     if role == "marathon":
         text = plan["environment"] + plan["secret_environment"]
         environment = dict(line.split("=", 1) for line in text.splitlines())

@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the settings of Mesos masters and agents come to, and what is refused."""
+"""Plans and refusals for settings of Mesos masters and agents."""
 
 from __future__ import annotations
 

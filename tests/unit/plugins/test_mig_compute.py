@@ -17,7 +17,7 @@ from ansible_collections.gpufarm.cluster.plugins.module_utils._nvml.gpu import (
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-# What GPU instances of each number of compute slices offer: starts of each width (MIG user guide, "Compute
+# Placements in GPU instances of each number of compute slices: starts of each width (MIG user guide, "Compute
 # Instances"; the starts are inferred from the counts there).
 STARTS = {
     2: {1: (0, 1), 2: (0,)},

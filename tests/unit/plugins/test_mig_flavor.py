@@ -1,4 +1,4 @@
-"""What users may write for a partition flavor, and what they are told when it cannot be read."""
+"""Grammar of partition flavors, and errors for invalid flavors."""
 
 from __future__ import annotations
 

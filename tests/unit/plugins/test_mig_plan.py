@@ -287,7 +287,7 @@ def test_the_number_of_layouts_is_that_of_a_full_enumeration(model: str, layouts
     possible = {(0,) * len(names)}
     frontier = possible
     while frontier:
-        # What holds a layout holds every part of it, so layouts are grown one partition at a time.
+        # A GPU that holds a layout holds every part of it, so layouts are grown one partition at a time.
         grown = {
             (*wish[:place], wish[place] + 1, *wish[place + 1 :])
             for wish in frontier

@@ -1,4 +1,4 @@
-"""What happens at boot: partitions of a stored layout, a driver that is late, and a GPU that fails."""
+"""Restore at boot: partitions of a stored layout, a driver that is late, and a GPU that fails."""
 
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later

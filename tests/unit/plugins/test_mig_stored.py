@@ -1,4 +1,4 @@
-"""Who had which partitions made: kept with the layout, and asked before they are taken away."""
+"""Owners of partitions: kept with the layout, and checked before a removal."""
 
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later

@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Who keeps a file system from being unmounted."""
+"""Processes that keep a file system from being unmounted."""
 
 from __future__ import annotations
 

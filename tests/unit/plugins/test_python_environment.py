@@ -1,4 +1,4 @@
-"""What the module python_environment reads from a lock file, and what it decides to do."""
+"""The module python_environment parses lock files and plans changes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ INSTALLED = (("nvidia-ml-py", "13.615.71"), ("uv", "0.13.8"))
 
 
 def record(**changes: object) -> environment.Record:
-    """What a run that finished leaves behind."""
+    """Record of a finished run."""
     values: dict[str, object] = {
         "python": "3.11",
         "digest": environment.digest(REQUIREMENTS),

@@ -35,7 +35,7 @@ def wish(name: str, **more: Any) -> dict[str, Any]:
 
 
 def after(machine: Machine, done: Plan) -> Machine:
-    """What the machine has when the plan was carried out."""
+    """State of the machine after the plan was carried out."""
     accounts = {name: account._replace(uid=account.uid or 1000) for name, account in done.accounts.items()}
     return machine._replace(
         accounts={**machine.accounts, **accounts},

@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the settings of a ZooKeeper ensemble come to, what is refused, and what servers say."""
+"""Plans and refusals for settings of a ZooKeeper ensemble, and answers of servers."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ PATIENCE = 120.0  # seconds, for a driver that is still loading
 
 
 def main() -> int:
-    """Write the specification; without one, containers that ask for GPUs are refused. Return an exit code."""
+    """Write the specification, without which containers with GPUs are refused; return an exit status."""
     try:
         with session_at_boot(PATIENCE) as nvml:
             host.make_nodes(nvml)

@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a machine has that goes into its CDI specification, and the file that holds it."""
+"""Read the devices of a machine for its CDI specification, and write its file."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the modules ask Chronos.
+"""Requests of the modules to Chronos.
 
 Sources: mesos/chronos at 3.0.2, docs/docs/api.md, Iso8601JobResource.scala, JobManagementResource.scala
 (statuses: 204 when done, 400 and 500 with a stack trace of Java else).

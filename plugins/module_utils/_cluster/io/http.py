@@ -59,7 +59,7 @@ class Refused(ClusterError):
 
 
 class Answer(NamedTuple):
-    """What a server said: HTTP status, headers by lower-case name, and the text."""
+    """Response of a server: HTTP status, headers by lower-case name, and the text."""
 
     status: int
     headers: Mapping[str, str]

@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a machine's files tell about GPUs, kernels and Secure Boot, before any driver is there."""
+"""Gather facts about GPUs, kernels and Secure Boot from files, without a driver."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ class Follower:
         """Update once.
 
         Returns:
-            What is wrong as a whole; empty when nothing is.
+            Problem of the whole update; empty if there is none.
         """
         failure = ""
         try:

@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Judges configurations with HAProxy itself and has it take them over.
+"""Checks configurations with HAProxy itself and reloads it.
 
 The master process is asked by its own socket (HAProxy, "Management Guide", section 9.4): it starts a new
 worker, hands it the sockets that listen, and lets the old one finish what it has begun.

@@ -26,7 +26,7 @@ class MarathonError(Exception):
 
 @dataclass(frozen=True)
 class Account:
-    """Who asks.
+    """Credentials of the gateway.
 
     Attributes:
         user: its name; empty to ask without.

@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Brings HAProxy in line with Marathon's apps. What cannot be taken over leaves everything as it was."""
+"""Brings HAProxy in line with Marathon's apps. A configuration that HAProxy refuses changes nothing."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MODE = 0o644  # HAProxy reads the files under another account
 
 
 class Proxy(Protocol):
-    """What the gateway asks of HAProxy; `haproxy.Haproxy` does it."""
+    """Interface to HAProxy; `haproxy.Haproxy` does it."""
 
     def check(self, part: Path) -> None:
         """Raise HaproxyError if it cannot read the file."""
@@ -58,13 +58,13 @@ class Places:
 
     @property
     def holders(self) -> Path:
-        """Who has what: outlives the program, so that nobody is robbed while it is down."""
+        """Holders of names, paths and ports; they outlive the program, so that no app loses its claim."""
         return self.folder / "holders.json"
 
 
 @dataclass
 class Report:
-    """What an update did.
+    """Result of an update.
 
     Attributes:
         routes: those that are served now.
@@ -107,7 +107,7 @@ class Gateway:
             apps: as Marathon gives them.
 
         Returns:
-            What came of it.
+            Result of the update.
 
         Raises:
             HaproxyError: the new configuration as a whole is refused; the old one is served on.

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """GPUs read in a child process, which is killed when a call to the driver does not return.
 
-A process that waits for a broken driver cannot always be killed: it is left behind then, holding nothing
-that anyone waits for, and whoever asked gets an answer.
+A process that waits for a broken driver cannot always be killed: it is left behind then, holds no resource
+that others wait for, and the caller gets an answer.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ GRACE = 5.0
 
 @dataclass(frozen=True)
 class Answer:
-    """What the driver told: version and GPUs; `error` or `hung_in` when it could not be asked for them.
+    """Answer of the driver: version and GPUs; `error` or `hung_in` when it could not be asked for them.
 
     `stuck` is a process that hangs in the driver and could not be ended, empty for none.
     """

@@ -52,7 +52,7 @@ say. Nothing is changed on the GPUs, and a driver that hangs does not hang the c
 Thresholds, disabled checks and hooks are in /etc/gpufarm/health.json, which the role gpu_health writes.
 """
 CODES = """
-exit codes (those of Nagios plugins):
+exit statuses (those of Nagios plugins):
   0  all is well, or nothing is as bad as --fail-from
   1  warning: to be looked at, fit for work
   2  critical: not fit for work
@@ -60,13 +60,13 @@ exit codes (those of Nagios plugins):
 
 With --record, counters are stored as the baseline for the next run, metrics are written for the collector,
 and the drain command is run once when health turns critical, the resume command once when it is no longer.
-They get GPUFARM_HEALTH_STATUS and GPUFARM_HEALTH_SUMMARY in their environment. One that fails is run again
-by the next run; after a power cut one that has succeeded may be, too.
+They get GPUFARM_HEALTH_STATUS and GPUFARM_HEALTH_SUMMARY in their environment. The next run repeats a
+command that failed, and after a power cut maybe one that succeeded.
 """
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit code."""
+    """Run the command and return its exit status."""
     options = _parser().parse_args(arguments)
     try:
         settings = _settings(options.settings)
@@ -107,7 +107,7 @@ def _parser() -> argparse.ArgumentParser:
         "--fail-from",
         choices=(WARNING, UNKNOWN, CRITICAL),
         default=WARNING,
-        help="the mildest status that makes the exit code differ from 0 (default: warning)",
+        help="the mildest status that makes the exit status differ from 0 (default: warning)",
     )
     parser.add_argument("--idle", action="store_true", help="also check that no program uses a GPU")
     parser.add_argument(
@@ -172,7 +172,7 @@ def _act(settings: Settings, findings: Sequence[Finding], baseline: Baseline) ->
     if status == CRITICAL and not baseline.drained and settings.drain_command:
         _hook(settings.drain_command, findings)
         return replace(baseline, drained=True)
-    # What is unknown is no reason to give the machine back.
+    # An unknown status does not end the draining.
     if status in (OK, WARNING) and baseline.drained:
         if settings.resume_command:
             _hook(settings.resume_command, findings)

@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What NVIDIA's Data Center GPU Manager (DCGM) says about health, where it is installed."""
+"""Health findings of NVIDIA's Data Center GPU Manager (DCGM), where it is installed."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def _run(check: str, parse: Any, timeout: float, *command: str) -> Finding:
     try:
         return parse(done.stdout)
     except (ValueError, KeyError, TypeError, AttributeError):
-        answer = (done.stdout + done.stderr).strip() or f"exit code {done.returncode}"
+        answer = (done.stdout + done.stderr).strip() or f"exit status {done.returncode}"
         if NOT_WATCHING in answer:
             return Finding(
                 check, SKIPPED, "DCGM does not watch; 'dcgmi health --set a' makes it.", source=source

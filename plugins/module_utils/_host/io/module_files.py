@@ -37,7 +37,7 @@ def replace_file(
     Path(new).chmod(mode)
     if check:
         check(new)
-    # What a new file may have by the umask it gets at first, also where only its owner is to read it.
+    # A new file first gets the mode of the umask, even if only its owner may read it later.
     umask = os.umask(0o777 & ~mode)
     try:
         module.atomic_move(new, str(path))

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The programs of this collection that run on hosts by themselves: at boot, at logins, again and again.
 
-Each is a launcher in `bin`. What they import is one package for all of them, in a folder of `lib` that is
+Each is a launcher in `bin`. Their imports are one package for all of them, in a folder of `lib` that is
 named after its content, to which a link leads. A launcher follows the link once, and the folder before stays,
 so a program that starts while the package is replaced has all of the old one or all of the new one.
 """
@@ -87,7 +87,7 @@ def _relative(module: ModuleType) -> str:
 
 
 class Host:
-    """What of the programs is on this host.
+    """Installed parts of the programs on this host.
 
     Args:
         root: the folder that holds them.

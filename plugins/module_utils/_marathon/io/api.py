@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the modules ask Marathon, and how they wait for it.
+"""Requests of the modules to Marathon, and waiting for results.
 
 Sources: mesosphere/marathon, releases/1.11, docs/rest-api: PUT of an app is a patch unless
 partialUpdate=false; 409 while a deployment holds the app; a deployment that is done is no longer listed.

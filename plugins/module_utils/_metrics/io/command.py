@@ -16,7 +16,7 @@ from .read import read_certificates, read_gpus, read_holders
 
 
 def main() -> int:
-    """Write the metrics once; the exit code is 1 when not everything could be told.
+    """Write the metrics once; the exit status is 1 when not everything could be told.
 
     The command line has the path of the settings, a JSON file with `call_timeout` (seconds), `textfile`,
     `leases`, `certificates` (paths by name), `stuck_file` (where a process that hangs is remembered) and

@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the metrics of GPUs are made of: NVML, asked in a child process, the hub's leases, certificates."""
+"""Sources of the metrics of GPUs: NVML, in a child process, the hub's leases, certificates."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Who holds partitions, whether or not a program uses them at the moment, as services of the machine tell it.
+"""Holders of partitions, whether or not a program uses them at the moment, as services declare them.
 
 A service that hands out partitions keeps a file in a folder, readable by root only, replaces it atomically,
 and removes it when it is removed itself::
@@ -105,7 +105,7 @@ def with_holders(gpus: tuple[Gpu, ...], holders: Iterable[Holder]) -> tuple[Gpu,
 
 
 def _runs(unit: str) -> bool:
-    # One that is still stopping uses what it holds.
+    # A unit that is stopping still uses its partitions.
     return state(unit) not in ("inactive", "failed")
 
 

@@ -33,7 +33,7 @@ def locked(folder: Path = FOLDER, patience: float = PATIENCE) -> Iterator[None]:
     file = folder / "mig.lock"
     try:
         folder.mkdir(mode=0o755, parents=True, exist_ok=True)
-        # Nobody else may open it, as whoever does can hold the lock.
+        # Other users must not open the file, because they could hold the lock.
         descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
         raise GpuError(

@@ -58,7 +58,7 @@ def _restore(nvml: Nvml, gpus: tuple[Gpu, ...], entry: dict[str, Any]) -> None:
 
 
 def main() -> int:
-    """Restore the layout of the file that the command line names; return the exit code."""
+    """Restore the layout of the file that the command line names; return the exit status."""
     try:
         problems = restore(json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))["layout"])
     except GpuError as error:

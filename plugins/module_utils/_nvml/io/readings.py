@@ -65,7 +65,7 @@ class Reader:
     def gpu(self, handle: Any, names: Iterable[str] | None = None) -> tuple[dict[str, Any], dict[str, str]]:
         """Return what a GPU tells, by name, and the names of the errors of what could not be read.
 
-        What the GPU does not support is in neither.
+        Readings that the GPU does not support are in neither.
 
         Args:
             names: of `READINGS`, those that are asked for; all of them if not given.

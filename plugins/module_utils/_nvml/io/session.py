@@ -64,7 +64,7 @@ class MigDevice:
 class Nvml:
     """A session with NVML. The methods raise GpuError with one sentence for a user.
 
-    What a GPU offers does not change while the driver is loaded, so it is asked for once.
+    The profiles of a GPU do not change while the driver is loaded, so they are read once.
     """
 
     def __init__(self) -> None:

@@ -143,7 +143,7 @@ def _inside(arguments: argparse.Namespace) -> int:
 
 
 def main() -> int:
-    """Run the command; return its exit status. What it cannot do it says in one sentence, on its output.
+    """Run the command; return its exit status. Errors are one sentence on its output.
 
     The work is done by a child that is left behind when the file system hangs.
     """

@@ -1,9 +1,9 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""User ids of accounts that hubs make: the same on all machines that share homes, and one person's for ever.
+"""User ids of accounts that hubs make: the same on all machines that share homes, and never reused.
 
-Each machine alone would take its own next free number, and so give the home of one user to another. What
-decides is what they share: the owner of the home that is there, and notes beside the homes. A note is a
+Each machine alone would take its own next free number, and so give the home of one user to another. Shared
+data decides: the owner of the home that is there, and notes beside the homes. A note is a
 symbolic link, named after the number and leading to the user's name and whose it is. It is there or not, also
 on network file systems, so of two machines that give a number at once one sees the other's.
 """
