@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Files that are replaced as a whole: whoever reads them sees the old ones or the new ones."""
+"""Files that are replaced as a whole: readers see the old content or the new one."""
 
 from __future__ import annotations
 

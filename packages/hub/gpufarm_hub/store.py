@@ -25,7 +25,7 @@ PAUSE = 0.005
 class StoreError(Exception):
     """The file cannot be read or written; the text is for the administrator."""
 
-    # What JupyterHub's pages and API tell users of an exception.
+    # Message to users on JupyterHub's pages and API.
     jupyterhub_message = (
         "This service cannot use its files at the moment. Try again in some minutes; if it lasts, tell the "
         "administrator of this service."
@@ -98,7 +98,7 @@ class JsonStore:
             damage: tells what is wrong with the file, empty when nothing is; called under the lock.
 
         Returns:
-            What was wrong, and the new name; empty when nothing was.
+            Problem and new name; empty if there was none.
 
         Raises:
             StoreError: as `change`.

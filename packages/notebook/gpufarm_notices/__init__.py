@@ -18,7 +18,7 @@ from tornado.httpclient import AsyncHTTPClient, HTTPClientError, HTTPRequest
 
 
 class NoticeHandler(APIHandler):  # type: ignore[misc]
-    """What the hub has to tell, in a sentence; empty for nothing."""
+    """Notice of the hub, in a sentence; empty if there is none."""
 
     _track_activity = False  # to be asked is no use of the notebook
 

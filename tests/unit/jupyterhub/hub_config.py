@@ -131,7 +131,7 @@ class Login(DummyAuthenticator):
         return user.name != "collaborative"  # where nobody logs in
 
 
-# What the hub asks of the machine.
+# Interface of the hub to the machine.
 really_replace, files.replace = files.replace, replace
 really_record, BaseHandler._record_activity = BaseHandler._record_activity, record
 really_refresh, BaseHandler.refresh_auth = BaseHandler.refresh_auth, refresh_auth

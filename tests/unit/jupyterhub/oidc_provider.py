@@ -17,7 +17,7 @@ from urllib.parse import parse_qs, urlsplit
 import httpx
 
 OWNER = "1b4e28ba-2fa1-11d2-883f-0016d3cca427"
-# What the provider and the hub tell each other and nobody else.
+# Secrets that only the provider and the hub share.
 TOKEN, REFRESH, SECRET = "access-5f1c", "refresh-83ab", "secret-d07e"
 
 
@@ -25,7 +25,7 @@ class Provider(http.server.ThreadingHTTPServer):
     """An OpenID provider that lets everybody in as whom the test says.
 
     Attributes:
-        claims: what it tells of who logs in next.
+        claims: claims of the next user who logs in.
         failure: HTTP status that it answers every question of the hub with; 0 for none.
         expired: whether access tokens that it gave are over.
         disabled: whether it gives no more for refresh tokens.

@@ -1,4 +1,4 @@
-"""Whose notebook runs under which account of the machine."""
+"""Notebooks run under the right accounts of the machine."""
 
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
@@ -121,7 +121,7 @@ def test_what_stands_for_a_person_is_alike_on_all_machines(tmp_path: Path) -> No
 
 @pytest.fixture
 def kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """What stands for the command of the role shared_home; alice has an account."""
+    """Stub of the command of the role shared_home; alice has an account."""
     command = tmp_path / "gpufarm-home"
     command.write_text(f'#!/bin/sh\necho "$@" >> {tmp_path}/called\n')
     command.chmod(0o755)

@@ -36,7 +36,7 @@ def mig(instance: int) -> Slice:
 
 
 def nodes(instance: int) -> frozenset[str]:
-    """What opens a slice: nodes of the GPU, of the GPU instance, and of the compute instance."""
+    """Device nodes of a slice: nodes of the GPU, of the GPU instance, and of the compute instance."""
     caps = (f"/dev/nvidia-caps/nvidia-cap{9 * instance + offset}" for offset in (3, 4))
     return frozenset(("/dev/nvidia0", *caps))
 

@@ -1,4 +1,4 @@
-"""What notebooks in containers may do, how they are called, and how their images get here."""
+"""Rights of notebooks in containers, their names, and the download of their images."""
 
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later

@@ -1,4 +1,4 @@
-"""What users see, and who holds what, while the hub's files and database cannot be used."""
+"""Pages and leases while the hub's files and database cannot be used."""
 
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later

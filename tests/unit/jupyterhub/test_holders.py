@@ -1,4 +1,4 @@
-"""What the hub tells the role mig: who holds slices, at any time, in the form that the module reads."""
+"""The hub reports holders of slices to the role mig, at any time, in the format that the module reads."""
 
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later

@@ -1,4 +1,4 @@
-"""What the role runs, and restarts units for, is in the package."""
+"""Programs that the role runs, and files that it restarts units for, are in the package."""
 
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later

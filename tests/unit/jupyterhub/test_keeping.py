@@ -127,7 +127,7 @@ class FakeHub:
 
 @dataclass
 class Machine:
-    """What the keeper measures."""
+    """Measurements of the keeper."""
 
     cpu: float = 0.0
     use: GpuUse = field(default_factory=lambda: GpuUse(0, None))

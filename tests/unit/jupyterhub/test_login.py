@@ -1,4 +1,4 @@
-"""Who may come in, who is told why not, and what happens while the provider is out of order."""
+"""Admission, reasons of refusals, and logins while the provider is out of order."""
 
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later

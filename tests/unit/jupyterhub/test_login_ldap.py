@@ -1,4 +1,4 @@
-"""What is asked of a directory, and what becomes of its answers. A real one is asked on a host."""
+"""Queries to a directory, and its answers. A scenario tests a real directory."""
 
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later

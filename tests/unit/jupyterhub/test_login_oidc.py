@@ -134,7 +134,7 @@ def test_a_provider_that_is_out_of_order(
 
 
 def test_a_login_that_somebody_else_began_is_refused(browser: httpx.Client, provider: Provider) -> None:
-    """What the provider answered an attacker would log the victim in as the attacker (RFC 6749, 10.12)."""
+    """The provider's response to an attacker would log the victim in as the attacker (RFC 6749, 10.12)."""
     provider.claims = claims("mallory", "physics/gpu")
     with httpx.Client(base_url=browser.base_url, trust_env=False, timeout=PATIENCE) as attacker:
         come_back(attacker, provider)
@@ -221,7 +221,7 @@ def erin(hub: HubProcess, browser: httpx.Client, provider: Provider) -> Iterator
     assert come_back(browser, provider).status_code == 302
     one = Erin(hub, browser, "")
     made = one.request("POST", "/hub/api/users/erin/tokens", json={}).json()
-    assert made["expires_at"], "no token lives for ever"
+    assert made["expires_at"], "no token lives forever"
     one.token = made["token"]
     one.request("POST", "/hub/api/users/erin/server", json={"memory": "1G", "gpu": "1g.10gb"})
     eventually(one.holds)

@@ -1,4 +1,4 @@
-"""What users see of their own use: hours by day from the audit log, and nothing of others."""
+"""The page of a user's own use: hours by day from the audit log, and nothing of others."""
 
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later

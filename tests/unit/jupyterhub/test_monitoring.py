@@ -1,4 +1,4 @@
-"""What the hub's page of use shows is what Prometheus answers."""
+"""The hub's page of use shows the answers of Prometheus."""
 
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later

@@ -1,4 +1,4 @@
-"""What providers answer, and what is made of it."""
+"""Responses of providers, and their interpretation."""
 
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later

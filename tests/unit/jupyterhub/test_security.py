@@ -1,4 +1,4 @@
-"""What attackers try at a real hub: forged requests, redirects, cookies, tokens, names and fields."""
+"""Attacks on a real hub: forged requests, redirects, cookies, tokens, names and fields."""
 
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later

@@ -1,4 +1,4 @@
-"""What NVML says becomes slices, and slices become device nodes."""
+"""Readings of NVML become slices, and slices become device nodes."""
 
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later

@@ -20,7 +20,7 @@ PIECE = Slice("MIG-1", "1g.10gb", 0, 7, 0, 1 << 30)
 
 @pytest.fixture
 def programs() -> Iterator[list[subprocess.Popen[bytes]]]:
-    """One that has /dev/full open, one that computes, and one that does neither."""
+    """A process that has /dev/full open, one that computes, and one that does neither."""
     with Path("/dev/full").open("rb") as node:
         given = (node, subprocess.DEVNULL, subprocess.DEVNULL)
         started = [subprocess.Popen(["sleep", "900"], stdin=stdin) for stdin in given]

@@ -1,4 +1,4 @@
-"""Who is in a notebook of others and loses the right to be there: web sockets end."""
+"""Visitors who lose the right to a notebook of others: web sockets end."""
 
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
@@ -34,7 +34,7 @@ def provider() -> Iterator[Provider]:
 
 @pytest.fixture
 def groups() -> list[str]:
-    """Whom the collaborative notebook is for; empty for everybody."""
+    """Groups of the collaborative notebook; empty for all users."""
     return ["teachers"]
 
 

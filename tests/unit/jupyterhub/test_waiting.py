@@ -1,4 +1,4 @@
-"""Whose turn it is: fewer slices first, ties by arrival; nobody is forgotten, nobody hoards."""
+"""Order of the queue: fewer slices first, ties by arrival; nobody is forgotten, nobody hoards."""
 
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
@@ -113,7 +113,7 @@ def test_places_are_counted_per_profile() -> None:
 
 
 def test_whole_gpus_are_limited_apart() -> None:
-    """Who may hold no more of them waits for slices as before, and keeps no GPU from others."""
+    """A user at the limit of GPUs waits for slices as before, and keeps no GPU from others."""
     gpus = [Slice(f"GPU-{n}", "NVIDIA H100", n, None, None, 80 << 30) for n in (1, 2)]
     held = [lease("one/", gpus[0])]
     tickets = [
@@ -319,7 +319,7 @@ class Comer:
         when: in minutes.
         count: of slices.
         hours: of their limit; 0 for never.
-        late: minutes between their turn and the notebook; longer than it is kept for who never starts it.
+        late: minutes between their turn and the notebook; longer than it is kept if they never start it.
         used: minutes after which they stop the notebook themselves.
     """
 
@@ -364,7 +364,7 @@ def test_nobody_who_goes_ahead_delays_the_first_in_line(
                 known += count * [start + 3600 * hours]
                 first = wish(f"holder{number}/", count, Limit("any", slices=9, hours=hours))
                 assert isinstance(leases.take(first, "u", SEVEN), Lease)
-        # Told apart from the program: the wish starts when so many of those who hold slices have ended.
+        # Told apart from the program: the request starts when so many of those who hold slices have ended.
         latest = start if wanted <= free else sorted(known)[wanted - free - 1]
         large = wish("large/", wanted, Limit("any", slices=9))
         waiting: dict[str, tuple[Comer, float | None]] = {}

@@ -125,7 +125,7 @@ def test_networks_of_the_machine_are_known_and_those_of_notebooks_left_out() -> 
 
 
 class Machine:
-    """What the walls are raised on."""
+    """Notebooks that the walls are built for."""
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, *programs: str) -> None:
         self.calls: list[list[str]] = []

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Who the users are: logins, accounts and homes."""
+"""Identities of users: logins, accounts and homes."""

@@ -97,7 +97,7 @@ def check_name(name: str, uid: int | None = None) -> None:
     Args:
         name: the user's name.
         uid: the user id that this person is known to have. An account of this name with this id is theirs,
-            whoever made it: the machine may take its accounts from the same directory.
+            regardless of its origin: the machine may take its accounts from the same directory.
 
     Raises:
         AccountError: with the reason.
@@ -215,8 +215,8 @@ def make(name: str, number: int | None = None, group: str = "") -> None:
 def _free_number() -> int | None:
     """Return a user id above those of all homes; None where all of these have an account.
 
-    A home without an account may wait for its user's account to be restored, and whoever had got its number
-    before that could read it.
+    A home without an account may wait for its user's account to be restored, and another account with its
+    number could read it.
     """
     owners, taken = homes.owners(), {entry.pw_uid for entry in pwd.getpwall()}
     if owners <= taken:

@@ -27,7 +27,7 @@ TIMEOUT = 5  # seconds for a connection, and for each answer
 NESTED = 8  # groups within groups are followed so far
 AT_ONCE = 50  # groups in one question, as servers bound the size of a filter
 
-# What identifies an entry for good, unlike its name: RFC 4530, 389 Directory Server, Active Directory.
+# Permanent ids of entries, unlike their names: RFC 4530, 389 Directory Server, Active Directory.
 IDENTIFIERS = ("entryUUID", "nsUniqueId", "objectGUID")
 # The server says so of a wrong password, of an entry without one, and of an account that is locked.
 REFUSALS = (
@@ -372,7 +372,7 @@ def from_settings(login: Mapping[str, Any], bind_password: str | None = None) ->
 
 
 def main() -> int:
-    """Check the settings on standard input; the exit code is 1 when something is wrong."""
+    """Check the settings on standard input; the exit status is 1 when something is wrong."""
     login = json.load(sys.stdin)
     try:
         from_settings(login, login["bind_password"]).check([*login["groups"], *login["admin_groups"]])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What all ways of logging in have in common: who may come in, and what those who may not are told."""
+"""Common parts of all ways of logging in: admission, and messages to refused users."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from .attempts import Attempts
 
 
 class LoginDownError(Exception):
-    """Who knows the users does not answer; the text is for the administrator."""
+    """The source of users does not answer; the text is for the administrator."""
 
 
 def refusal(groups: Iterable[str], whom_to_ask: str) -> str:
@@ -67,7 +67,7 @@ def apply_groups(authenticator: Any, groups: list[str], admin_groups: list[str])
 
 @dataclass(frozen=True)
 class Person:
-    """A user as whoever knows the users tells of them.
+    """A user as the provider, directory or machine reports them.
 
     Attributes:
         name: how the account is called.
@@ -139,7 +139,7 @@ class LeavingLogin(Authenticator):  # type: ignore[misc]
         Requests of one user that come together share one question: a refresh token may work once only.
         """
         if user.name == self.shared_account:
-            return True  # whoever uses it is asked about themselves
+            return True  # its users are looked up themselves
         look = self._looks.get(user.name)
         if look is None:
             self._asked[user.name] = time.monotonic()

@@ -33,7 +33,7 @@ class LdapLogin(PasswordLogin):
     """Passwords are checked by a directory, which also tells the groups."""
 
     directory = Instance(Directory, help="The directory.").tag(config=True)
-    issuer = Unicode(help="What a person's identifier belongs to.").tag(config=True)
+    issuer = Unicode(help="Issuer of identifiers of persons.").tag(config=True)
     persons_file = Unicode(help="The file that remembers whose a user name is.").tag(config=True)
     source = "The directory that knows the users"
     whom_to_ask = "the administrators of your directory"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """How many wrong passwords may be tried: from one address, for one name, and in a browser that is known.
 
-Whoever tries passwords of one user from many addresses uses up what is allowed for that name. That does not
+Attempts for one user from many addresses use up the limit of that name. That does not
 lock the user out: a browser in which the user has logged in before has a count of its own.
 """
 
@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 
 class Rule(NamedTuple):
-    """What is allowed.
+    """Limits of wrong passwords.
 
     Attributes:
         burst: attempts at once.

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Who may be in the notebook of somebody else, such as the collaborative one, and how that ends.
+"""Admit visitors to notebooks of others, such as the collaborative one, and end visits.
 
-A notebook asks the hub about whoever sends a request, and believes the answer for a while. About a web socket
-that is open it asks nobody, and whoever opened it may have thrown the token away since. So the right to enter
-counts, and not what is known of entries.
+A notebook asks the hub about the sender of each request, and caches the answer for a while. It does not ask
+about an open web socket, and its user may have dropped the token since. So the right to enter
+counts, and not the record of entries.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Visitor(NamedTuple):
 
     @property
     def key(self) -> Key:
-        """What outlives the objects of the database."""
+        """State that outlives the objects of the database."""
         return self.user.id, self.server.id, self.server.started
 
 

@@ -40,7 +40,7 @@ def agree(desk: Desk, log: Log) -> Gpus:
     """Make the leases agree with the notebooks that run, before a slice is handed out.
 
     Returns:
-        What the GPUs of the machine say.
+        Readings of the GPUs of the machine.
 
     Raises:
         EngineError, GpuQueryError, StoreError: as `adopt_running`.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What users are told who ask for slices. No I/O."""
+"""Messages to users who ask for slices. No I/O."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def removed(by: str) -> str:
 
 
 def refusal(wish: Wish, held: Iterable[Held], slices: Iterable[Slice]) -> str:
-    """Return why the wish can never be granted as things are; empty when it can."""
+    """Return why the request can never be granted as things are; empty when it can."""
     limit = wish.limit
     user = user_of(wish.owner)
     mine = [piece for hold in held if user_of(hold.owner) == user for piece in hold.pieces]

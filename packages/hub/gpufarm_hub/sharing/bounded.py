@@ -32,7 +32,7 @@ _given_up: dict[Hashable, threading.Thread] = {}
 
 
 def ask(name: Hashable, question: Callable[[], Answer], seconds: float) -> Answer:
-    """Return the answer to a question. One that was given up is not asked again while it is open.
+    """Return the answer to a question. A question that timed out is not asked again while it is open.
 
     Args:
         name: of what is asked.

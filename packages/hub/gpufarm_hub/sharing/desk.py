@@ -45,7 +45,7 @@ class Desk:
 
     @property
     def engine(self) -> Engine:
-        """What runs notebooks that are started now."""
+        """The engine of notebooks that are started now."""
         return engines.called(self.spawner)
 
     def limit_of(self, user: str, groups: Iterable[str]) -> Limit:

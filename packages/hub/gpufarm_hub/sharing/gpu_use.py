@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What NVML says about the use of slices."""
+"""Use of slices, as NVML reports it."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What ``gpufarm-health`` (role gpu_health) says of the GPUs, from the file that its timer writes.
+"""Verdicts of ``gpufarm-health`` (role gpu_health) on GPUs, from the file of its timer.
 
 A verdict that is missing or too old says nothing: such a GPU is given out as any.
 """

@@ -2,8 +2,8 @@
 """End notebooks that nobody uses or whose time is over: ``python -m gpufarm_hub.sharing.keeper SETTINGS``.
 
 A service of the hub: it asks the hub's REST API who uses what, NVML and the notebooks' engine what computes,
-and has the hub stop what must end, also what is of users who may not come in any more. What it has measured
-is kept in ``use.json``, for pages, metrics, and itself after a restart.
+and has the hub stop notebooks that must end, also those of users without access. Its measurements
+are kept in ``use.json``, for pages, metrics, and itself after a restart.
 """
 
 from __future__ import annotations
@@ -245,7 +245,7 @@ def main() -> None:
             look(ours, hub, rules, settings["use_gpu"], time.time(), after - before)
             before = after
         except (OSError, GpuQueryError, EngineError, StoreError) as error:
-            # What is not known is no reason to end anything.
+            # Unknown use is no reason to end a notebook.
             log.warning("No notebook is ended now: %s", error)
         try:
             hub.look_for_leavers()

@@ -56,7 +56,7 @@ class Notebook:
 
 @dataclass(frozen=True)
 class Times:
-    """What setting the machine's time has done to a notebook's times.
+    """Corrections of a notebook's times after the machine's time was set.
 
     Attributes:
         skipped: seconds by which the time was set forward since the notebook was started.
@@ -71,7 +71,7 @@ class Times:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What becomes of a notebook.
+    """Decision about a notebook.
 
     Attributes:
         ends: when it ends if nothing happens; None for never.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Who holds which GPU slices, and who waits for some. A slice has one holder at most."""
+"""Leases of GPU slices, and the queue. A slice has one holder at most."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Lease:
         taken: ISO 8601 time.
         share: name of the user's limit.
         hours: hours after which the notebook is ended; 0 for never.
-        waited: seconds between the wish and the lease; known only when the slices are taken.
+        waited: seconds between the request and the lease; known only when the slices are taken.
     """
 
     owner: str
@@ -214,7 +214,7 @@ class Leases:
     def _enter(
         self, content: dict[str, Any], tickets: dict[str, Ticket], wish: Wish, slices: list[Slice]
     ) -> str:
-        """Put the wish into the queue; return why it cannot be granted ever, if so: then it is not in it."""
+        """Put the request into the queue; if it can never be granted, return why and leave it out."""
         old = tickets.pop(wish.owner, None)
         others = [lease for lease in self._leases(content) if lease.owner != wish.owner]
         refusal = answers.refusal(wish, others, slices)
@@ -260,7 +260,7 @@ class Leases:
         with self._changing() as (content, tickets):
             ticket = tickets.get(owner)
             if ticket and count_by_profile(slices)[ticket.profile] < ticket.count:
-                del tickets[owner]  # the machine was partitioned anew: the wish cannot be granted any more
+                del tickets[owner]  # the machine was partitioned anew: the request cannot be granted any more
             elif ticket and self._clock() - ticket.seen > SEEN_EVERY:
                 tickets[owner] = waiting.seen(ticket, self._clock())
             places = self._settle(tickets, self._leases(content), slices)

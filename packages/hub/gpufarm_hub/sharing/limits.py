@@ -12,7 +12,7 @@ from jupyterhub.traitlets import ByteSpecification
 
 @dataclass(frozen=True)
 class Limit:
-    """What each of some users may have.
+    """Limits of some users, each.
 
     Attributes:
         name: how the limit is called in messages.
@@ -43,7 +43,7 @@ class Limit:
         return user in self.users or not self.groups.isdisjoint(groups)
 
 
-# Who is named by no limit.
+# Limit of users that no entry names.
 EVERYBODY = Limit("everybody")
 
 

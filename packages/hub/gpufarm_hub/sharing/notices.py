@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What users must know about their notebooks: shown on the hub's pages and told by its REST API."""
+"""Notices to users about their notebooks: shown on the hub's pages and told by its REST API."""
 
 from __future__ import annotations
 

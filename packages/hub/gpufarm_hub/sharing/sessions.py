@@ -4,7 +4,7 @@
 ``python -m gpufarm_hub.sharing.sessions`` takes that back for all.
 
 Every account may open the nodes of GPUs; a notebook is kept to those of its slice by the rules of its unit.
-What a user runs by SSH, and what a lingering manager of systemd runs, is in the user's own unit, which gets
+Processes started by SSH or by a lingering manager of systemd are in the user's own unit, which gets
 rules, too.
 """
 
@@ -16,7 +16,7 @@ from pathlib import Path
 
 from gpufarm_hub.people import accounts
 
-# What systemctl(1), set-property, writes and keeps over reboots.
+# Files that systemctl(1), set-property, writes and that survive reboots.
 KEPT = Path("/etc/systemd/system.control")
 FILES = ("50-DevicePolicy.conf", "50-DeviceAllow.conf")
 

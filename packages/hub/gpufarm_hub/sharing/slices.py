@@ -22,7 +22,7 @@ class GpuQueryError(Exception):
 
 @dataclass(frozen=True)
 class Slice:
-    """What one notebook can have for itself: a MIG device, or a whole GPU when MIG is off.
+    """Unit that one notebook can hold: a MIG device, or a whole GPU when MIG is off.
 
     Attributes:
         uuid: NVML's UUID of the MIG device, or of the GPU.
@@ -61,7 +61,7 @@ def count_by_profile(slices: Iterable[Slice]) -> Counter[str]:
 
 @dataclass(frozen=True)
 class Gpus:
-    """What the GPUs of this machine said.
+    """Readings of the GPUs of this machine.
 
     Attributes:
         slices: those of the GPUs that answered, ordered by GPU and then by position.
@@ -99,19 +99,19 @@ class Gpus:
 PATIENCE = 5.0
 
 
-def read_gpus(nvml: Any = pynvml, judge: Callable[[], Verdicts] = health.read) -> Gpus:
+def read_gpus(nvml: Any = pynvml, verdicts: Callable[[], Verdicts] = health.read) -> Gpus:
     """Ask NVML for all GPUs and their slices; one that is lost, or hangs, does not hide the others.
 
     NVML is initialised and shut down on each call: an open handle would keep the driver from being replaced.
 
     Args:
         nvml: the binding ``pynvml``.
-        judge: tells which GPUs are not fit for work.
+        verdicts: tells which GPUs are not fit for work.
 
     Raises:
         GpuQueryError: NVML or the driver is missing, or no GPU answers.
     """
-    critical = judge().critical
+    critical = verdicts().critical
     slices: list[Slice] = []
     answered, unfit, problems = set[int](), set[int](), list[str]()
     try:

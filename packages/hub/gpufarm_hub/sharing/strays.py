@@ -52,7 +52,7 @@ def end(pieces: Iterable[Slice], ours: Callable[[], frozenset[int]] = frozenset)
             after it is known who has slices open, so that no process is missing in its answer.
 
     Returns:
-        What was ended.
+        The ended processes.
 
     Raises:
         DeviceError: a program does not end, or it is not known which there are.

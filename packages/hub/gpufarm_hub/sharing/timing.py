@@ -12,7 +12,7 @@ DECISION = Histogram(
     ["step"],
     buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5),
 )
-# From the wish to the lease: nothing for who found slices free.
+# Seconds from request to lease; 0 if a slice was free.
 WAIT = Histogram(
     "gpufarm_hub_wait_seconds",
     "Time for which users waited for the GPU slices that they got.",

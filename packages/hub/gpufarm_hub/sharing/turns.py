@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whose turn it is, and who may go ahead. No I/O; times are seconds since the epoch.
+"""Order of the queue, and backfilling. No I/O; times are seconds since the epoch.
 
 Where fewer slices are free than the first in line wants, they do not lie idle: those behind may have them, as
 long as the first starts no later than it would without them (EASY backfilling: Lifka, "The ANL/IBM SP
 scheduling system", 1995). When it starts at the latest is known from the hours that notebooks may run; where
-one in its way may run for ever, nothing is known, and nobody can delay it.
+one in its way may run forever, nothing is known, and nobody can delay it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class Place:
-    """What a waiting user is told.
+    """Information for a waiting user.
 
     Attributes:
         ticket: the ticket.
@@ -62,7 +62,7 @@ class Place:
 
 @dataclass(frozen=True)
 class _Plan:
-    """What is held and until when.
+    """Leases and their ends.
 
     Attributes:
         until: when each slice of the machine becomes free; `AT_ONCE` for a free one.

@@ -14,7 +14,7 @@ from .slices import Slice
 
 @dataclass(frozen=True)
 class Wish:
-    """What a notebook wants to hold.
+    """Request of a notebook for slices.
 
     Attributes:
         owner: user and server name, ``alice/`` for the default server.
@@ -36,11 +36,11 @@ class Ticket:
     """A place in the queue.
 
     Attributes:
-        owner, profile, count, options: those of the wish.
+        owner, profile, count, options: those of the request.
         share: name of the user's limit.
         slices: how many slices its user may hold.
         slices_together: how many slices its share may hold; 0 for any number.
-        since: seconds since the epoch when the wish was made.
+        since: seconds since the epoch when the request was made.
         seen: seconds since the epoch when its user last asked; who asks no more loses the place.
         gpus: how many whole GPUs its user may hold; None for any number.
         hours: hours after which the notebook will be ended; 0 for never.
@@ -62,7 +62,7 @@ class Ticket:
 
 
 class Held(Protocol):
-    """What decides whose turn it is: an owner, the name of their limit, slices, and until when they are held.
+    """Input of the order of the queue: an owner, the name of their limit, slices, and the end of the lease.
 
     The end is in seconds since the epoch; infinity where it is not known.
     """
@@ -86,7 +86,7 @@ def user_of(owner: str) -> str:
 
 
 def join(wish: Wish, old: Ticket | None, others: Iterable[Ticket], now: float) -> Ticket:
-    """Return the wish's ticket: the one it has, or a new one when there is none or the wish is another.
+    """Return the ticket of the request: its present one, or a new one if it has none or has changed.
 
     A new one is the last, also if the time was set back since the others were made.
     """

@@ -26,7 +26,7 @@ from gpufarm_hub.web import refusals
 NAME = "collaborative"
 OWNER = f"{NAME}/"
 
-# What its users may do with its server (JupyterHub, "Available scopes").
+# Rights of its users on its server (JupyterHub, "Available scopes").
 SCOPES = [f"access:servers!user={NAME}", f"servers!user={NAME}"]
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a notebook's container may do, for ``create_host_config`` of the Docker SDK. No I/O."""
+"""Rights and limits of a notebook's container, for ``create_host_config`` of the Docker SDK. No I/O."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def gpu_access(info: Mapping[str, Any]) -> GpuAccess:
 
 @dataclass(frozen=True)
 class Plan:
-    """What one notebook's container gets.
+    """Settings of one notebook's container.
 
     Attributes:
         uid: user id of its processes.

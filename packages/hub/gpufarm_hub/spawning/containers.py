@@ -27,7 +27,7 @@ OVER = ("created", "exited", "dead")
 def name_of(owner: str) -> str:
     """Return the unit of a notebook: the container's name behind `PREFIX`.
 
-    What Docker does not allow in names is escaped with "-", so "--" separates user and server for certain.
+    Characters that Docker does not allow in names are escaped with "-", so "--" separates user and server.
 
     Args:
         owner: user and server name, ``alice/`` for the default server.
@@ -133,7 +133,7 @@ def cpu_seconds(unit: str) -> float | None:
             measured = client.stats(container_of(unit), stream=False, one_shot=True)
         except docker.errors.NotFound:
             return None
-    # Nanoseconds. What runs has always taken some, so 0 means that its control group does not count.
+    # Nanoseconds. A running container has always used some, so 0 means that its control group does not count.
     nanoseconds = measured.get("cpu_stats", {}).get("cpu_usage", {}).get("total_usage", 0)
     return nanoseconds / 1e9 if nanoseconds else None
 

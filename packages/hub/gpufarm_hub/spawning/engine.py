@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the rest of the hub asks of whatever runs notebooks: a service manager, containers, or a batch system.
+"""Interface to engines, which run notebooks: a service manager, containers, or a batch system.
 
 A notebook is known by its unit, a name that the engine gives out and that is kept in the lease. `engines`
 finds the engine of a unit, so leases stay right when a hub is told to use another engine from now on.
@@ -15,7 +15,7 @@ class EngineError(Exception):
 
 
 class Engine(Protocol):
-    """What runs notebooks. Every function may raise `EngineError`, except `name_of` and `owner_of`."""
+    """An engine runs notebooks. Every function may raise `EngineError`, except `name_of` and `owner_of`."""
 
     def name_of(self, owner: str) -> str:
         """Return the unit of a notebook; no two notebooks share one.

@@ -25,7 +25,7 @@ class ChoiceError(ValueError):
 
 @dataclass(frozen=True)
 class Choice:
-    """What the user wants.
+    """Choice of the user.
 
     Attributes:
         memory: one of the offered sizes, such as ``2G``.
@@ -144,7 +144,7 @@ def parse(values: Mapping[str, Sequence[str]]) -> dict[str, Any]:
 def check(
     options: Mapping[str, Any], memory_choices: Sequence[str], use_gpu: bool, profile: str = ""
 ) -> Choice:
-    """Return the choice in user options, whoever sent them: they come from the form or from the REST API.
+    """Return the choice in user options, which come from the form or from the REST API.
 
     Args:
         options: user options.

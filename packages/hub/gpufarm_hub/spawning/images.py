@@ -47,7 +47,7 @@ class Image:
 
     @property
     def repository(self) -> str:
-        """What `docker pull` calls the repository."""
+        """Name of the repository for `docker pull`."""
         return f"{self.registry}/{self.path}"
 
     @property

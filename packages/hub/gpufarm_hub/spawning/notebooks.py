@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Notebooks that run on this machine, whatever runs them, for who must not be in their way.
+"""Notebooks of all engines that run on this machine, for programs that must not disturb them.
 
 ``python -m gpufarm_hub.spawning.notebooks list`` prints their units, ``... stop`` ends them all, ``... stop
 USER`` ends that user's default one; both print the units that were ended.

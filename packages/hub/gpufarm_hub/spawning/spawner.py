@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What notebooks of every engine have in common: the choice in the form, and the lease of GPU slices."""
+"""Common parts of notebooks of all engines: the choice in the form, and the lease of GPU slices."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class SliceSpawner(Spawner):  # type: ignore[misc]
     """
 
     desk = Instance(Desk, help="Where slices are handed out.").tag(config=True)
-    persons = Instance(accounts.Persons, help="Whose the names of users are.").tag(config=True)
+    persons = Instance(accounts.Persons, help="Persons that the names of users belong to.").tag(config=True)
     memory_choices = List(Unicode(), help="Memory sizes offered in the form.").tag(config=True)
     use_gpu = Bool(help="Whether GPU slices are offered.").tag(config=True)
     profile = Unicode(help="The only profile of GPU slices that is offered; empty for all.").tag(config=True)
@@ -171,7 +171,7 @@ class SliceSpawner(Spawner):  # type: ignore[misc]
 
     @property
     def limit(self) -> Limit:
-        """What the user may have."""
+        """Limit of the user."""
         return self.desk.limit_of(self.user.name, self.groups)
 
     @property
@@ -213,9 +213,9 @@ class SliceSpawner(Spawner):  # type: ignore[misc]
     async def options_from_form(self, form_data: Mapping[str, Sequence[str]]) -> dict[str, Any]:
         """Return the user options.
 
-        `apply_choice` and `start` check them, because the REST API sets them as well. What they would refuse
-        is refused here already: a start that takes longer than a second shows its refusals on another page,
-        which knows no queue.
+        `apply_choice` and `start` check them, because the REST API sets them as well. Choices that they would
+        refuse are refused here already: a start that takes longer than a second shows its refusals on another
+        page, which knows no queue.
         """
         options = form.parse(form_data)
         apply_choice(self, options)

@@ -137,7 +137,7 @@ def properties_of(
 
     The notebook writes to the user's home and to memory, and nowhere else; what is in memory is gone with it.
 
-    What is mounted on the machine later is seen, also below a folder that is bound (systemd.exec(5),
+    The notebook sees later mounts on the machine, also below a folder that is bound (systemd.exec(5),
     MountFlags=); a folder that is there under its own path need not be bound.
 
     Args:
@@ -149,7 +149,7 @@ def properties_of(
     properties: dict[str, Any] = {
         **SANDBOX,
         "BindPaths": [],
-        # What the driver tells of devices may be a mount of its own, which the notebook's own /proc lacks.
+        # The driver's list of devices may be a mount of its own, which the notebook's own /proc lacks.
         "BindReadOnlyPaths": ["-/proc/driver"],
         "InaccessiblePaths": [SANDBOX["InaccessiblePaths"], *(_quoted(f"-{path}") for path in hidden)],
         "ReadWritePaths": [],

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 TABLE = "inet jupyterhub_notebooks"
 NAMESPACE = "jhub-"  # and the last two numbers of the address: a notebook's namespace, and its interface here
 
-# What a cloud tells its machines: RFC 3927, where most clouds have it; Alibaba Cloud; Azure's wire server.
+# Metadata services of clouds: RFC 3927, where most clouds have it; Alibaba Cloud; Azure's wire server.
 METADATA = ("169.254.0.0/16", "100.100.100.200/32", "168.63.129.16/32")
 # RFC 1918 and RFC 6598.
 PRIVATE = ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10")
@@ -39,7 +39,7 @@ class Bridge:
 
 @dataclass(frozen=True)
 class Walls:
-    """What the rules depend on.
+    """Input of the rules.
 
     Attributes:
         subnet: addresses of notebooks in namespaces (`network_of`).
@@ -79,8 +79,8 @@ def network_of(address: str) -> dict[str, str | list[str]]:
 def rules(walls: Walls) -> str:
     """Return the rules as `nft` takes them; they replace those that are there in one step.
 
-    What is refused to notebooks is refused at once, so that nobody waits for it. A name server may be
-    anywhere: several clouds have theirs beside what they tell their machines.
+    Blocked connections are rejected at once, so that no program waits for them. A name server may be
+    anywhere: several clouds have theirs beside their metadata services.
     """
     interfaces = ", ".join(f'"{one}"' for one in (f"{NAMESPACE}*", *(one.interface for one in walls.bridges)))
     notebooks = f"{{ {interfaces} }}"

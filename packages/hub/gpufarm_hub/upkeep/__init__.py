@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the hub's units and its administrators run: certificates, backups, keys, the proxy."""
+"""Programs of the hub's units and administrators: certificates, backups, keys, the proxy."""

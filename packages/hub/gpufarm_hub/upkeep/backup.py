@@ -154,7 +154,7 @@ def restore(ours: Places, files: dict[str, bytes]) -> None:
             continue
         part, _slash, base = name.partition("/")
         if name == "state/jupyterhub.sqlite":
-            # What SQLite had not written into the old database yet must not get into this one.
+            # Pending writes of SQLite to the old database must not get into this one.
             for suffix in ("-wal", "-shm", "-journal"):
                 ours.database.with_name(f"{ours.database.name}{suffix}").unlink(missing_ok=True)
         replace(ours.folders[part][0] / base, content)

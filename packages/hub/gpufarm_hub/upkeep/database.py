@@ -7,7 +7,7 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-TIMEOUT = 60  # seconds to wait for who writes
+TIMEOUT = 60  # seconds to wait for another writer
 
 
 class DatabaseError(Exception):

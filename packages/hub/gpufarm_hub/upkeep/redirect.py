@@ -52,7 +52,7 @@ class RedirectHandler(web.RequestHandler):
         self.clear_header("Server")
 
     def get(self, path: str) -> None:
-        """Answer GET. Not for ever, as the hub's port may change."""
+        """Answer GET with a temporary redirect, as the hub's port may change."""
         query = f"?{self.request.query}" if self.request.query else ""
         self.redirect(f"{self.url}{self.request.path}{query}")
 
@@ -70,7 +70,7 @@ def application(url: str, webroot: Path) -> web.Application:
     """
     challenge: dict[str, Any] = {"webroot": webroot}
     return web.Application(
-        # What does not begin with a slash would become a part of the host's name.
+        # A path without a leading slash would become a part of the host's name.
         [(CHALLENGE, ChallengeHandler, challenge), (r"(/.*)", RedirectHandler, {"url": url})],
         log_function=lambda handler: None,
     )

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the hub shows: pages, REST API, headers."""
+"""Web interface of the hub: pages, REST API, headers."""

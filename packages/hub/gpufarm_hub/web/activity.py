@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What counts as activity of a notebook: what its server reports, not every byte that passes the proxy."""
+"""Activity of a notebook: the reports of its server, not every byte that passes the proxy."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the hub's answers tell browsers to do, and not to do, with its pages and cookies."""
+"""Headers of the hub that restrict how browsers use its pages and cookies."""
 
 from __future__ import annotations
 

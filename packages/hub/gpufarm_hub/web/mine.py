@@ -54,7 +54,7 @@ def _number(count: int, what: str) -> str:
 
 
 class MyUsePage(BaseHandler):  # type: ignore[misc]
-    """What the user who looks at it holds and held."""
+    """Present and former slices of the user who opens the page."""
 
     def initialize(self, desk: Desk) -> None:
         """Take the desk."""
@@ -79,7 +79,7 @@ class MyUsePage(BaseHandler):  # type: ignore[misc]
             "mine.html",
             notebooks=[describe(lease, used.get(lease.owner, {})) for lease in leases],
             days=days,
-            # A few minutes are a short bar, also for who has nothing else.
+            # A few minutes are a short bar, also for users without other use.
             most=max(1.0, *(day.total for day in days)),
             total=sum(day.total for day in days),
             span=span,

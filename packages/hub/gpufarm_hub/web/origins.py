@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Where in browsers the notebooks of a user are: at an origin that nobody else has, not even the hub.
 
-What runs in a notebook's pages is its users' own, so it must reach neither the hub's pages and API nor other
-users' notebooks with the rights of whoever looks at it. The proxy keeps the origins apart
+Scripts in a notebook's pages are its users' own, so they must reach neither the hub's pages and API nor other
+users' notebooks with the rights of visitors. The proxy keeps the origins apart
 (``proxy/origins.mjs``).
 """
 

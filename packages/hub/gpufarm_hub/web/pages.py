@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the hub shows and tells about slices: a page for administrators, and the REST API behind all pages.
+"""Slices on the hub's pages: a page for administrators, and the REST API behind all pages.
 
 Stopping a notebook and thereby releasing its slices is the hub's own ``DELETE /users/{name}/server``.
 """
@@ -165,7 +165,7 @@ class QueueHandler(APIHandler):  # type: ignore[misc]
 
 
 class NoticesHandler(APIHandler):  # type: ignore[misc]
-    """What a user must know about their notebooks."""
+    """Notices to a user about their notebooks."""
 
     def initialize(self, desk: Desk) -> None:
         """Take the desk."""
@@ -178,7 +178,7 @@ class NoticesHandler(APIHandler):  # type: ignore[misc]
 
 
 class SlicesPage(BaseHandler):  # type: ignore[misc]
-    """Who holds which slice; for administrators."""
+    """Leases of all slices; for administrators."""
 
     def initialize(self, desk: Desk) -> None:
         """Take the desk."""

@@ -22,7 +22,7 @@ MOST_TIMES = 4
 
 @dataclass(frozen=True)
 class Plot:
-    """What is plotted.
+    """Definition of a plot.
 
     Attributes:
         title: shown above it.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the error page says where JupyterHub's own words do not tell users what to do. No I/O."""
+"""Messages of the error page where JupyterHub's own words do not name the next step. No I/O."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from functools import partial
 from typing import Any
 
-# What JupyterHub 6.1 says to somebody who opens the server of somebody else: while it runs
+# Messages of JupyterHub 6.1 to a user who opens the server of another user: while it runs
 # (apihandlers/auth.py, OAuthAuthorizeHandler), and while it does not (handlers/base.py, UserUrlHandler).
 RUNNING = re.compile(r"You do not have permission to access Server at /user/(?P<user>[^/]+)/")
 HIDDEN = "No access to resources or resources not found"
