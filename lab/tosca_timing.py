@@ -69,7 +69,7 @@ import json, resource, sys, time
 from pathlib import Path
 from gpufarm import deployment, template
 from gpufarm.functions import Scope
-from gpufarm.judge import judge
+from gpufarm.conformance import check_template
 from gpufarm.match import Wish, match
 from gpufarm.plan import steps
 from gpufarm.pool import Machine, Pool
@@ -78,7 +78,7 @@ from gpufarm import waves
 def taken(): return resource.getrusage(resource.RUSAGE_SELF).ru_utime
 marks = [taken()]
 library, topology = template.read(Path(sys.argv[1])); marks.append(taken())
-judge(library, {}); marks.append(taken())
+check_template(library, {}); marks.append(taken())
 scope = Scope(topology, {})
 wishes = {node.name: Wish.of(node, scope) for node in topology.nodes.values() if node.is_machine}
 hosts = [Machine(f"m{i}", f"m{i}", 4, 10**11, 10**12, "debian", "12", ()) for i in range(2 * len(wishes))]
@@ -141,12 +141,12 @@ def planned(folder: Path) -> dict[str, str]:
     done = subprocess.run(
         [sys.executable, "-c", PLAN, template], check=True, capture_output=True, text=True
     ).stdout
-    read, judged, plan, memory = json.loads(done)
+    read, checked, plan, memory = json.loads(done)
     return {
         f"read and examine {NODES} nodes": f"{read:.2f} s",
-        "checked by tosca-parser": f"{judged:.2f} s",
+        "checked by tosca-parser": f"{checked:.2f} s",
         f"match {NODES // 2} machines of {NODES}, plan": f"{plan:.2f} s",
-        "together": f"{read + judged + plan:.2f} s, {memory / 1024:.0f} MiB",
+        "together": f"{read + checked + plan:.2f} s, {memory / 1024:.0f} MiB",
     }
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Runs Ansible: one process, its events handed on as they happen."""
+"""Runs Ansible: one process, its events passed on as they happen."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def environment() -> dict[str, str]:
         "ANSIBLE_COLLECTIONS_PATH": ":".join(collection.search_path()),
         "ANSIBLE_NOCOLOR": "1",
         "ANSIBLE_FORCE_COLOR": "0",
-        # a machine that loses its power says nothing: without this the run would wait for it for ever
+        # a machine that loses its power says nothing: without this the run would wait for it forever
         "ANSIBLE_SSH_EXTRA_ARGS": os.environ.get(
             "ANSIBLE_SSH_EXTRA_ARGS", "-o ServerAliveInterval=10 -o ServerAliveCountMax=3"
         ),

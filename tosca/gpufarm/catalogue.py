@@ -37,7 +37,7 @@ def _standard() -> dict[str, dict[str, Any]]:
 class Catalogue:
     """The types of a library over those of TOSCA.
 
-    What is malformed counts as not there: the one who examines the types complains about it.
+    Malformed definitions count as missing: the examination of the types reports them.
     """
 
     def __init__(self, library: Library) -> None:

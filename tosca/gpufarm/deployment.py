@@ -121,7 +121,7 @@ def choose(
         reserve: writes down which machines are taken, while no other run chooses any; None to change nothing.
 
     Returns:
-        What would be done, and what was seen of the pool.
+        The planned changes, and the facts of the pool.
 
     Raises:
         GpufarmError: in any of its kinds.
@@ -314,7 +314,7 @@ def check(store: Store, request: Request, listener: Listener) -> Result:
         listener: told how it goes.
 
     Returns:
-        What each step would do.
+        Changes of each step.
 
     Raises:
         GpufarmError: in any of its kinds.
@@ -380,7 +380,7 @@ def undeploy(
 ) -> None:
     """Take away what a deployment has made, in the opposite order, and free its machines.
 
-    What an earlier attempt has taken away is not taken away again.
+    Nodes that an earlier attempt has removed are not removed again.
 
     Args:
         store: the state.

@@ -113,8 +113,8 @@ def update(store: Store, name: str, pool: Path | None, options: tuple[str, ...],
     """Change inputs of a deployment, and do only what that makes necessary.
 
     Steps run whose variables or playbooks have changed, and those that need them. With nothing changed it is
-    done at once. What was changed on the machines by hand stays: `gpufarm diff` shows it, `gpufarm deploy`
-    repairs it.
+    done at once. Manual changes on the machines stay: `gpufarm diff` shows them, `gpufarm deploy`
+    reverts them.
 
     \b
     Example:
@@ -364,7 +364,7 @@ def outputs(store: Store, name: str, as_json: bool, as_indigo: bool) -> None:
 def undeploy(store: Store, name: str, pool: Path | None, agreed: bool) -> None:
     """Take away what a deployment has set up, and free its machines.
 
-    Shows what will go and asks. What the deployment found on its machines and did not change stays.
+    Shows what will go and asks. Files and settings that the deployment did not change stay.
 
     \b
     Examples:

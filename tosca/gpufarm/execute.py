@@ -21,7 +21,7 @@ AT_ONCE = 4
 
 @dataclass
 class Report:
-    """What became of steps.
+    """Results of steps.
 
     Attributes:
         log: file with Ansible's output.
@@ -85,7 +85,7 @@ def carry_out(
         check: only say what would change.
 
     Returns:
-        What became of them.
+        Results of the steps.
     """
     report = Report(store.log(deployment.name))
     ansible.end_leftovers(store.run_path(deployment.name))

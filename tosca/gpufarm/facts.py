@@ -27,7 +27,7 @@ def _path(store: Store, inventory: Path) -> Path:
 
 
 def _remembered(path: Path) -> dict[str, Any]:
-    """What was written down; a file that cannot be understood is as good as none."""
+    """Stored facts; a file that cannot be parsed counts as missing."""
     with contextlib.suppress(OSError, ValueError):
         found = json.loads(path.read_text())
         if isinstance(found, dict):

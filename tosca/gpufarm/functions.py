@@ -35,7 +35,7 @@ class Unknown(Exception):
 
 @dataclass(frozen=True)
 class Scope:
-    """What expressions can refer to.
+    """Names that expressions can refer to.
 
     Attributes:
         topology: the template.
@@ -184,7 +184,7 @@ class Scope:
         return self._entry(found, rest, text)
 
     def _entry(self, value: Any, keys: list[Any], text: str) -> Any:
-        """What stands at the end of a way through lists and maps."""
+        """Value at the end of a path through lists and maps."""
         for key in keys:
             try:
                 value = value[int(key)] if isinstance(value, list) else dict(value)[key]

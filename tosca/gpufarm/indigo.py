@@ -9,7 +9,7 @@ from gpufarm.instances import parsed
 from gpufarm.state import Deployment
 from gpufarm.topology import Topology
 
-# What INFN Cloud's templates call the endpoints of services, where it is not the word for the service itself.
+# Names of endpoints in INFN Cloud's templates, where they differ from the name of the service.
 _ENDPOINTS = {"jupyterhub": "jupyter", "single-node-jupyterhub": "jupyter", "mesosmaster": "mesos"}
 
 
@@ -26,7 +26,7 @@ def outputs(deployment: Deployment, topology: Topology) -> dict[str, Any]:
 
     ``node_ip`` is the address of the first machine, ``<machine>_ip`` that of each; ``<service>_endpoint`` the
     URL that an operation returned as the attribute ``endpoint``; ``ssh_account`` the first account of
-    ``os_users``, as the PaaS dashboard shows it. What the template itself calls so, wins.
+    ``os_users``, as the PaaS dashboard shows it. Inputs of the template with these names win.
 
     Args:
         deployment: as it is remembered.

@@ -107,7 +107,7 @@ def counts(topology: Topology, inputs: Mapping[str, Any], chosen: Mapping[str, i
 def multiply(topology: Topology, numbers: Mapping[str, int]) -> Topology:
     """Make the instances.
 
-    What stands on the same machine stays together: a requirement leads to the node on the same instance.
+    Nodes on the same machine stay together: a requirement leads to the node on the same instance.
     Between machines it leads to all instances.
 
     Args:

@@ -35,7 +35,7 @@ def _size(number: int) -> str:
 
 @dataclass(frozen=True)
 class Wish:
-    """What a Compute node asks for; zero and empty ask for nothing.
+    """Requirements of a Compute node; zero and empty mean none.
 
     Attributes:
         cpus: number of CPUs.
@@ -70,7 +70,7 @@ class Wish:
             scope: for its expressions.
 
         Returns:
-            What it asks for.
+            Its requirements.
         """
         found = {name: scope.evaluate(values, node.name) or {} for name, values in node.capabilities.items()}
         host, system, gpu = (found.get(name, {}) for name in ("host", "os", "gpu"))
@@ -173,7 +173,7 @@ class Wish:
 
 
 def _at_most(amounts: Sequence[int]) -> Callable[[int], int]:
-    """A function that tells which of the wishes an amount satisfies."""
+    """A function that returns the requests that an amount satisfies."""
     order = sorted(range(len(amounts)), key=amounts.__getitem__)
     steps = [amounts[index] for index in order]
     sets = list(itertools.accumulate((1 << index for index in order), operator.or_, initial=0))
@@ -214,7 +214,7 @@ def _suits(wishes: Sequence[Wish], machines: Sequence[Machine]) -> list[int]:
 
 
 def _nearest(wish: Wish, pool: Pool, held: Mapping[str, str]) -> str:
-    """The machines that come nearest to a wish, and what each lacks; empty if there are none."""
+    """The machines that come nearest to a request, and what each lacks; empty if there are none."""
     misses = []
     for host, machine in pool.machines.items():
         lacking = wish.lacks(machine)

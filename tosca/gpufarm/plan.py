@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What to run, in which order, with which variables. Pure."""
+"""Steps of a deployment, with their order and variables. Pure."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What policies of a template mean: where machines are taken from, what nodes are given, how they scale."""
+"""Policies of a template: placement on machines, settings of nodes, scaling."""
 
 from __future__ import annotations
 

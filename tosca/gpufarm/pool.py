@@ -16,7 +16,7 @@ import yaml
 from gpufarm import ansible
 from gpufarm.errors import GpufarmError, Interrupted
 
-# What Ansible wraps around the reason: which plugin was at work, and how to see more.
+# Text that Ansible wraps around the reason: the plugin, and how to see more.
 _WRAPPING = re.compile(
     r"Task failed: (?!Module)|Failed to connect to the host via ssh: (ssh: )?"
     r"|Finalization of task args for '[^']*' failed: "
@@ -27,7 +27,7 @@ _PROBE = Path(__file__).parent / "probe"
 
 @dataclass(frozen=True)
 class Gpu:
-    """A GPU. What cannot be known before the driver is installed is None.
+    """A GPU. Facts that need the driver are None before it is installed.
 
     Attributes:
         model: name, such as "NVIDIA A100-SXM4-80GB".
@@ -67,7 +67,7 @@ class Machine:
 
 @dataclass(frozen=True)
 class Pool:
-    """What a look at an inventory found.
+    """Facts gathered from an inventory.
 
     Attributes:
         path: the inventory.
@@ -133,7 +133,7 @@ def look(path: Path, hosts: Mapping[str, dict[str, Any]]) -> Pool:
         hosts: variables of each host to look at.
 
     Returns:
-        What was found.
+        The gathered facts.
 
     Raises:
         GpufarmError: Ansible fails as a whole.
@@ -185,7 +185,7 @@ def reason(result: dict[str, Any]) -> str:
         result: as the module returned it.
 
     Returns:
-        What went wrong, without a full stop at the end.
+        The error, without a full stop at the end.
     """
     if "censored" in result:
         return "the output is hidden because it carries secrets"

@@ -10,10 +10,10 @@ from typing import Any
 
 from gpufarm import facts, inputs, instances, match, plan, reasons, template
 from gpufarm.catalogue import Catalogue
+from gpufarm.conformance import check_template
 from gpufarm.errors import BadInput
 from gpufarm.functions import Scope
 from gpufarm.instances import multiply, parsed
-from gpufarm.judge import judge
 from gpufarm.library import Library
 from gpufarm.match import Wish
 from gpufarm.plan import Step
@@ -28,7 +28,7 @@ NO_POOL = Path(__file__).with_name("controller.yml")
 
 @dataclass(frozen=True)
 class Request:
-    """What the user asks for.
+    """Request of the user.
 
     Attributes:
         template: the template.
@@ -88,7 +88,7 @@ class Survey:
 
 @dataclass(frozen=True)
 class Removal:
-    """What taking away nodes comes to.
+    """Plan for the removal of nodes.
 
     Attributes:
         steps: to run; those first that nothing else needs.
@@ -144,7 +144,7 @@ def values(request: Request, previous: Deployment | None) -> tuple[dict[str, Any
     given = {name: value for name, value in earlier.items() if name in topology.inputs} | dict(request.given)
     found = inputs.complete(topology, given, Catalogue(request.library).names("data_types"))
     public = {name: value for name, value in found.items() if not topology.inputs[name].secret}
-    judge(request.library, public)
+    check_template(request.library, public)
     return given, found
 
 
@@ -185,7 +185,7 @@ def _counts(
 
 
 def survey(store: Store, request: Request, previous: Deployment | None, *, refresh: bool = False) -> Survey:
-    """Judge a request and look at the pool.
+    """Check a request and inspect the pool.
 
     Args:
         store: remembers what machines have.
@@ -194,7 +194,7 @@ def survey(store: Store, request: Request, previous: Deployment | None, *, refre
         refresh: whether to ask machines again that have been asked lately.
 
     Returns:
-        What is asked for and what there is.
+        The request and the facts of the pool.
 
     Raises:
         BadInput: template, inputs or pool are wrong.
@@ -223,7 +223,7 @@ def choose(store: Store, found: Survey) -> Prepared:
         found: what is asked for and what there is.
 
     Returns:
-        What would be done.
+        The planned changes.
 
     Raises:
         NoMachine: the pool does not suffice.
@@ -248,7 +248,7 @@ def unchanged(store: Store, request: Request, previous: Deployment) -> Prepared 
         previous: the deployment as it is remembered.
 
     Returns:
-        What would be done; None if machines have to be looked at to tell.
+        The planned changes; None if they depend on facts of machines.
 
     Raises:
         BadInput: the template is wrong by now.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is wrong with a template: every complaint with its place, so that all are told at once."""
+"""Problems of a template, each with its place, so that all are reported at once."""
 
 from __future__ import annotations
 

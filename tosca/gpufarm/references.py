@@ -94,7 +94,7 @@ class References:
     def _reference(
         self, name: str, path: Any, place: Place, node: str | None, own: str | None, *, before: bool
     ) -> str:
-        """What is wrong with ``get_property`` or ``get_attribute``."""
+        """Problems of ``get_property`` or ``get_attribute``."""
         if (
             not isinstance(path, list)
             or len(path) < 2

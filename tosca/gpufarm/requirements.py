@@ -14,7 +14,7 @@ from gpufarm.problems import Report, near
 
 
 def _target_types(catalogue: Catalogue, relationship: str | None) -> list[str]:
-    """What a relationship may lead to: the nearest ``valid_target_types`` (TOSCA 1.3, section 3.7.10)."""
+    """Targets of a relationship: the nearest ``valid_target_types`` (TOSCA 1.3, section 3.7.10)."""
     if relationship is None:
         return []
     for name in catalogue.ancestry("relationship_types", relationship):

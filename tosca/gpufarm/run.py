@@ -22,7 +22,7 @@ from gpufarm.waves import Play
 
 @dataclass
 class Done:
-    """What a step did.
+    """Result of a step.
 
     Attributes:
         attributes: what it returned.
@@ -36,7 +36,7 @@ class Done:
 
 
 class Listener(Protocol):
-    """Whoever wants to know how the run goes."""
+    """Observer of a run."""
 
     def started(self, step: Step) -> None:
         """A step begins."""

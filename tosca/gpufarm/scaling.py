@@ -20,7 +20,7 @@ GROUP = "gpufarm.scaling"
 
 @dataclass(frozen=True)
 class Situation:
-    """What a decision is made of.
+    """Input of a decision.
 
     Attributes:
         instances: how many there are.

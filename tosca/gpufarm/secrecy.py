@@ -55,7 +55,7 @@ def separated(values: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]
         values: what an operation has returned.
 
     Returns:
-        What may be seen, and what must not: what is called a secret or holds one.
+        The public values, and the secret ones: those named as a secret or holding one.
     """
     hidden = {
         name: value

@@ -120,7 +120,7 @@ def plan_as_json(name: str, prepared: Prepared) -> None:
 
 
 def _disruption(prepared: Prepared, step: Step) -> str:
-    """What running a step may interrupt; a step with nothing new to it interrupts nothing."""
+    """Interruptions that a step may cause; a step without changes causes none."""
     return step.disruption if prepared.reasons[step.name].needed else ""
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is deployed: one file per deployment, locked, replaced atomically, readable by its owner alone."""
+"""State of deployments: one file per deployment, locked, replaced atomically, readable by its owner alone."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class Deployment:
 
     @property
     def owner(self) -> str:
-        """Who the roles note down as the one who made something; another deployment has another."""
+        """Owner that the roles record for objects they create; each deployment has its own."""
         return f"deployment {self.name} of {self.created}"
 
     def begin(self, steps: Iterable[str]) -> None:

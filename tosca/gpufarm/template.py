@@ -41,7 +41,7 @@ _NODES: Keys = ("topology_template", "node_templates")
 
 @dataclass(frozen=True)
 class _Kind:
-    """What all nodes of a type have in common."""
+    """Common properties of all nodes of a type."""
 
     name: str
     is_machine: bool

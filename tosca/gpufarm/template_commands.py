@@ -12,8 +12,8 @@ from gpufarm import inputs as values
 from gpufarm import package as packages
 from gpufarm import show
 from gpufarm.catalogue import Catalogue
+from gpufarm.conformance import check_template
 from gpufarm.errors import BadInput
-from gpufarm.judge import judge
 from gpufarm.options import input_option, inputs_option, problems_of, read_template, template_argument
 
 
@@ -38,7 +38,8 @@ def validate(template: Path, options: tuple[str, ...], file: Path | None, as_jso
         library, topology, given = read_template(template, options, file)
         found = values.known(topology, given, Catalogue(library).names("data_types"))
         # tosca-parser checks what an input feeds only with its value
-        judge(library, {name: value for name, value in found.items() if not topology.inputs[name].secret})
+        public = {name: value for name, value in found.items() if not topology.inputs[name].secret}
+        check_template(library, public)
     except BadInput as error:
         if as_json:
             problems = [{**vars(problem.place), "text": problem.text} for problem in problems_of(error)]

@@ -50,7 +50,7 @@ class Input:
 
     @property
     def description(self) -> str:
-        """What it is for, or nothing."""
+        """Description, or empty."""
         return str(self.schema.get("description") or "").strip()
 
     @property

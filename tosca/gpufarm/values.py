@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Judges a value by a schema: types and constraints of TOSCA Simple Profile 1.3, sections 3.3 and 3.6.3."""
+"""Checks a value by a schema: types and constraints of TOSCA Simple Profile 1.3, sections 3.3 and 3.6.3."""
 
 from __future__ import annotations
 
@@ -187,7 +187,7 @@ def fault(schema: Mapping[str, Any], value: Any, data_types: Mapping[str, Any], 
 
 
 def _structure_fault(kind: str, value: Any, data_types: Mapping[str, Any], depth: int) -> str:
-    """What is wrong with a value of a data type: a simple one with limits, or a mapping of properties."""
+    """Problems of a value of a data type: a simple one with limits, or a mapping of properties."""
     properties: dict[str, Any] = {}
     chain: list[Mapping[str, Any]] = []
     name: Any = kind
@@ -240,7 +240,7 @@ def _constraint_fault(schema: Mapping[str, Any], value: Any) -> str:
 
 
 def _violation(kind: str, name: str, limit: Any, value: Any) -> str:
-    """What a constraint says against a value, to be put behind it; empty if nothing."""
+    """Violation of a constraint by a value, as the end of a sentence; empty if none."""
 
     def plain(item: Any) -> Any:
         return in_units(kind, item) if kind in UNITS else item

@@ -64,7 +64,7 @@ def segment(steps: Iterable[Step], done: Collection[str]) -> list[Step]:
     """Choose what one Ansible process can run.
 
     Ansible itself leaves out a machine on which something has failed, so what depends on steps of the same
-    machine only can be in the same process. What depends on another machine waits for the next one.
+    machine only can be in the same process. Operations that depend on another machine wait for the next one.
 
     Args:
         steps: what is left to do, each after those that it needs.

@@ -20,7 +20,7 @@ SERVICE = DATA / "service.yaml"
 
 @dataclass(frozen=True)
 class Answer:
-    """What a command answered."""
+    """Answer of a command."""
 
     status: int
     output: str

@@ -1,7 +1,7 @@
 """A stub of Ansible that plays in this process: the same events in the same order, in no time.
 
 Like Ansible it drops a machine after a failure, ends when a play has lost all its machines, and tells at its
-very end which were lost. What it does is written to a journal.
+very end which were lost. A journal records its actions.
 """
 
 from __future__ import annotations

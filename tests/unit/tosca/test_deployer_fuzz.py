@@ -1,4 +1,4 @@
-"""Whatever happens to the text of a template, `gpufarm` says in sentences what is wrong with it."""
+"""For any change of the text of a template, `gpufarm` reports problems in sentences."""
 
 from __future__ import annotations
 

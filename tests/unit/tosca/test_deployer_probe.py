@@ -1,4 +1,4 @@
-"""What a machine tells of itself before anything is installed on it, the program run as it is sent."""
+"""Facts that a new machine reports about itself, gathered by the program as it is sent."""
 
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later

@@ -19,7 +19,7 @@ EXAMPLE = Path(__file__).resolve().parents[3] / "inventories" / "example"
 
 
 def test_two_machines(site: Site) -> None:
-    """What depends on a failed step is not run, also not on another machine."""
+    """Steps that depend on a failed step do not run, nor on another machine."""
     site.machines(a=HERE, b=HERE)
     arguments = ("deploy", DATA / "pair.yaml", "--pool", site.pool, "--input", f"folder={site.notes}")
     failed = site.gpufarm(*arguments, "--input", "fails=true")

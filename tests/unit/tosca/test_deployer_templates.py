@@ -13,9 +13,9 @@ import yaml
 from ansible_collections.gpufarm.cluster.plugins.module_utils._mig.flavor import FlavorError, parse_flavor
 from deployer_site import DATA, SERVICE, Site
 from gpufarm import deployment, inputs, match, plan, template, values
+from gpufarm.conformance import check_template
 from gpufarm.errors import GpufarmError
 from gpufarm.functions import Scope
-from gpufarm.judge import judge
 from gpufarm.state import Deployment
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -504,7 +504,7 @@ def test_no_template_ends_in_a_traceback(
     try:
         library, topology = template.read(folder / "service.yaml")
         values = inputs.complete(topology, {"folder": "/tmp"} if "folder" in topology.inputs else {}, {})
-        judge(library, values)
+        check_template(library, values)
         hosts = {name: "gpu1" for name, node in topology.nodes.items() if node.is_machine}
         scope = Scope(topology, values, {name: {"public_address": "gpu1"} for name in hosts})
         for name in hosts:

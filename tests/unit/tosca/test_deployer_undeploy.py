@@ -1,4 +1,4 @@
-"""What a deployment takes away: what it carried out itself, after somebody has said yes."""
+"""A deployment removes the results of its own steps, after a confirmation."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ def _problem(source: Library, line: str) -> Problem:
     return Problem(source.find(*_quoted(line)), sentence)
 
 
-def judge(source: Library, values: dict[str, Any] | None = None) -> None:
+def check_template(source: Library, values: dict[str, Any] | None = None) -> None:
     """Have tosca-parser validate the template.
 
     Args:
