@@ -1,4 +1,4 @@
-"""Who left the groups is out of the shared JupyterLab, with what a browser has open; the others stay."""
+"""Former members lose the shared JupyterLab, with open connections of browsers; the others stay."""
 
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
-BOUND = 360  # seconds: docs/security.md, "Who leaves is out"
+BOUND = 360  # seconds: docs/security.md, "Former members lose access"
 BASE = "/user/collaborative/"
 
 
