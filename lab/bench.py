@@ -37,7 +37,7 @@ from lab.system import (
 
 HOST_MEBIBYTES = 60
 LOCK_SECONDS = 900
-# What decides over which images a host lies: suite, kind and layers.
+# Inputs of the choice of images below a host: suite, kind and layers.
 Base = tuple[str, str, tuple[str, ...]]
 
 
@@ -150,7 +150,7 @@ class Bench:
         return known[name]
 
     def status(self) -> dict[str, Any]:
-        """What the bench is, as plain data (see `lab status --json`)."""
+        """Facts about the bench, as plain data (see `lab status --json`)."""
         machine = cgroups.layout()
         subnet = self.network.subnet()
         users = self.directory / "iam-users.json"
@@ -304,7 +304,7 @@ class Bench:
             host.save(images, binds)
 
     def _extras(self, host: Host) -> list[Bind]:
-        """What only some hosts have; its code is loaded only for hosts that ask for it."""
+        """Parts that only some hosts have; their code is loaded only for hosts that ask for them."""
         binds: list[Bind] = []
         if host.spec.gpus:
             from lab import nvmlsim

@@ -2,7 +2,7 @@
 
 Every host gets groups of its own in every hierarchy of the machine: ``gpufarm-lab.<bench>/<host>`` for the
 guest and ``gpufarm-lab.<bench>/<host>.launcher`` for its launcher. They live at the roots of the hierarchies,
-outside any login session, and whoever is in them belongs to the bench: that is how `lab down` finds what a
+outside any login session, and all processes in them belong to the bench: that is how `lab down` finds what a
 crash left behind.
 """
 

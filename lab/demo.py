@@ -60,7 +60,7 @@ class Demo:
 
     @property
     def directory(self) -> Path:
-        """What the demo leaves for its user: timings, certificates."""
+        """Files that the demo leaves for its user: timings, certificates."""
         return ROOT / ".work" / self.name
 
     @property
@@ -180,7 +180,7 @@ def _tell(
     iam: str,
     timings: dict[str, Any],
 ) -> None:
-    """What a newcomer needs now, on standard output."""
+    """Next steps for a newcomer, on standard output."""
     hub = outputs["jupyter_endpoint"]
     out = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
     out.print(f"\n[bold green]Ready[/] in {timings['total']:.0f} s: [bold]{hub}[/]\n")

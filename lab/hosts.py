@@ -86,7 +86,7 @@ class Host:
 
     @property
     def log(self) -> Path:
-        """What the launcher and the guest's console wrote."""
+        """Output of the launcher and of the guest's console."""
         return self.directory / "console.log"
 
     @property

@@ -1,4 +1,4 @@
-"""What a crowd at the hub must not see: a slice in two hands, somebody overtaken; and histograms. Pure."""
+"""Faults that users must not see: a slice leased twice, a user overtaken; and histograms. Pure."""
 
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
@@ -30,8 +30,8 @@ def overtaken(events: Iterable[Mapping[str, Any]], total: int) -> list[str]:
     """Return who got a slice although the free ones were all for people in front of them.
 
     Args:
-        events: lines of the hub's audit log, of people who want one slice each and hold nothing before. Who
-            is called at once is not written down as waiting.
+        events: lines of the hub's audit log, of people who want one slice each and hold nothing before. Users
+            who are called at once are not recorded as waiting.
         total: slices of the machine.
     """
     waiting: list[str] = []

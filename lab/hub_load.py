@@ -60,7 +60,7 @@ ours = c.JupyterHub.spawner_class
 
 
 class Plain(SystemdSpawner):
-    """What comes with JupyterHub: no slices, no queue, no sandbox."""
+    """JupyterHub's own spawner: no slices, no queue, no sandbox."""
 
 
 class Either(ours):
@@ -313,7 +313,7 @@ class Load:
     def _compare_starts(self, ours: Guest, plain: Guest) -> None:
         """Start notebooks of both kinds in turn, a pair to warm up and then those that count.
 
-        Most of a start is the notebook's own program, the same in both. What the hub does before that is
+        Most of a start is the notebook's own program, the same in both. The hub's work before that is
         measured apart, as the program's time varies more than what is to be compared.
         """
         units = {ours: f"jupyterhub-notebook-{ours._name}", plain: "plain-notebook"}

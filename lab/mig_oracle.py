@@ -62,7 +62,7 @@ class Oracle:
         found: set[Layout] = {frozenset()}
         frontier: set[Layout] = {frozenset()}
         while frontier:
-            # What holds a layout holds every part of it, so layouts are grown one instance at a time.
+            # A GPU that holds a layout holds every part of it, so layouts are grown one instance at a time.
             grown = {layout | {place} for layout in frontier for place in places if place not in layout}
             frontier = {layout for layout in grown if layout not in found and self._holds(layout)}
             found |= frontier
@@ -110,7 +110,7 @@ class Oracle:
         return max((1 + self._most(one, kind) for one in grown if one in self.layouts), default=0)
 
     def best(self, current: Layout, used: Layout, wish: Wish) -> tuple[int, tuple[int, ...]] | None:
-        """The fewest instances that must go for a wish, and the most room that such a change can leave.
+        """The fewest instances that must go for a request, and the most room that such a change can leave.
 
         Args:
             current: what is on the GPU.

@@ -47,7 +47,7 @@ MODULE_AIM = 1.5  # times ping with one walk through NVML
 # Of a GPU instance and the compute instance in it.
 CALLS = 2
 
-# What Ansible starts on a machine, without its connection.
+# Programs that Ansible starts on a machine, without its connection.
 HARNESS = """
 from ansible.module_utils import basic
 basic._ANSIBLE_ARGS, basic._ANSIBLE_PROFILE = {arguments!r}.encode(), "legacy"
@@ -55,7 +55,7 @@ import {module} as module
 {before}
 module.main()
 """
-# What has to be asked to know the partitions of a machine, by nobody's code but the binding's.
+# Calls that read the partitions of a machine, with the binding's code only.
 WALK = """
 import ctypes, pynvml as n
 n.nvmlInit()
@@ -100,7 +100,7 @@ n.nvmlShutdown()
 
 @dataclass
 class Found:
-    """What came out for a geometry: plans, milliseconds of each, calls that they and others would make."""
+    """Results for a geometry: plans, milliseconds of each, calls that they and others would make."""
 
     plans: int = 0
     worse: int = 0
@@ -195,7 +195,7 @@ def executed(nvml: session.Nvml, oracle: Oracle, log: Path) -> float:
 
 
 def flavor_of(gpu: Gpu, wish: Wish) -> Flavor:
-    """A wish of the oracle in the words of the planner."""
+    """A request of the oracle in the grammar of the planner."""
     names = {profile.id: profile.name for profile in gpu.profiles}
     return Flavor("layout", tuple(Item(names[profile], count) for profile, count in wish))
 

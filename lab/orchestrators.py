@@ -1,4 +1,4 @@
-"""Orchestrators that verify the TOSCA library: programs that nobody here wrote, each in an environment of its
+"""Orchestrators that verify the TOSCA library: independent programs, each in an environment of its
 own, fetched from the Python package index with the checksums of ``requirements/oracles``."""
 
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)

@@ -33,7 +33,7 @@ class Form:
 
 @dataclass(frozen=True)
 class Page:
-    """What a page offers (forms, in its order) and what it complains about (messages, each once)."""
+    """Forms of a page, in its order, and its error messages, each once."""
 
     forms: list[Form]
     messages: list[str]

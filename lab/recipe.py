@@ -1,4 +1,4 @@
-"""What a host's root file system is made of: a bare Debian server that SSH reaches. Pure."""
+"""Recipe of a host's root file system: a bare Debian server that SSH reaches. Pure."""
 
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later

@@ -17,7 +17,7 @@ from lab.visitor import ExecutionError, Refused, Visitor
 
 @dataclass(frozen=True)
 class Proof:
-    """What the check saw.
+    """Result of the check.
 
     Attributes:
         slice: UUID of the MIG device of the notebook.

@@ -1,4 +1,4 @@
-"""What a user asks of a bench: hosts, by name, with what each must have. Pure."""
+"""Request for a bench: hosts, by name, with what each must have. Pure."""
 
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
@@ -123,7 +123,7 @@ def unique(hosts: list[HostSpec]) -> list[HostSpec]:
 
 
 def conflict(current: HostSpec, wanted: HostSpec) -> str:
-    """What differs between a host as it is and as it is asked for, in words; "" if nothing does."""
+    """Differences between a host and its request, in words; "" if there are none."""
     differing = [
         f"{field.name} {getattr(current, field.name)!r} -> {getattr(wanted, field.name)!r}"
         for field in fields(HostSpec)

@@ -125,7 +125,7 @@ def usual_umask() -> Iterator[None]:
 def fill_once(folder: Path, fill: Callable[[Path], None]) -> None:
     """Have a folder of a cache filled, unless it is there.
 
-    Whoever fills it side by side fills a folder apart, and the first one wins.
+    Parallel processes fill folders of their own, and the first one wins.
 
     Args:
         folder: its name says what is in it; the folder above is made if needed.

@@ -62,7 +62,7 @@ class ExecutionError(Exception):
 
 @dataclass(frozen=True)
 class Account:
-    """What the hub knows about who has signed in."""
+    """Facts of the hub about the user who has signed in."""
 
     name: str
     admin: bool
@@ -71,7 +71,7 @@ class Account:
 
 @dataclass(frozen=True)
 class SpawnForm:
-    """What can be asked for.
+    """Options of the form.
 
     Attributes:
         memory: the choices of memory, such as "2G".
@@ -84,7 +84,7 @@ class SpawnForm:
 
 @dataclass(frozen=True)
 class Slices:
-    """What a notebook sees of the GPUs.
+    """GPUs as a notebook sees them.
 
     Attributes:
         visible: UUIDs of the MIG devices that NVML lists.
@@ -237,7 +237,7 @@ class Visitor:
             timeout: seconds to wait for each message of the kernel.
 
         Returns:
-            What it printed, without the white space around it.
+            Its output, without the white space around it.
 
         Raises:
             ExecutionError: the code raised.
@@ -268,7 +268,7 @@ class Visitor:
             timeout: seconds to wait for each message of the kernel.
 
         Returns:
-            What it printed, without the white space around it.
+            Its output, without the white space around it.
 
         Raises:
             ExecutionError: the code raised.
@@ -348,7 +348,7 @@ class Visitor:
         return cookies.get("_xsrf") or next(prefixed, "")
 
     def _cookies(self, path: str) -> dict[str, str]:
-        """What a browser would send to this path; of two with one name, that for the longer path."""
+        """Cookies that a browser would send to this path; of two with one name, that for the longer path."""
         host = httpx.URL(self._origin(path)).host
         jar = [
             k

@@ -1,4 +1,4 @@
-"""What argument specs of roles say, for READMEs and TOSCA types: their texts are in Ansible's markup."""
+"""Texts of argument specs of roles, for READMEs and TOSCA types: their texts are in Ansible's markup."""
 
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later

@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parent.parent
 if AnsibleCollectionConfig.collection_finder is None:
     init_plugin_loader([str(ROOT / ".work" / "collections")])
 
-# No test fails because a machine is slow. What else the profile in force says, as that of CI, stays.
+# No test fails because a machine is slow. Other settings of the active profile, such as that of CI, stay.
 settings.register_profile("patient", settings(), deadline=None)
 settings.load_profile("patient")
 

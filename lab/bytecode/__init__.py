@@ -27,7 +27,7 @@ def install(root: Path, cache_dir: Path) -> Bind:
         cache_dir: folder of the bench's caches.
 
     Returns:
-        What the host needs bound in at boot.
+        Bind mounts that the host needs at boot.
     """
     source = cache_dir / "bytecode"
     source.mkdir(parents=True, exist_ok=True)

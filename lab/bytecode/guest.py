@@ -5,7 +5,7 @@ def _remember_bytecode(folder: str) -> None:
     """Keep what zipimport compiles; Python itself forgets it, as it writes no .pyc into an archive.
 
     Code depends on nothing but the source and the version of Python. The path in it is set when it is read,
-    as importlib does (_compile_bytecode in importlib/_bootstrap_external.py). Whatever goes wrong, the source
+    as importlib does (_compile_bytecode in importlib/_bootstrap_external.py). After any error, the source
     is compiled.
 
     Args:

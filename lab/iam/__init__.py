@@ -40,11 +40,11 @@ def install(root: Path, address: str, state_dir: Path, cache_dir: Path) -> list[
         root: the host's mounted root file system.
         address: the host's IP address, where the provider will listen.
         state_dir: the bench's folder; gets iam-users.json {name: {"password", "groups"}} (0600), iam-ca.crt
-            and the keys. What is there is kept, so users and certificates stay the same.
+            and the keys. Existing files are kept, so users and certificates stay the same.
         cache_dir: folder for downloaded packages.
 
     Returns:
-        What the host needs bound in at boot.
+        Bind mounts that the host needs at boot.
 
     Raises:
         LabError: the provider's packages could not be installed.

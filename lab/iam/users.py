@@ -21,7 +21,7 @@ PEOPLE = {
 
 
 class Login(TypedDict):
-    """What a person needs to sign in, and the groups that decide what they may do."""
+    """Credentials of a person, and the groups that decide their rights."""
 
     password: str
     groups: list[str]

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What runs on an agent: every task that Marathon has there is a web server at its first port.
+"""The tasks on an agent: every task that Marathon has there is a web server at its first port.
 
 usage: agent.py HOST AUTHORITY URL...    (name of this agent in Marathon; certificates to trust; Marathon's)
 

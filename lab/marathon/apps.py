@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 ID = re.compile(r"(/[a-z0-9]([a-z0-9.-]*[a-z0-9])?)+")
-# What a client cannot set, and the answer has.
+# Fields of the answer that a client cannot set.
 READ_ONLY = (
     "version",
     "versionInfo",

@@ -19,7 +19,7 @@ RESOURCES = {
     "disk": "InsufficientDisk",
     "gpus": "InsufficientGpus",
 }
-# What is told is the first of these that applies.
+# The first reason that applies is reported.
 FUNNEL = (
     "UnfulfilledRole",
     "UnfulfilledConstraint",

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 
 class View(NamedTuple):
-    """What a master tells.
+    """Answers of a master.
 
     :ivar agents: that make offers, as the state of the fake takes them
     :ivar alive: hosts of all that the master has not given up

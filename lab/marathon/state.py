@@ -1,4 +1,4 @@
-"""What a Marathon knows, and what happens in it as time goes by: apps, groups, tasks, deployments, events. No
+"""State of a Marathon, and its changes over time: apps, groups, tasks, deployments, events. No
 I/O.
 
 Sources: mesosphere/marathon, docs/deployments.md (a deployment locks its apps and lasts until all instances

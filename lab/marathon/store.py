@@ -1,4 +1,4 @@
-"""Who leads, and what it remembers: in memory, or in ZooKeeper as the real ones do.
+"""Leader and its state: in memory, or in ZooKeeper as the real ones do.
 
 Sources: Marathon, --internal_store_backend, --leader_election_backend, --zk; Chronos, --zk_hosts, --zk_path,
 --zk_auth. How nodes below that path look is the fakes' own.
@@ -82,7 +82,7 @@ class ZooKeeper:
         for member in sorted(self.client.get_children(f"{self.path}/leader")):
             try:
                 name = self.client.get(f"{self.path}/leader/{member}")[0].decode()
-                # One that was killed leads until its session ends; its successor of the same name does not.
+                # A killed instance leads until its session ends; its successor of the same name does not.
                 return "" if name == self.name and member != self.member else name
             except NoNodeError:
                 continue

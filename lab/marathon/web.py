@@ -33,7 +33,7 @@ VIA = "X-Fake-Via"  # set on what a standby proxies, so that it goes round no mo
 
 
 class Request(NamedTuple):
-    """What a client asks for; the query has a list of values for each name."""
+    """Request of a client; the query has a list of values for each name."""
 
     method: str
     path: str
@@ -54,7 +54,7 @@ class Request(NamedTuple):
 
 
 class Response(NamedTuple):
-    """What a client gets: JSON, text, or a stream of texts."""
+    """Response to a client: JSON, text, or a stream of texts."""
 
     status: int
     content: Any = None
@@ -63,7 +63,7 @@ class Response(NamedTuple):
 
 
 class Service(NamedTuple):
-    """What a fake serves.
+    """Routes of a fake.
 
     :ivar store: knows the leader
     :ivar name: `host:port` of this instance, as it stands for election

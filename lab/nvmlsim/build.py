@@ -20,7 +20,7 @@ FLAGS = (
     f"-Wl,-soname,{LIBRARY}",
 )
 
-# What the sources define, and how the binding asks for a function.
+# Definitions in the sources, and lookups of functions by the binding.
 DEFINED = re.compile(
     r"^(?:API [^(\n]*?|NVML_CALL\(\w+, |NVML_ALIAS\(|NVML_GETTER\()(nvml[A-Z]\w+)", re.MULTILINE
 )

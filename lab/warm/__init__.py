@@ -1,7 +1,7 @@
 """A warm interpreter for modules of Ansible on hosts of the bench.
 
 Two thirds of what a module call costs is that Python loads Ansible's own code. Here a daemon on the host has
-loaded it and forks for each call. What stands as the interpreter is a small program, at `PYTHON` on every
+loaded it and forks for each call. The interpreter is a small program, at `PYTHON` on every
 container; inventories that want it name it as `ansible_python_interpreter`.
 """
 
@@ -49,10 +49,10 @@ def install(cache_dir: Path) -> Bind:
     """Have the interpreter ready for hosts, built unless the cache has it.
 
     Args:
-        cache_dir: folder of the bench's caches. Whoever builds side by side builds apart; the first wins.
+        cache_dir: folder of the bench's caches. Parallel builds use separate folders; the first wins.
 
     Returns:
-        What a host needs bound in at boot.
+        Bind mounts that a host needs at boot.
 
     Raises:
         LabError: the compiler failed.

@@ -2,7 +2,7 @@
 
 interpreter.c hands calls over. A call is taken only when a Python that began in its place would begin as this
 one began (`beginning`), and only when the module brings the very code that is loaded here (`Loaded`); any
-other call runs in the host's own Python. What differs from call to call, the child takes over from its
+other call runs in the host's own Python. The child takes over the state that differs between calls from its
 caller: standard streams, environment, working directory, umask and control groups.
 """
 
@@ -32,7 +32,7 @@ NAME = "\0lab-warm"
 PYTHON = "/usr/bin/python3"
 # Compiled code of archives is shared by all hosts (lab.bytecode).
 ARCHIVE = str(Path(__file__).with_name("ansible.zip"))
-# What ansible/executor/module_common.py puts into every module, and what many modules import besides.
+# Imports that ansible/executor/module_common.py adds to every module, and other common imports.
 PRELOADED = (
     "ansible.module_utils._internal._ansiballz._loader",
     "ansible.module_utils._internal._json._profiles._module_legacy_c2m",
@@ -56,7 +56,7 @@ STATUS = (
 )
 # Python ignores them itself (init_signals in Python/pylifecycle.c).
 IGNORED = 1 << signal.SIGPIPE - 1 | 1 << signal.SIGXFSZ - 1
-# What Python, its site.py, the C library or OpenSSL read only once.
+# Variables that Python, its site.py, the C library or OpenSSL read only once.
 READ_ONCE = (b"PYTHON", b"LC_", b"LANG", b"LD_", b"TZ", b"HOME", b"GLIBC_", b"MALLOC_", b"OPENSSL_")
 FILES_READ_ONCE = (
     *(sys.executable, os.__file__, str(Path(os.__file__).parent), "/etc/localtime", "/etc/ssl/openssl.cnf"),
@@ -157,11 +157,11 @@ class Loaded(MetaPathFinder, Loader):
         self.files: dict[str, str] = {}
         for name, module in self.modules.items():  # packages first
             file = getattr(module, "__file__", None) or ""
-            # What six makes up, or calls by a second name, belongs to the package around it.
+            # Modules that six generates or renames belong to the package around it.
             package = name.rpartition(".")[0]
             self.files[name] = file.removeprefix(inside) if file.startswith(inside) else self.files[package]
         self.sums = {file: found for file, found in sums(archive).items() if file in self.files.values()}
-        # What modules have learnt of where they lie, which will be another place in each call.
+        # Paths that modules have stored of themselves, which differ in each call.
         self.places = [
             (module, name, str(value).removeprefix(archive))
             for module in self.modules.values()
@@ -231,7 +231,7 @@ def end(code: object) -> None:
     """End the process of a call as Python does, but do not take apart all that is loaded: that costs as much
     as a small module.
 
-    What Python does first is done: exit functions, the end of objects, what is left in buffers
+    Python's own first steps are done: exit functions, the end of objects, pending buffers
     (Py_FinalizeEx in Python/pylifecycle.c). With other threads there is more to it: that is left to Python.
     """
     if not isinstance(code, int | None) or threading.active_count() > 1:

@@ -1,4 +1,4 @@
-"""What the warm interpreter saves: `python -m lab.warm.timing`."""
+"""Measure the savings of the warm interpreter: `python -m lab.warm.timing`."""
 
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later

@@ -14,9 +14,9 @@ from mutation.mutant import Mutant
 
 HERE = Path(__file__).resolve().parent
 NAMESPACES = ("unshare", "--mount", "--propagation", "private", "--pid", "--fork", "--kill-child")
-CPU_LIMIT = 240  # seconds of the processor, of one process; a mutant that loops for ever ends there
-HANGS_AFTER = 900  # seconds; a mutant that waits for ever ends there
-SURVIVED, NOTICED, BROKEN = 40, 41, 42  # exit codes of try.sh
+CPU_LIMIT = 240  # seconds of the processor, of one process; a mutant that loops forever ends there
+HANGS_AFTER = 900  # seconds; a mutant that waits forever ends there
+SURVIVED, NOTICED, BROKEN = 40, 41, 42  # exit statuses of try.sh
 
 
 class Broken(Exception):
@@ -29,7 +29,7 @@ class Unconfined(Exception):
 
 @dataclass(frozen=True)
 class Verdict:
-    """What became of a mutant.
+    """Result of a mutant.
 
     Attributes:
         mutant: the mutant.

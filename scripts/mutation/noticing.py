@@ -146,7 +146,7 @@ class Noticing:
         while reached:
             if path in reached:
                 return distance
-            # What the harness names are all roles; their tests are chosen by the name of the role.
+            # The harness names all roles; their tests are chosen by the name of the role.
             following = {file for file in reached if not file.startswith(HARNESS)}
             reached = {named for file in following for named in self._references(file)} - seen
             seen |= reached

@@ -22,7 +22,7 @@ COMPARISONS: dict[type[ast.cmpop], tuple[str, str]] = {
     ast.Is: (r"\bis\b", "is not"),
     ast.IsNot: (r"\bis\s+not\b", "is"),
 }
-# What else a test of a condition may be is changed by its own mutator.
+# Other kinds of conditions have mutators of their own.
 OWN_MUTATOR = (ast.Compare, ast.BoolOp, ast.Constant, ast.NamedExpr)
 
 

@@ -21,7 +21,7 @@ exclude_patterns = [".*", "scripts"]
 myst_heading_anchors = 4
 myst_fence_as_directive = ["mermaid"]
 
-# What the pages of antsibull-docs refer to in Ansible's own documentation.
+# Targets in Ansible's own documentation of references in pages of antsibull-docs.
 ANSIBLE = "https://docs.ansible.com/projects/ansible/latest/"
 PAGES = {
     "ANSIBLE_INVENTORY_ENABLED": "reference_appendices/config.html#envvar-ANSIBLE_INVENTORY_ENABLED",

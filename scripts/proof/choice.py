@@ -1,4 +1,4 @@
-"""What has to be run to prove the working tree, why, and what of the rest has its turn next."""
+"""Jobs that prove the working tree, with reasons, and the order of the other jobs."""
 
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
@@ -17,7 +17,7 @@ from proof.turns import by_age_of_proof
 
 @dataclass(frozen=True)
 class Choice:
-    """What a change affects.
+    """Jobs that a change affects.
 
     Attributes:
         reason: a sentence that says what the tree was compared with, or why it was not.

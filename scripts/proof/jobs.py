@@ -16,7 +16,7 @@ from proof.tree import Tree
 
 # Targets of the Makefile whose inputs are all files: they are fast, and run for every change.
 ALWAYS = ("make lint", "make unit", "make sanity", "make mutants-changed")
-# What every job on hosts of the bench is run with, and what says how.
+# Inputs of every job on hosts of the bench, and files that say how jobs run.
 SURROUNDINGS = (
     "ansible.cfg",
     "galaxy.yml",
@@ -87,7 +87,7 @@ def _scenario(name: str, tree: Tree) -> Job:
 
 
 def _unused(hosts: list[dict[str, Any]]) -> Iterator[str]:
-    """What the bench loads only for hosts with a simulated GPU or an identity provider (lab/bench.py)."""
+    """Modules that the bench loads for hosts with a simulated GPU or an identity provider (lab/bench.py)."""
     if not any(host.get("gpus") for host in hosts):
         yield "lab/nvmlsim/"
     if not any(host.get("iam") for host in hosts):

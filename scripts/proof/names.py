@@ -1,4 +1,4 @@
-"""What the names in a file stand for: roles, plugins, playbooks, Python modules, paths, node types."""
+"""Objects named in a file: roles, plugins, playbooks, Python modules, paths, node types."""
 
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
@@ -22,14 +22,14 @@ PYTHON_NAME = re.compile(r"\b(?:lab|gpufarm(?!\.cluster\b))(?:\.\w+)+")
 COMMAND = re.compile(r"\bbin/(lab|gpufarm)\b")
 COMMANDS = {"lab": "lab.cli", "gpufarm": "gpufarm.cli"}
 PATH = re.compile(r"[\w.@+/-]+")
-# What returns the files of a Python project; the words in quotes beside it name projects.
+# Lookups that return the files of a Python project; the words in quotes beside it name projects.
 PROJECT_LOOKUP = f"{COLLECTION}python_project"
 QUOTED = re.compile(r"'(\w+)'")
 # Plugins that have no name in the collection.
 UNNAMED = {"plugins/module_utils", "plugins/doc_fragments"}
 # Folders that Python finds modules in beside those of packages.
 PYTHON_FOLDERS = ("", "tosca", "molecule/shared/fixtures", "tests/unit/plugins")
-# What Ansible reads of a role whichever entry point of it is used.
+# Files that Ansible reads of a role for each of its entry points.
 WHOLE = ("meta/main", "meta/argument_specs", "defaults/main", "vars/main", "handlers/main")
 PARTS = ("tasks", "files", "templates", "vars")
 
@@ -101,7 +101,7 @@ class Names:
         """Return the files of a folder that is read or copied as a whole.
 
         Folders that hold a whole layer are left out, as a path to one is only the beginning of another path.
-        What the files name is of no interest, but for inventories, which may be programs.
+        References in the files are ignored, except those of inventories, which may be programs.
         """
         if "/" in path and not path.startswith("plugins/"):
             followed = path.startswith("inventories/")

@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 from types import FrameType
 
-# What opens files that the job may not need. To find one filter Ansible loads all of the collection
+# Programs that open files which the job may not need. To find one filter Ansible loads all of the collection
 # (Jinja2Loader in ansible/plugins/loader.py), and what they import. packed_modules.py reads all modules, and
 # ansible-galaxy all files, as it packs them.
 UNTOLD = (

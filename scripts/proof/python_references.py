@@ -1,4 +1,4 @@
-"""What a Python file names: modules that it imports, and paths in its strings and expressions."""
+"""References in a Python file: modules that it imports, and paths in its strings and expressions."""
 
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
@@ -49,7 +49,7 @@ def references(path: str, text: str, names: Names) -> Iterator[Reference]:
 
 
 def _run(constants: set[str], path: str, names: Names) -> Iterator[Reference]:
-    """What a test runs by a word: roles of a play in a string, commands, playbooks, templates."""
+    """References by a word in a test: roles of a play in a string, commands, playbooks, templates."""
     for constant in constants:
         for match in COLLECTION_NAME.finditer(constant):
             yield from names.role(match[1])
@@ -100,7 +100,7 @@ def _folder(path: str, constants: set[str], names: Names) -> Iterator[Reference]
 class _Paths(ast.NodeVisitor):
     """Collects the paths in a program that are made with pathlib.
 
-    What is joined to an unknown value is taken as a path from the root of the repository: most of these
+    A string joined to an unknown value is taken as a path from the root of the repository: most of these
     values are this root, and for others there is no file of that name.
 
     Args:

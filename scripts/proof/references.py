@@ -1,4 +1,4 @@
-"""What each file of the repository names, by its kind."""
+"""References in each file of the repository, by its kind."""
 
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later

@@ -20,7 +20,7 @@ RELEASES = {"bookworm": "Debian 12", "trixie": "Debian 13"}
 def proofs(root: Path, without: str = "") -> dict[str, dict[str, list[str]]]:
     """Return for each role the suites that scenarios converge it on, each with the names of these scenarios.
 
-    What a scenario does before and after `converge` counts for nothing: there, parts of a role may be run.
+    Steps of a scenario before and after `converge` do not count: there, parts of a role may be run.
 
     Args:
         root: the repository.

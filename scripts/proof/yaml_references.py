@@ -1,4 +1,4 @@
-"""What a YAML file names: playbooks, tasks, variables, scenarios, TOSCA templates."""
+"""References in a YAML file: playbooks, tasks, variables, scenarios, TOSCA templates."""
 
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
@@ -58,7 +58,7 @@ def _groups(play: dict[str, Any]) -> frozenset[str]:
 
 
 def _parsed(play: dict[str, Any], path: str, names: Names) -> Iterator[Reference]:
-    """What Ansible reads of a play before it knows whether a machine is in its group."""
+    """Files of a play that Ansible reads before it knows whether a machine is in its group."""
     for name in play.get("vars_files", []):
         yield from names.path(name, path)
     for role in _roles(play.get("roles", [])):

@@ -1,4 +1,4 @@
-"""What the collection as a whole promises: its action group, its versions, no secret and no registry host."""
+"""Contracts of the whole collection: its action group, its versions, no secret and no registry host."""
 
 from __future__ import annotations
 

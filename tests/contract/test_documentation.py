@@ -22,7 +22,7 @@ REFERENCE = "collections/gpufarm/cluster/index"
 
 
 def entries() -> list[str]:
-    """What the menu names: pages without their suffix, or patterns of them."""
+    """Entries of the menu: pages without their suffix, or patterns of them."""
     blocks = re.findall(r"```\{toctree\}\n(.*?)```", MENU, re.DOTALL)
     lines = [line for block in blocks for line in block.splitlines() if line and not line.startswith(":")]
     return [re.sub(r".*<(.*)>", r"\1", line) for line in lines]

@@ -14,7 +14,7 @@ from harness.specs import options
 
 
 def done(run: Run) -> frozenset[str]:
-    """What a run does: its tasks, all calls of modules, and what the role returns."""
+    """Record of a run: its tasks, all calls of modules, and what the role returns."""
     assert not run.failed, run.refusal
     return frozenset(
         [
@@ -46,7 +46,7 @@ def told_apart(values: Mapping[str, Any], known: Iterable[str]) -> dict[str, str
 
 
 def effects(role: str, names: Iterable[str]) -> dict[str, frozenset[str]]:
-    """What becomes other when a variable does, with the word VALUE in place of its value.
+    """Effects of a change of a variable, with the word VALUE in place of its value.
 
     Args:
         role: whose variables they are.

@@ -1,4 +1,4 @@
-"""What users type reaches the roles as they typed it, and Ansible takes none of it for a template."""
+"""Inputs of users reach the roles unchanged, and Ansible evaluates none of them as a template."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def loaded(text: str, folder: Path) -> list[dict[str, Any]]:
 
 
 def resolved(play: dict[str, Any], host: str, name: str) -> Any:
-    """What a role gets on a host when it asks for a variable of a play."""
+    """Value that a role gets on a host for a variable of a play."""
     templar = Templar(DataLoader(), variables={**play["vars"], "inventory_hostname": host})
     return templar.template(trust_as_template(f"{{{{ {name} }}}}"))
 

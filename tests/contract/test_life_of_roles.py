@@ -1,4 +1,4 @@
-"""What holds for every role on an imagined host: it runs again without change, turns back, and can go."""
+"""Contracts of every role on a fake host: it runs again without change, turns back, and can go."""
 
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
@@ -20,7 +20,7 @@ EVERY_ROLE = pytest.mark.parametrize("role", sorted(CASES))
 OTHER_WAYS = [pytest.param(role, way, id=f"{role}-{way}") for role in sorted(WAYS) for way in WAYS[role]]
 # Steps that change something again on an imagined host, which does not know what they have made.
 AGAIN = {"jupyterhub": {"Install | Install the proxy's packages"}}
-# What stays when a role is removed, and why.
+# Files that stay when a role is removed, and why.
 KEPT = {
     "gpu_health": {"/var/lib/prometheus/node-exporter": "the folder of the exporter's package"},
     "jupyterhub": {"/var/backups/jupyterhub": "backups", "group jupyterhub-users": "homes belong to it"},
@@ -45,7 +45,7 @@ KEPT = {
         "user zookeeper": "the data belong to it",
     },
 }
-# What stays when a role is set otherwise and back.
+# Files that stay when a role is set otherwise and back.
 LEFT = {
     "chronos": {"/opt/chronos/chronos-3.0.3.jar": "a version that was fetched"},
     "jupyterhub": {
@@ -115,7 +115,7 @@ def test_nothing_is_left_of_a_role_but_what_is_known(role: str) -> None:
 
 
 def left_on(host: Host) -> set[str]:
-    """What a role has left behind."""
+    """Files that a role has left behind."""
     assert not host.unread, "systemd has not read them"
     active = {name for name, unit in host.units.items() if unit.enabled or unit.running}
     static = {name for name in active if not host.units[name].enabled}
@@ -158,7 +158,7 @@ def test_a_role_that_is_set_otherwise_and_back_leaves_what_it_makes_on_a_new_hos
 
 
 def state(host: Host) -> dict[str, Any]:
-    """What a role is asked to make; certificates that are made anew are as good."""
+    """Files that a role shall make; renewed certificates count as equal."""
     return {
         **{
             path: (one.kind, one.mode, one.owner, "" if one.content.startswith("openssl") else one.content)
@@ -190,7 +190,7 @@ def test_a_role_that_is_switched_off_returns_what_it_returns_otherwise(role: str
 
 
 def returned(role: str, one: Run) -> Mapping[str, Any]:
-    """What a role returns to the play."""
+    """Facts that a role returns to the play."""
     facts = [step.result.get("ansible_facts", {}) for step in one.steps]
     return next((known[f"{role}_result"] for known in facts if f"{role}_result" in known), {})
 

@@ -1,4 +1,4 @@
-"""What comes from a package index is pinned: one version of each package, known by its hashes."""
+"""Packages from an index are pinned: one version of each package, known by its hashes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ NPM = sorted(
 PIN = re.compile(r"^(?P<name>[a-zA-Z0-9._-]+)(\[[\w,-]+\])?==(?P<version>[^\s;]+)( ; (?P<marker>.+))?$")
 
 
-# What `make lock` resolves, by the lock that it writes.
+# Input of `make lock`, by the lock that it writes.
 ASKED = {lock: lock.with_suffix(".in").read_text() for lock in LOCKS if lock.with_suffix(".in").exists()}
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 ASKED[ROOT / "requirements" / "controller.lock"] = "\n".join(

@@ -1,4 +1,4 @@
-"""What the roles for Lustre can write is what Lustre has, by a list made apart: that of the fakes."""
+"""The settings that the roles for Lustre write exist, by a separate list: that of the fakes."""
 
 from __future__ import annotations
 

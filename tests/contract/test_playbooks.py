@@ -1,4 +1,4 @@
-"""What playbooks owe each other: what one sets up is checked before anything is set up."""
+"""Contracts between playbooks: settings are checked before anything is set up."""
 
 from __future__ import annotations
 

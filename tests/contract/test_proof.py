@@ -1,4 +1,4 @@
-"""What proves a change: all jobs have inputs, all files are inputs, and the tree names a landed state."""
+"""Contracts of proofs: all jobs have inputs, all files are inputs, and the tree names a landed state."""
 
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later

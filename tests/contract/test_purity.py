@@ -12,7 +12,7 @@ import pytest
 
 UTILS = Path(__file__).resolve().parents[2] / "plugins" / "module_utils"
 FILES = sorted(UTILS.rglob("*.py"))
-# What reads or changes something outside the process, or asks for the time.
+# Names that read or change something outside the process, or read the time.
 OUTSIDE = {
     "ansible.module_utils",
     "ctypes",

@@ -1,4 +1,4 @@
-"""What every role owes its users: specs that match the defaults, a README, a scenario, the standard steps."""
+"""Contracts of every role: specs that match the defaults, a README, a scenario, the standard steps."""
 
 from __future__ import annotations
 

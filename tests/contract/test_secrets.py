@@ -36,7 +36,7 @@ WITHIN: dict[str, Any] = {
         }
     ],
 }
-# What a secret is refused without.
+# Settings without which a secret is refused.
 BESIDE: dict[str, dict[str, Any]] = {
     "chronos_mesos_secret": {"chronos_mesos_principal": "chronos"},
     "chronos_zookeeper_login": {"chronos_zookeeper_login": f"chronos:{SECRET}login"},

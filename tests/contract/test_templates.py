@@ -36,7 +36,7 @@ FORMS = sorted((DASHBOARD / "tosca-parameters").glob("*.parameters.yml"))
 EVERY_TEMPLATE = pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.stem)
 EVERY_FORM = pytest.mark.parametrize("path", FORMS, ids=lambda path: path.name.partition(".")[0])
 NEEDED = {"iam_url": "https://iam.example.org/"}
-# What a user has to say where a form can suggest nothing.
+# Inputs for which a form can suggest no value.
 ASKED = {
     "owner": "ada",
     "docker_image": "registry.example.org/lab:1",
@@ -131,7 +131,7 @@ def test_templates_take_the_flavors_that_the_role_takes(name: str) -> None:
 
 
 def mig_flavors(name: str, text: str) -> list[str]:
-    """What role mig is given when a deployment has this flavor."""
+    """Arguments of role mig for a deployment with this flavor."""
     given = {**(NEEDED if name == "ml_infn" else {}), "gpu_partition_flavor": text}
     steps = planned(name, given).values()
     return [step["mig_partition_flavor"] for step in steps if "mig_partition_flavor" in step]

@@ -97,7 +97,7 @@ def test_defaults_and_kinds_agree(name: str) -> None:
 
 
 def assert_entries_agree(definition: dict[str, Any], option: dict[str, Any], name: str) -> None:
-    """What is in a list, and what is in each entry, is the same for the type as for the role."""
+    """Lists and their entries are the same for the type and for the role."""
     kind = definition.get("entry_schema", {}).get("type")
     if "elements" in option and "options" not in option:
         assert kind == TOSCA_KIND[option["elements"]], name

@@ -1,4 +1,4 @@
-"""What a role starts is there again after a boot, and what it writes for systemd is used."""
+"""Units that a role starts run again after a boot, and its files for systemd are used."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ READERS: dict[str, Callable[[str], object]] = {
 
 
 def reader(path: PurePath) -> Callable[[str], object] | None:
-    """What reads a file, as its name says."""
+    """Program that reads a file, by its name."""
     if path.parent.suffix == ".d" and path.parts[:4] == ("/", "etc", "systemd", "system"):
         return unit
     return READERS.get(path.suffix)

@@ -1,4 +1,4 @@
-"""What people see, in a real browser, from the login page to Python on a GPU slice."""
+"""The path of a user, in a real browser, from the login page to Python on a GPU slice."""
 
 from __future__ import annotations
 

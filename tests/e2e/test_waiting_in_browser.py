@@ -1,4 +1,4 @@
-"""What somebody sees who waits for a slice, until it is their turn."""
+"""The page of a user who waits for a slice, until it is their turn."""
 
 from __future__ import annotations
 

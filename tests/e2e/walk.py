@@ -1,4 +1,4 @@
-"""What the walks through the service have in common: the service, its pages, and a notebook in them."""
+"""Common parts of the walks through the service: the service, its pages, and a notebook in them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ expect.set_options(timeout=MILLISECONDS)
 
 @dataclass
 class Service:
-    """What a user is told: the address, and their name and password."""
+    """Information for a user: the address, and their name and password."""
 
     hub: str
     iam: str

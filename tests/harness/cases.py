@@ -20,7 +20,7 @@ CHECKSUM = f"sha256:{'0' * 64}"
 
 
 def cluster(**others: float) -> dict[str, Any]:
-    """What ``mesos_info`` says of a cluster that nobody uses, and whose machines have more amounts."""
+    """Result of ``mesos_info`` for an idle cluster, with more amounts for its machines."""
     amounts = {"cpus": 32.0, "mem": 64000.0, "disk": 100000.0, **others}
     return {
         "leader": "host1",

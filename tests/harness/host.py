@@ -14,7 +14,7 @@ from typing import Any
 from harness.recording import Answer, Call
 from harness.stubs import ALL_IS_WELL, LUSTRE_MACHINE, SECRET
 
-# What roles ask for changes since a service started: find, and the hub's own program.
+# Programs that find changes since a service started: find, and the hub's own program.
 NEWER = {"-newer", "-newercm", "gpufarm_hub.upkeep.fingerprint"}
 # Units that come with packages of other names, and what these names begin with.
 FROM_PACKAGES = {
@@ -24,7 +24,7 @@ FROM_PACKAGES = {
     "lnet.service": "lustre-",
     "nvidia-persistenced.service": "nvidia-driver",
 }
-# What DKMS builds for a kernel.
+# Modules that DKMS builds for a kernel.
 BUILT = "/lib/modules/{}/updates/dkms/lustre.ko"
 AUTOFS_MAP = "/etc/auto.master.d/cvmfs.autofs"
 
@@ -51,7 +51,7 @@ class Unit:
 
 @dataclass
 class Host:
-    """What is there. A new one has nothing that a role could have made.
+    """State of a host. A new host has no file that a role could have made.
 
     Attributes:
         files: by path.
@@ -444,7 +444,7 @@ class Host:
 
 
 def _beside(known: Answer, answer: Callable[[Call], Mapping[str, Any]]) -> Answer:
-    """What a case knows, and what the host knows beside it; paths that either has are there."""
+    """Facts of a case and of the host; paths of either exist."""
 
     def both(call: Call) -> Mapping[str, Any]:
         said = dict(known(call)) if callable(known) else dict(known)

@@ -1,4 +1,4 @@
-"""What a run of a role came to: its tasks in their order, and how its modules were called."""
+"""Record of a run of a role: its tasks in their order, and how its modules were called."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Step:
 
     @property
     def message(self) -> str:
-        """What the task said."""
+        """Message of the task."""
         return str(self.result.get("msg", ""))
 
 

@@ -35,7 +35,7 @@ NOW = datetime(2026, 11, 24, tzinfo=UTC)
 
 @dataclass(frozen=True)
 class Run:
-    """What came of a role: its tasks, the calls of its modules, and the hosts on which it failed."""
+    """Result of a role: its tasks, the calls of its modules, and the hosts on which it failed."""
 
     steps: list[Step]
     calls: list[Call]
@@ -43,7 +43,7 @@ class Run:
 
     @property
     def refusal(self) -> str:
-        """What the last task said that failed; empty when none did."""
+        """Message of the last failed task; empty if none failed."""
         return ([step.message for step in self.steps if step.status == "failed"] or [""])[-1]
 
 

@@ -1,4 +1,4 @@
-"""What roles declare: the argument specs and the defaults of their variables."""
+"""Declarations of roles: the argument specs and the defaults of their variables."""
 
 from __future__ import annotations
 

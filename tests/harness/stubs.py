@@ -1,4 +1,4 @@
-"""What modules answer on an imagined new host, where nothing is yet and all that is started runs."""
+"""Results of modules on a fake new host, which is empty and where all started units run."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ DEBIAN = {
     "pkg_mgr": "apt",
     "service_mgr": "systemd",
 }
-# What secrets begin with, so that they are found wherever they get.
+# Prefix of secrets, by which tests find them in any output.
 SECRET = "secret-of-the-test-"
 # A key that is in no use anywhere.
 PUBLIC_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl ada@desk"
-# What ``mig_partition`` says where nothing is left to do.
+# Result of ``mig_partition`` for a no-op.
 PARTITIONED = {
     "slices": [],
     "machine": ["GPU-1"],
@@ -48,12 +48,12 @@ APT_KEY, APT_KEY_FINGERPRINT = _key()
 
 
 def encoded(text: str) -> dict[str, str]:
-    """What ``slurp`` says of a file."""
+    """Result of ``slurp`` for a file."""
     return {"content": base64.b64encode(text.encode()).decode()}
 
 
 def said(text: str) -> dict[str, Any]:
-    """What a command says that ends well."""
+    """Result of a successful command."""
     return {
         "rc": 0,
         "stdout": text,
@@ -65,7 +65,7 @@ def said(text: str) -> dict[str, Any]:
 
 
 def has(*paths: str) -> Callable[[Call], Mapping[str, Any]]:
-    """What ``path_info`` says where all paths are there that begin with one of these."""
+    """Result of ``path_info`` if all paths exist that begin with one of these."""
     file = {"kind": "file", "mode": "0755", "owner": "root", "group": "root", "size": 1}
     return lambda call: {"found": {path: file for path in call.args["paths"] if path.startswith(paths)}}
 

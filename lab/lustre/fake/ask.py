@@ -66,7 +66,7 @@ def values() -> dict[str, tuple[str, int, int]]:
 
 
 def quota_types(target: str, mgsnode: list[str]) -> str:
-    """What `lctl set_param -P` has set on the machine of the management target."""
+    """Parameters of `lctl set_param -P` on the machine of the management target."""
     question = {"parameter": f"osd-ldiskfs.{target}.quota_slave.enabled"}
     answers = [network.ask(nid, question) for nid in mgsnode or network.own_nids()]
     return next((one["value"] for one in answers if one and one.get("value")), "none")

@@ -36,7 +36,7 @@ class Folder(fuse.Operations):  # type: ignore[misc]  # fuse.py has no types
         return Path(self.root + path)
 
     def own(self, path: str) -> None:
-        """Give what was made to who made it, or to the group of its folder as setgid has it."""
+        """Give a new file to its creator, or to the group of its folder as setgid has it."""
         uid, gid, _pid = fuse.fuse_get_context()
         folder = self.path(path).parent.stat()
         gid = folder.st_gid if folder.st_mode & stat.S_ISGID else gid

@@ -25,7 +25,7 @@ def words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-# What mount(8) and mount.lustre heed themselves (lustre/utils/mount_lustre.c, opt_map).
+# Options that mount(8) and mount.lustre handle themselves (lustre/utils/mount_lustre.c, opt_map).
 FLAGS = words(
     "defaults remount rw ro exec noexec suid nosuid dev nodev sync async atime noatime diratime"
     " nodiratime relatime norelatime strictatime auto noauto nousers nouser noowner _netdev loop"
@@ -275,7 +275,7 @@ def registered(data: dict[str, Any]) -> int:
 
 
 def hang(path: str, stop: bool) -> None:
-    """Have whoever looks into a mount wait, or go on."""
+    """Have processes that use a mount wait, or go on."""
     one = state.clients().get(os.path.abspath(path))  # noqa: PTH100 - it may hang already
     if one is None:
         state.fail(1, f"{path} is no mount of Lustre")
@@ -288,7 +288,7 @@ def hangs(path: str) -> bool:
 
 
 def told(program: str) -> None:
-    """Do what a test wants a program to do: wait for ever, or fail."""
+    """Do what a test wants a program to do: wait forever, or fail."""
     file = state.TOLD / program
     if file.exists():
         what = json.loads(file.read_text())

@@ -27,7 +27,7 @@ PROGRAMS = {
 USAGE = """\
 usage: lustre-fake serve ADDRESS FILE_SYSTEM...   be the servers of file systems, at port 988 of an address
        lustre-fake hang|resume PATH               stop and continue who serves a mounted file system
-       lustre-fake hang|resume PROGRAM            have lnetctl, lctl, lfs or mount.lustre wait for ever
+       lustre-fake hang|resume PROGRAM            have lnetctl, lctl, lfs or mount.lustre wait forever
        lustre-fake fail PROGRAM STATUS WORDS      have it fail until `resume`
        lustre-fake flag TARGET [FLAGS|inactive]   what `lfs df` and `lfs check` say of a target
        lustre-fake modprobe MODULE                for the unit of LNet
@@ -65,7 +65,7 @@ def tell(name: str, what: object) -> None:
 
 
 def main() -> None:
-    os.environ["PATH"] = "/usr/sbin:/usr/bin:/sbin:/bin"  # mount(8) hands on less
+    os.environ["PATH"] = "/usr/sbin:/usr/bin:/sbin:/bin"  # mount(8) passes on less
     name, words = Path(sys.argv[0]).name, sys.argv[1:]
     with state.LOG.open("a") as log:
         log.write(f"{time.time():.3f} {name} {' '.join(words)}\n")

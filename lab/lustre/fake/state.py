@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What Lustre's kernel modules would know, kept in a file that a reboot removes, and how programs end."""
+"""State of Lustre's kernel modules, kept in a file that a reboot removes, and how programs end."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def kernel(write: bool = False) -> Iterator[dict[str, Any]]:
             new = file.with_suffix(".new")
             new.write_text(json.dumps(known))
             new.replace(file)
-            # What the unit of LNet looks at, as /proc/sys/lnet cannot be made.
+            # Read by the unit of LNet, as /proc/sys/lnet cannot be made.
             if known["loaded"]:
                 (RUN / "loaded").touch()
             else:

@@ -110,7 +110,7 @@ def trust() -> ssl.SSLContext | None:
 
 
 class Program:
-    """What both have: options, accounts, an HTTP server."""
+    """Common parts of both: options, accounts, an HTTP server."""
 
     name = ""
     scheme = "http"
@@ -360,7 +360,7 @@ class Master(Program):
 
 
 class Agent(Program):
-    """Registers with whoever leads, again and again."""
+    """Registers with the leader, again and again."""
 
     name = "agent"
 

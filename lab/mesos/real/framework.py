@@ -78,7 +78,7 @@ class Framework:
         assert answer.status in (200, 202), answer.read()
 
     def offers(self, seconds: float = PATIENCE, settle: float = 3) -> list[dict[str, Any]]:
-        """What is offered, as soon as nothing more comes for `settle` seconds, three rounds."""
+        """Offers, as soon as no more come for `settle` seconds, three rounds."""
         found: list[dict[str, Any]] = []
         end = time.monotonic() + seconds
         while time.monotonic() < end:

@@ -42,5 +42,5 @@ def program(folder: Path) -> Path:
 
 
 def libraries(folder: Path) -> Path:
-    """What ``LD_LIBRARY_PATH`` has to be for all of the standard library."""
+    """Value of ``LD_LIBRARY_PATH`` for all of the standard library."""
     return folder / "own"

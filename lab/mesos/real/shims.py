@@ -3,7 +3,7 @@
 """Libraries under the names that the extension was linked with: libssl, libcrypto 1.0 and libcurl of Debian
 9.
 
-What it calls with TLS off are hashes, which go on to the system's libcrypto, and libcurl, which goes on to
+With TLS off it calls only hashes, which go on to the system's libcrypto, and libcurl, which goes on to
 the system's. Everything else of OpenSSL has only to be there.
 """
 

@@ -2,7 +2,7 @@
 """Lines of a kernel driver in the log of a host that has no kernel of its own.
 
 A host that shares its kernel has no /dev/kmsg, so its journal has no kernel messages. The journal of systemd
-reads one if it finds one at its start, whatever it is: here a pipe. What is written to it becomes a message
+reads one if it finds one at its start, of any kind: here a pipe. A line written to it becomes a message
 of the kernel (``_TRANSPORT=kernel``, ``journalctl -k``), which no ordinary user of the host can make. The
 pipe has no name once the journal has it, so that nobody else waits at it, above all not systemd itself at
 shutdown."""

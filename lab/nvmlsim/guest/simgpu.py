@@ -76,7 +76,7 @@ keys of host:
   cuda                     version of CUDA, 12040 for 12.4
   log                      file of the call log; empty for none"""
 
-# What the driver writes behind the number, as published logs show it.
+# Texts of the driver after the number, as published logs show it.
 XID_TEXTS = {
     13: "Graphics Exception: ESR 0x404600=0x80000001",
     31: "MMU Fault: ENGINE GRAPHICS GPCCLIENT_T1_0 faulted @ 0x7f_00000000",
@@ -149,7 +149,7 @@ class Host:
         ]
 
 
-# What the state always has of a GPU; whatever else it has was disturbed.
+# Keys that the state of a GPU always has; other keys are disturbances.
 OWN = {
     *("model", "bus", "uuid", "serial", "minor", "current", "pending", "instances", "processes"),
     *("ecc_corrected_before", "ecc_uncorrected_before", "sram_uncorrected_before"),

@@ -1,4 +1,4 @@
-"""Apps come and go, some of them broken, Marathon is away: whoever asks for a good one gets an answer."""
+"""Apps come and go, some of them broken, Marathon is away: requests to a good one are answered."""
 
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later

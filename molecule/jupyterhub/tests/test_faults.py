@@ -1,4 +1,4 @@
-"""What breaks under the hub: its proxy, itself, the provider, its disk, the machine."""
+"""Faults under the hub: its proxy, itself, the provider, its disk, the machine."""
 
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later

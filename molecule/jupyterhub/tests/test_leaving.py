@@ -1,4 +1,4 @@
-"""Who left the groups is out: with the token, the notebook's cookie and the open kernel from before."""
+"""Former members lose access: with the token, the notebook's cookie and the open kernel from before."""
 
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later

@@ -41,7 +41,7 @@ def test_nobody_gets_out_of_a_notebook_by_a_login(host, shell, processes, facts)
     assert run(PREPARE) == ""
     said = run(f"timeout {PATIENCE} {SSH} -N {facts['address']}; echo $?")
     assert said.endswith("255") and "Connection refused" in said
-    # Nor for who takes the key along.
+    # Nor with a copy of the key.
     elsewhere = SSH.replace("~", "/home/alice")
     said = host.run(f"timeout {PATIENCE} {elsewhere} -N alice@127.0.0.1 || true").stderr
     assert "Permission denied" in said

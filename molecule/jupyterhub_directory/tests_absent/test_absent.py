@@ -1,4 +1,4 @@
-"""What let users log in is gone, the users are not."""
+"""The login of users is gone, the users are not."""
 
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later

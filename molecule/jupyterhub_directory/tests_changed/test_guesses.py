@@ -1,4 +1,4 @@
-"""Who guesses passwords waits, whatever headers come along; others neither wait nor are locked out."""
+"""Guesses of passwords wait, with any headers; other users neither wait nor are locked out."""
 
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later

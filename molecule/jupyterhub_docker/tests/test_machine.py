@@ -1,4 +1,4 @@
-"""What the role left on the machine, and what it did not touch."""
+"""Files of the role on the machine, and files that it did not touch."""
 
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later

@@ -1,4 +1,4 @@
-"""What is let in, and that nobody else's rules are touched."""
+"""Admitted connections, and other rules that stay untouched."""
 
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later

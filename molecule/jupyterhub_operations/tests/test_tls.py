@@ -1,4 +1,4 @@
-"""What is shown to whom, and how it is renewed."""
+"""Certificates for clients, and their renewal."""
 
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later

@@ -1,4 +1,4 @@
-"""What the services may do, and what becomes of their logs."""
+"""Rights of the services, and their logs."""
 
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later

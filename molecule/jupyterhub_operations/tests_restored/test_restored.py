@@ -1,4 +1,4 @@
-"""What was lost is there again, and users' files were never touched."""
+"""Lost data is restored, and users' files were never touched."""
 
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later

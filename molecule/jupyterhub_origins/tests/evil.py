@@ -1,4 +1,4 @@
-"""What a hostile user plants in a home: a part of the notebook server that does whatever its author likes.
+"""Attack planted in a home: a part of the notebook server that does whatever its author likes.
 
 It shows a page that nothing confines, remembers the cookies of all who come, and sends headers of choice.
 """

@@ -1,6 +1,6 @@
 """Hostile users of notebooks, in the browsers of those who come to look, get nothing but their own notebook.
 
-What runs in a page of a notebook is its owner's: extensions in the home, what the server sends, and scripts
+Scripts in a page of a notebook are its owner's: extensions in the home, what the server sends, and scripts
 in outputs. So what a test evaluates in such a page stands for all of them.
 """
 
@@ -14,7 +14,7 @@ from urllib.parse import quote, urlsplit
 import pytest
 from playwright.sync_api import expect
 
-# Whose rights are at stake, and whose notebook they look at.
+# Users whose rights are at stake, and owners of the notebooks that they open.
 VISITS = [("carol", "collaborative"), ("bob", "collaborative"), ("bob", "alice")]
 
 TRY = """async ([hub, user, own, note]) => {

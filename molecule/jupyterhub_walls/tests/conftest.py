@@ -1,4 +1,4 @@
-"""What the attackers have: notebooks, a shell of another account on the machine, and what lies around it."""
+"""Means of the attackers: notebooks, a shell of another account on the machine, and what lies around it."""
 
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later

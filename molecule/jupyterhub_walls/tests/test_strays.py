@@ -1,4 +1,4 @@
-"""What somebody has left on a slice ends before the slice is given to somebody else, and is written down."""
+"""Stray processes on a slice end before the slice is leased to another user, and are recorded."""
 
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later

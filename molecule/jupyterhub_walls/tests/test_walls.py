@@ -1,4 +1,4 @@
-"""What one user tries against another's notebook, against the machine, and against what lies around it."""
+"""Attacks of a user on another's notebook, on the machine, and on its surroundings."""
 
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later

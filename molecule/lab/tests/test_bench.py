@@ -1,4 +1,4 @@
-"""What every role relies on: packages, units, sysctls, names and limits behave as on a server."""
+"""Features that every role relies on: packages, units, sysctls, names and limits behave as on a server."""
 
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Make what modules are built with for a kernel: KERNEL [works|fails]. What it makes is read by modinfo, and nothing can load it.
+# Make what modules are built with for a kernel: KERNEL [works|fails]. Modinfo reads these modules; they cannot be loaded.
 set -eu
 build=/lib/modules/$1/build
 mkdir -p "$build/include"

@@ -1,4 +1,4 @@
-"""What was asked for, told by the unmodified NVML binding; also after refusals and a reboot."""
+"""The requested partitions, as the unmodified NVML binding reports them; also after refusals and a reboot."""
 
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later

@@ -1,4 +1,4 @@
-"""Who uses which slice is measured and shown to administrators alone; what is wrong is alerted."""
+"""Use of slices is measured and shown to administrators alone; problems raise alerts."""
 
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later

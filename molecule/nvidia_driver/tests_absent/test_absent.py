@@ -1,4 +1,4 @@
-"""What the role made is gone; the driver, which it did not install, is not."""
+"""Files of the role are gone; the driver, which it did not install, is not."""
 
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later

@@ -19,7 +19,7 @@ import sys
 from pathlib import Path
 
 ROOTS = ("/boot", "/etc", "/home", "/mnt", "/opt", "/root", "/srv", "/usr/local", "/var")
-# What changes by itself, or is a package manager's, or the test's own.
+# Paths that change by themselves, or belong to a package manager or to the test.
 PASSED_OVER = (
     *("/etc/.pwd.lock", "/etc/ld.so.cache", "/etc/mtab", "/root/.ansible", "/root/.cache", "/srv/everything"),
     *("/var/cache", "/var/lib/apt", "/var/lib/dpkg", "/var/lib/systemd", "/var/lib/ucf", "/var/lib/private"),
@@ -83,7 +83,7 @@ def passed_over(path: str) -> bool:
 
 
 def look(path: str) -> str:
-    """What a path is, in words that can be compared."""
+    """Description of a path, in words that can be compared."""
     try:
         found = os.lstat(path)
         kind = stat.filemode(found.st_mode)

@@ -65,7 +65,7 @@ def apart_from(brought: set[str], found: dict[str, Any], before: dict[str, Any])
 def test_nothing_is_left(host, kept):
     before = json.loads(host.check_output("cat /srv/everything/before.json"))
     after = json.loads(host.check_output("/srv/everything/everything.py"))
-    # What a package brings or makes when it is installed is told by the package's name.
+    # The name of a package stands for the files that it installs or makes.
     new = " ".join(sorted({*after["packages"]} - {*before["packages"]}))
     if new:
         brought = {*host.check_output(f"dpkg-query --listfiles {new}").splitlines()}

@@ -18,9 +18,9 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-# What roles make is random and longer than this; what scenarios give begins with the other.
+# Secrets of roles are random and longer than this; secrets of scenarios begin with the other.
 SECRET = re.compile(r"(?=\S*[0-9])(?=\S*[a-zA-Z])[\w+-]{32,}|s3cret[\w-]*")
-# What lies beside them and is no secret; the address of a client's registration has its name in it.
+# Files beside them without secrets; the address of a client's registration has its name in it.
 PUBLIC = re.compile(
     r'-----BEGIN CERTIFICATE.*?END CERTIFICATE-----|"(client_id|registration_uri)": "[^"]*"', re.DOTALL
 )

@@ -31,7 +31,7 @@ done
 chown --recursive 1500 /home/cache
 chown --recursive 4711 /var/lib/lustre-fake/data/home/old
 
-# What could be taken for empty disks of a server of Lustre.
+# Files that could be taken for empty disks of a server of Lustre.
 truncate --size 32M /srv/disks/ext4 /srv/disks/raw
 mke2fs -q -t ext4 -L theirs /srv/disks/ext4
 echo mine | dd of=/srv/disks/raw bs=1 seek=4096 conv=notrunc status=none

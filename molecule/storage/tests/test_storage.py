@@ -1,4 +1,4 @@
-"""What notebooks see of the machine's storage, also when it is mounted after they started."""
+"""Notebooks see the machine's storage, also when it is mounted after they started."""
 
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later

@@ -1,4 +1,4 @@
-"""All servers have the new configuration, and whoever worked meanwhile has lost nothing."""
+"""All servers have the new configuration, and clients have lost no data meanwhile."""
 
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later

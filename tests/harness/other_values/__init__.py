@@ -17,11 +17,11 @@ from harness.specs import defaults, options
 _SUBJECTS = (containers, frameworks, hosts, hub, storage)
 # Texts, lists and dicts; numbers get one more, switches and choices something else than they are.
 VALUES: ChainMap[str, Any] = ChainMap(*(one.VALUES for one in _SUBJECTS))
-# What a variable means nothing without: set both before it is changed and after.
+# Settings that a variable depends on: set both before it is changed and after.
 NEEDS: ChainMap[str, dict[str, Any]] = ChainMap(*(one.NEEDS for one in _SUBJECTS))
-# What has to be given with another value, which is refused without it.
+# Settings that another value requires.
 WITH: ChainMap[str, dict[str, Any]] = ChainMap(*(one.WITH for one in _SUBJECTS))
-# What modules find where a variable has an effect, both before it is changed and after.
+# Results of modules for which a variable has an effect, both before it is changed and after.
 FOUND: ChainMap[str, dict[str, Answer]] = ChainMap(*(one.FOUND for one in _SUBJECTS))
 # The variables whose other value the role refuses, which is their effect, and what it then says.
 REFUSED: ChainMap[str, str] = ChainMap(*(one.REFUSED for one in _SUBJECTS))

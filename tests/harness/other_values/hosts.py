@@ -1,4 +1,4 @@
-"""What belongs to single hosts: GPUs, their driver, partitions and health, user accounts, monitoring."""
+"""Variables of single hosts: GPUs, their driver, partitions and health, user accounts, monitoring."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ DOCKER = {
 }
 CLIENT = {"jupyterhub_iam_client_id": "hub", "jupyterhub_iam_client_secret": "secret"}
 PAM = {"jupyterhub_login": "pam", "jupyterhub_pam_groups": ["users"]}
-# What does not exclude each other is given together, as each group of variables takes runs of its own.
+# Compatible settings are given together, as each group of variables takes runs of its own.
 TOGETHER = {
     **CLIENT,
     "jupyterhub_certificate_type": "letsencrypt-prod",

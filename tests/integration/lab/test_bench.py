@@ -73,7 +73,7 @@ class Lab:
         return self.bench.host(name)
 
     def leftovers(self) -> list[str]:
-        """Whatever on this machine carries the id of the bench."""
+        """All objects on this machine with the id of the bench."""
         ident = self.bench.id
         found = [str(group) for group in cgroups.bench_groups(ident, cgroups.layout()) if group.exists()]
         found += [line for line in Path("/proc/self/mounts").read_text().splitlines() if ident in line]
@@ -172,7 +172,7 @@ def test_a_host_has_what_is_in_its_layers_and_changes_none(lab: Lab):
 
 
 def assert_modules_are_compiled_once(lab: Lab, *hosts: str):
-    """What a host's virtual environment compiles out of an archive is there for all hosts."""
+    """Code that a host's virtual environment compiles from an archive is available to all hosts."""
     mark = uuid.uuid4().hex
     for host in hosts:
         lab.ssh(host, "python3 -m venv --without-pip /root/venv")
@@ -201,7 +201,7 @@ def test_services_and_users_of_hosts_read_what_a_private_checkout_gave(lab: Lab,
     """Cloned and used under umask 077, below a path with a blank."""
     checkout = tmp_path / "a checkout"
     checkout.mkdir()
-    # What Python opens is noted as an input of this job, and most of the copy is not used.
+    # Files that Python opens are recorded as inputs of this job, and most of the copy is not used.
     subprocess.run(["cp", "--recursive", Path(bytecode.__file__).parents[1], checkout / "lab"], check=True)
     for path in checkout.rglob("*"):
         path.chmod(path.stat().st_mode & 0o700)

@@ -29,7 +29,7 @@ ROOT = Path(__file__).resolve().parents[3]
 HERE = Path(__file__).parent / "warm"
 SUITES = ("bookworm", "trixie")
 
-# What differs between two hosts, or between two moments.
+# Values that differ between two hosts, or between two moments.
 VOLATILE = re.compile(
     r"start|end|delta|[acm]time|ino|inode|dev|cache_update_time|ansible_job_id|attempts|src|_original_basename"
     r"|elapsed|date|status|last_modified|SSH_(CLIENT|CONNECTION)|XDG_SESSION_ID|SUDO_COMMAND"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Clients that nobody here wrote find in the fakes what they expect of Marathon and Chronos."""
+"""Independent clients work with the fakes as with Marathon and Chronos."""
 
 from __future__ import annotations
 

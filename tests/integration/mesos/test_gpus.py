@@ -24,7 +24,7 @@ import mesos_settings as given
 # Those of the defaults that need more control groups than two are left out.
 ISOLATION = ["filesystem/linux", "docker/runtime", "cgroups/devices", "gpu/nvidia"]
 UNIT = Path(__file__).resolve().parents[3] / "roles/mesos_agent/templates/mesos-agent.service.j2"
-# What Docker gives every container (documentation, "Runtime privilege and Linux capabilities").
+# Device nodes that Docker gives every container (documentation, "Runtime privilege and Linux capabilities").
 OF_DOCKER = [
     "AUDIT_WRITE",
     "CHOWN",
@@ -109,7 +109,7 @@ def test_an_agent_in_a_container_has_the_rights_that_it_needs(machine: GpuMachin
         framework.stop()
 
 
-# What the role refuses, and what the agent says when somebody writes it all the same.
+# Settings that the role refuses, and errors of the agent with these settings.
 @pytest.mark.parametrize(
     ("name", "changes", "words", "resources", "written", "said"),
     [

@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the roles render, read by a real master and agent: every option comes back as it was meant."""
+"""A real master and agent read the options of the roles, and report each as it was meant."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a real master tells of quotas and free resources decides about a user's container."""
+"""Quotas and free resources of a real master decide about a user's container."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is reserved for a role is offered to nobody else, and counts as the role's, used or not."""
+"""Reserved resources are offered to their role only, and count as the role's, used or not."""
 
 from __future__ import annotations
 

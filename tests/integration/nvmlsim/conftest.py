@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Oracles of the simulator: programs of NVIDIA that nobody here wrote. Without them there is nothing to test,
+"""Oracles of the simulator: independent programs of NVIDIA. Without them there is nothing to test,
 so where CI is set their absence is a failure, and elsewhere a skip that says why."""
 
 from __future__ import annotations

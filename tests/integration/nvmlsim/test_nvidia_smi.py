@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The real nvidia-smi on simulated GPUs. What it must print is what NVIDIA's MIG user guide and published
+"""The real nvidia-smi on simulated GPUs. Expected output comes from NVIDIA's MIG user guide and published
 listings show of real ones, or what simgpu set."""
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ GPU  0 Profile ID  0 Placement : {0}:8
 
 
 def smi_on(machine: Machine, smi: Path, *words: object, code: int = 0, **environment: str) -> str:
-    """Run nvidia-smi and return what it prints; it must end with this exit code."""
+    """Run nvidia-smi and return what it prints; it must end with this exit status."""
     done = machine.run(smi, *words, **environment)
     assert done.returncode == code, done.stdout + done.stderr
     return done.stdout

@@ -56,7 +56,7 @@ def site(folder: Path, groups: tuple[str, ...], **variables: Any) -> Path:
 
 
 def refusal(output: str) -> str:
-    """What the last play says."""
+    """Message of the last play."""
     assert "changed=0" in output and "PLAY RECAP" in output
     last = output.rpartition("PLAY [")[2]
     assert last.startswith("Refuse invalid settings and unsuitable hosts"), last

@@ -58,7 +58,7 @@ def start(folder: Path, *arguments: str | Path) -> subprocess.Popen[str]:
 
 
 def entries(bench: Bench) -> dict[str, list[str]]:
-    """What was set up on each host, by the first words, as often as it was."""
+    """Setups on each host, by the first words, each as often as it happened."""
     found = {}
     for host in bench.hosts():
         path = host.root / "var/lib/farm-journal"

@@ -30,7 +30,7 @@ INDIGO = Path(__file__).with_name("indigo_mesos.yaml")
 PROGRAMS = Path(sys.executable).parent
 HOSTS = ("h1", "h2", "h3")
 MASTER_UNITS = ("zookeeper", "mesos-master", "marathon", "chronos", "app-gateway", "app-gateway-routes")
-# What the roles make beside the unit of the same name; data that outlive them are elsewhere.
+# Files of the roles beside the unit of the same name; data that outlive them are elsewhere.
 MASTER_FOLDERS = (
     "/etc/zookeeper",
     "/etc/mesos-master",
@@ -181,7 +181,7 @@ class Site:
         return next(name for name in HOSTS if self.address(name) == address)
 
     def ask(self, master: str, url: str, authority: str, login: str) -> Any:
-        """What an API on a master answers one who knows its authority and its name."""
+        """Response of an API on a master to a client with its authority and name."""
         curl = f"curl --silent --show-error --fail --max-time {PATIENCE}"
         return json.loads(self.run(master, f"{curl} --cacert {authority} --user {login} {url}"))
 

@@ -17,7 +17,7 @@ TOSCA = ROOT / "tosca"
 HERE = Path(__file__).parent
 INDIGO = ROOT / "tests" / "unit" / "tosca" / "data" / "indigo" / "mesos.yaml"
 TEMPLATES = sorted(path.name for path in (TOSCA / "templates").glob("*.yaml"))
-# What has no default in some template.
+# Inputs without a default in some template.
 GIVEN = {
     "iam_url": "https://iam.example.org/",
     "owner": "ada",
@@ -37,7 +37,7 @@ def read(path: Path) -> dict[str, Any]:
 
 
 def has_machines(name: str) -> bool:
-    """Whether a template asks for machines; without, there is nothing to do for who makes machines."""
+    """Whether a template asks for machines; without machines, an orchestrator of clouds has no work."""
     found = read(TOSCA / "templates" / name)["topology_template"]["node_templates"].values()
     return any(body["type"] == "tosca.nodes.gpufarm.Compute" for body in found)
 
@@ -81,7 +81,7 @@ def contextualized(
 
 
 def contextualize(infrastructure_manager: Path, folder: Path, template: Path) -> dict[str, Any]:
-    """What Infrastructure Manager makes of a template."""
+    """Conversion of a template by Infrastructure Manager."""
     program = [infrastructure_manager / "python", HERE / "im_contextualize.py", template]
     # it keeps a cache of what it fetches where it is started
     done = subprocess.run(program, cwd=folder, capture_output=True, text=True, check=False)

@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parents[3]
 TEMPLATE = ROOT / "tosca" / "templates" / "gpu_node.yaml"
 PROGRAMS = Path(sys.executable).parent
 FLAVOR = "2x 3g.40gb MIG GPUs"
-# What an INDIGO template says of accounts, on the machine of the other deployment's site.
+# Accounts of an INDIGO template, on the machine of the other deployment's site.
 INDIGO = """\
 tosca_definitions_version: tosca_simple_yaml_1_0
 imports:

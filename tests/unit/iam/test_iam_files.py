@@ -1,4 +1,4 @@
-"""What the identity provider is given: certificates that clients accept, users whose passwords stay."""
+"""Files of the identity provider: certificates that clients accept, users whose passwords stay."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a host's Python has compiled out of an archive is not compiled again, and never stands in the way."""
+"""Code that a host's Python has compiled from an archive is not compiled again, and never causes errors."""
 
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later

@@ -15,7 +15,7 @@ from lab.marathon.options import Stop, libprocess
 
 @pytest.fixture
 def environment(tmp_path: Path) -> dict[str, str]:
-    """What a framework is given where the masters speak TLS."""
+    """Environment of a framework where the masters speak TLS."""
     certificate, key = tmp_path / "a.pem", tmp_path / "a.key"
     new = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-noenc"]
     subprocess.run(

@@ -79,7 +79,7 @@ def test_what_is_kept_reaches_all_that_it_is_for(
 
 @pytest.mark.skipif(shutil.which("e2mmpstatus") is None, reason="e2fsprogs is not installed")
 def test_a_device_that_is_mounted_says_so(tmp_path: Path) -> None:
-    """e2mmpstatus, which no one here wrote, reads the mark."""
+    """e2mmpstatus, which is independent, reads the mark."""
     device = tmp_path / "device"
     device.touch()
     os.truncate(device, 16 * 1024**2)

@@ -1,4 +1,4 @@
-"""What becomes of tasks in the fake of Marathon when their agent is gone, and how it learns that."""
+"""Tasks in the fake of Marathon after the loss of their agent, and how it detects that."""
 
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later

@@ -74,7 +74,7 @@ def test_what_changes_a_module_changes_the_archives(begin: Callable[[str], Any],
 
 def test_nothing_is_kept_of_sources_that_changed_meanwhile(begin: Callable[[str], Any], tmp_path: Path):
     run = begin("run")
-    (run.run / "thing").write_text("packed of who knows what")
+    (run.run / "thing").write_text("packed of other sources")
     (tmp_path / "modules/thing.py").write_text("print('two')\n")
     run.keep()
     assert list(begin("after").run.iterdir()) == []

@@ -32,7 +32,7 @@ class Host:
         return done
 
     def control(self, command: str, *words: str) -> None:
-        """What simgpu calls, without its device nodes."""
+        """Programs that simgpu calls, without its device nodes."""
         text = ctypes.create_string_buffer(512)
         arguments = (ctypes.c_char_p * len(words))(*(word.encode() for word in words))
         failed = pynvml.nvmlLib.nvmlsim_control(

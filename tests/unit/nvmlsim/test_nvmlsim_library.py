@@ -301,7 +301,7 @@ def test_a_damaged_state_is_an_error_and_not_an_empty_host(a100: Host) -> None:
 
 
 def test_a_reader_cannot_hold_up_a_writer(a100: Host) -> None:
-    """Whatever a reader locks, it is not what a writer waits for."""
+    """A writer never waits for a lock of a reader."""
     with (a100.directory / "state").open() as state:
         fcntl.flock(state, fcntl.LOCK_EX)
         assert in_child(lambda: sim_nvml.create(sim_nvml.gpu(), 19)) == [n.NVML_SUCCESS]

@@ -1,4 +1,4 @@
-"""What processes open is noted, and what of that are inputs."""
+"""Files that processes open are recorded, and inputs are found among them."""
 
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later

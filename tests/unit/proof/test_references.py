@@ -1,4 +1,4 @@
-"""What a file names is found, and what it only mentions is not."""
+"""References in a file are found, and mere mentions are not."""
 
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later

@@ -11,7 +11,7 @@ from harness.recording import Answer
 
 @dataclass(frozen=True)
 class Refused:
-    """What a role is given, what modules answer it beside what they always do, and words of its refusal."""
+    """Variables of a role, results of modules that differ from the default, and words of the refusal."""
 
     words: str
     variables: Mapping[str, Any]

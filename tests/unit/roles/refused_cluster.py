@@ -1,4 +1,4 @@
-"""What the roles of the cluster for containers refuse."""
+"""Refusals of the roles of the cluster for containers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NO_GPU = {
     "Validate | Inspect the GPUs": {"rc": 127, "stdout": "", "stdout_lines": [], "stderr": "", "msg": ""}
 }
 IMAGE = "127.0.0.1:5000/fake:1"
-# What the module command and Docker say where there is no Docker, and no image.
+# Results of the module command and of Docker without Docker, and without an image.
 NO_DOCKER: dict[str, Answer] = {
     "ansible.builtin.command": {"rc": 2, "stdout": "", "stderr": "", "msg": "Error executing command."}
 }

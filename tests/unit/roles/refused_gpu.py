@@ -1,4 +1,4 @@
-"""What the roles of GPUs refuse."""
+"""Refusals of the roles of GPUs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the roles of the hub and its users refuse."""
+"""Refusals of the roles of the hub and its users."""
 
 from __future__ import annotations
 

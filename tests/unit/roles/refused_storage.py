@@ -1,4 +1,4 @@
-"""What the roles that store refuse."""
+"""Refusals of the roles of storage."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ KERNEL = {"version": "", "built_for": "", "fits": False, "headers": False, "runn
 
 
 def lustre(**found: Any) -> dict[str, Answer]:
-    """What ``lustre_info`` says of a machine that has something else than a new one."""
+    """Result of ``lustre_info`` for a machine that differs from a new one."""
     return {"Validate | Inspect kernels, interfaces, LNet and mounts": {**LUSTRE_MACHINE, **found}}
 
 
@@ -36,7 +36,7 @@ NO_ANSWER = (None, "[Errno 111] Connection refused")
 
 
 def asked(lost: Mapping[str, tuple[int | None, str]], nameless: Sequence[str] = ()) -> dict[str, Answer]:
-    """What the servers of repositories say to a machine that has no files of the role yet.
+    """Answers of the servers of repositories to a machine without files of the role.
 
     Args:
         lost: repositories that cannot be had, each with the status of all answers and why.

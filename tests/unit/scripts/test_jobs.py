@@ -1,4 +1,4 @@
-"""What targets of the Makefile and jobs of `scripts/scenarios` run, where a newcomer may have cloned to."""
+"""Targets of the Makefile and jobs of `scripts/scenarios` run, in any folder of a clone."""
 
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later

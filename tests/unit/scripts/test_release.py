@@ -1,4 +1,4 @@
-"""What a release consists of, and that it works on a machine without a checkout."""
+"""Content of a release, which works on a machine without a checkout."""
 
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later

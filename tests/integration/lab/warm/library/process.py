@@ -1,5 +1,5 @@
 #!/usr/bin/python
-"""What a module can see of the process that it runs in."""
+"""Report what a module can see of its process."""
 
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
