@@ -54,12 +54,14 @@ affected: setup-test ## List what test-changed would run, and why
 WORKFLOWS := uv run --quiet --no-project --with-requirements requirements/workflows.lock
 
 .PHONY: lint
-lint: setup-test ## ansible-lint (production), yamllint, ruff, mypy; locks, documentation, changelog and hosted CI
+lint: setup-test ## ansible-lint (production), yamllint, ruff, mypy; prose, locks, documentation, changelog and hosted CI
 	yamllint --strict .
+	codespell --dictionary - --dictionary scripts/prose.dic
+	scripts/prose
 	ruff check .
 	ruff format --check .
 	pytest -q -p no:cacheprovider tests/contract/test_locks.py
-	mypy lab molecule scripts/proof scripts/mutation scripts/mutants scripts/described.py scripts/tosca_inputs.py scripts/tosca_playbooks.py scripts/tosca_properties.py scripts/written.py scripts/pages tosca/gpufarm plugins packages/hub/gpufarm_hub packages/notebook/gpufarm_notices
+	mypy lab molecule scripts/proof scripts/mutation scripts/mutants scripts/prose scripts/described.py scripts/tosca_inputs.py scripts/tosca_playbooks.py scripts/tosca_properties.py scripts/written.py scripts/pages tosca/gpufarm plugins packages/hub/gpufarm_hub packages/notebook/gpufarm_notices
 	ansible-lint --strict --offline
 	antsibull-changelog lint
 	scripts/role-docs --check
@@ -98,7 +100,7 @@ integration-tosca: setup-test ## The deployer on hosts of the bench, and other o
 	pytest -q tests/integration/tosca
 
 .PHONY: hosts
-hosts: setup-test ## What needs hosts of the bench, side by side: both integration, e2e, molecule (root)
+hosts: setup-test ## All jobs on hosts of the bench, side by side: both integration, e2e, molecule (root)
 	scripts/scenarios $(HOSTS)
 
 .PHONY: molecule
@@ -129,7 +131,7 @@ bench-hub: setup-test ## 50 people ask the hub for 14 slices at once: nobody twi
 	@python -m lab.hub_load $(if $(BENCH),--bench $(BENCH))
 
 .PHONY: bench-tests
-bench-tests: setup-test ## What makes the tests cheaper, and by how much, in CPU seconds of one run (root)
+bench-tests: setup-test ## CPU seconds of one run that each optimisation of the tests saves (root)
 	@python -m lab.warm.timing
 
 .PHONY: docs

@@ -94,7 +94,7 @@ def test_a_value_of_the_wrong_form_is_answered_with_what_is_asked_for(site: Site
     wrong = ("--input", "iam_url=https://iam.example.org", "--input", "gpu_partition_flavor=seven")
     answer = site.gpufarm("plan", ML_INFN, "--pool", site.pool, *wrong)
     assert answer.status == 2
-    assert '"seven" is not what is asked for: What every GPU is partitioned into' in answer.error
+    assert '"seven" is not what is asked for: Partitions of every chosen GPU' in answer.error
 
 
 def test_names(site: Site) -> None:
