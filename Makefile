@@ -61,7 +61,7 @@ lint: setup-test ## ansible-lint (production), yamllint, ruff, mypy; prose, lock
 	ruff check .
 	ruff format --check .
 	pytest -q -p no:cacheprovider tests/contract/test_locks.py
-	mypy lab molecule scripts/proof scripts/mutation scripts/mutants scripts/prose scripts/described.py scripts/tosca_inputs.py scripts/tosca_playbooks.py scripts/tosca_properties.py scripts/written.py scripts/pages tosca/gpufarm plugins packages/hub/gpufarm_hub packages/notebook/gpufarm_notices
+	mypy lab molecule scripts/proof scripts/mutation scripts/mutants scripts/described.py scripts/tosca_inputs.py scripts/tosca_playbooks.py scripts/tosca_properties.py scripts/written.py scripts/pages tosca/gpufarm plugins packages/hub/gpufarm_hub packages/notebook/gpufarm_notices
 	ansible-lint --strict --offline
 	antsibull-changelog lint
 	scripts/role-docs --check

@@ -116,7 +116,7 @@ def _handed(topology: Mapping[str, Any]) -> dict[str, dict[str, tuple[str, str, 
 
 
 def _of(types: Mapping[str, Any], node_type: str, capability: str, name: str) -> Words:
-    """What a property says of an input; nothing if TOSCA itself defines the property."""
+    """Return the facts of a property for its input; empty if TOSCA itself defines the property."""
     nodes = types["node_types"]
     bases = {leaf_name(base): base for base in nodes}
     if capability:
@@ -128,7 +128,7 @@ def _of(types: Mapping[str, Any], node_type: str, capability: str, name: str) ->
 
 
 def _chosen(candidates: dict[str, Words], own: Words, word: str | None, name: str) -> Words:
-    """What follows for an input, of several properties that which the source names."""
+    """Return the facts of an input; of several properties, those of the one that the source names."""
     differing = []
     for candidate in candidates.values():
         left = {key: value for key, value in candidate.items() if key not in own}

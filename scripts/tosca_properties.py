@@ -40,8 +40,8 @@ def completed(source: dict[str, Any]) -> dict[str, Any]:
     """Return the types with the properties that follow from roles.
 
     A node type with a role has the variables of the role but the one for its state. A data type with an
-    `option` has what each entry of that option has. What the source says of a property is added, and wins.
-    What it says of plays is for `tosca_playbooks`. A pattern may be `{from: FILE, name: NAME}`, the constant
+    `option` has what each entry of that option has. Facts of the source about a property are added, and win.
+    Its facts about plays are for `tosca_playbooks`. A pattern may be `{from: FILE, name: NAME}`, the constant
     of a Python file.
 
     Args:

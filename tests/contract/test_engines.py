@@ -40,7 +40,7 @@ MODULES = {
 
 
 def said(engine: str) -> dict[str, Any]:
-    """What an engine says to the role."""
+    """Return the description of an engine for the role."""
     found = yaml.safe_load((ENGINES_SAY / f"engine_{engine}.yml").read_text())
     return found[f"__jupyterhub_engine_{engine}"]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A hub as it was before: JupyterHub 5 with a spawner of its own time, at the places and origins where the role has its hub."""
+"""A hub as it was before: JupyterHub 5 with the spawner of its time, at the places of the role's hub."""
 
 from __future__ import annotations
 
