@@ -43,6 +43,8 @@ class Wish:
         disk: size of the root file system in bytes.
         distribution: ID of os-release.
         version: VERSION_ID of os-release, or its beginning: "24" fits 24.04.
+        system: kind of operating system; machines of a pool have "linux".
+        architecture: of the processors, such as "x86_64".
         gpus: number of GPUs.
         gpu_model: part of the name of each GPU, in any case.
         gpu_memory: of each GPU, in bytes.
@@ -55,6 +57,8 @@ class Wish:
     disk: int = 0
     distribution: str = ""
     version: str = ""
+    system: str = ""
+    architecture: str = ""
     gpus: int = 0
     gpu_model: str = ""
     gpu_memory: int = 0
@@ -80,6 +84,8 @@ class Wish:
             disk=_bytes(host.get("disk_size")),
             distribution=str(system.get("distribution") or "").lower(),
             version=str(system.get("version") or system.get("release") or ""),
+            system=str(system.get("type") or "").lower(),
+            architecture=str(system.get("architecture") or "").lower(),
             # INDIGO's machines ask for GPUs in the capability host
             gpus=int(gpu.get("count") or host.get("num_gpus") or 0),
             gpu_model=str(gpu.get("model") or (host.get("num_gpus") and host.get("gpu_model")) or ""),
@@ -100,6 +106,7 @@ class Wish:
             parts.append(f"{_size(self.disk)} disk")
         if self._system():
             parts.append(self._system())
+        parts += [part for part in (self.system, self.architecture) if part]
         if self.among:
             parts.append(f"a name like {' or '.join(self.among)}")
         return ", ".join(parts) or "anything"
@@ -167,6 +174,10 @@ class Wish:
         other_version = self.version and not f"{machine.version}.".startswith(f"{self.version}.")
         if other_version or (self.distribution and self.distribution != machine.distribution):
             found.append(f"{self._system()} (has {machine.distribution} {machine.version})")
+        if self.system not in ("", "linux"):
+            found.append(f"{self.system} (has linux)")
+        if machine.architecture and self.architecture not in ("", machine.architecture):
+            found.append(f"{self.architecture} (has {machine.architecture})")
         if not self.admits(machine.host):
             found.append(f"a name like {' or '.join(self.among)}")
         return found
@@ -194,8 +205,8 @@ def _suits(wishes: Sequence[Wish], machines: Sequence[Machine]) -> list[int]:
         places[place] = places.get(place, 0) | 1 << index
 
     @functools.cache
-    def others(gpus: tuple[Gpu, ...], distribution: str, version: str) -> int:
-        plain = Machine("", "", 0, 0, 0, distribution, version, gpus)
+    def others(gpus: tuple[Gpu, ...], distribution: str, version: str, architecture: str) -> int:
+        plain = Machine("", "", 0, 0, 0, distribution, version, gpus, architecture)
         return functools.reduce(
             operator.or_, (own for kind, own in kinds.items() if not kind.lacks(plain)), 0
         )
@@ -207,7 +218,7 @@ def _suits(wishes: Sequence[Wish], machines: Sequence[Machine]) -> list[int]:
         cpus(entry.cpus)
         & memory(entry.memory)
         & disk(entry.disk)
-        & others(entry.gpus, entry.distribution, entry.version)
+        & others(entry.gpus, entry.distribution, entry.version, entry.architecture)
         & admitted(entry.host)
         for entry in machines
     ]

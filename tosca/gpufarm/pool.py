@@ -53,6 +53,7 @@ class Machine:
         distribution: ID of os-release, such as "debian".
         version: VERSION_ID of os-release.
         gpus: the NVIDIA GPUs.
+        architecture: of its processors, such as "x86_64"; empty if it did not say.
     """
 
     host: str
@@ -63,6 +64,7 @@ class Machine:
     distribution: str
     version: str
     gpus: tuple[Gpu, ...]
+    architecture: str = ""
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from gpufarm.topology import Input, Node, Operation, Policy, Topology, is_secret
 # Properties of the capabilities of a Compute node by which machines are chosen.
 _HEEDED = {
     "host": ("num_cpus", "mem_size", "disk_size", "num_gpus", "gpu_model"),
-    "os": ("distribution", "version", "release"),
+    "os": ("type", "architecture", "distribution", "version", "release"),
     "gpu": ("count", "model", "memory", "mig_capable"),
     "scalable": ("min_instances", "max_instances", "default_instances", "count"),
 }

@@ -103,6 +103,7 @@ def main() -> None:
         "disk": root.f_blocks * root.f_frsize,
         "distribution": name,
         "version": version,
+        "architecture": os.uname().machine,
         "gpus": without_nvml() if gpus is None else gpus,
     }
     print(json.dumps(found))
