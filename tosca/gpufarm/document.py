@@ -125,6 +125,15 @@ def _scalars(node: yaml.Node) -> Iterator[tuple[yaml.ScalarNode, yaml.Node]]:
             yield from _scalars(value)
 
 
+def _odd(node: yaml.ScalarNode) -> str:
+    """What is wrong with a scalar that YAML allows."""
+    if "\0" in node.value:
+        return "contains a NUL character; remove it"
+    if node.tag in ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float") and len(node.value) > 400:
+        return "the number is too long; write it in quotes if it is a text"
+    return ""
+
+
 class _Growth(Exception):
     """The document is endless."""
 
@@ -138,6 +147,9 @@ def _check(root: yaml.Node, path: Path, report: Report) -> None:
         nonlocal count
         count += 1
         if isinstance(node, yaml.ScalarNode):
+            odd = _odd(node)
+            if odd:
+                report.add(_place(path, node), odd)
             return
         if id(node) in above:
             report.add(_place(path, node), "the alias contains itself; write the value out")
@@ -191,25 +203,56 @@ def read(path: Path, report: Report | None = None) -> Document:
         BadTemplate: the file cannot be read, is no YAML, says something twice, or is no mapping.
     """
 
-    def refuse(text: str, line: int = 0, column: int = 0) -> BadTemplate:
-        return BadTemplate([Problem(Place(str(path), line, column), " ".join(text.split()))])
-
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
-        raise refuse(f"cannot be read: {error.strerror}") from error
+        raise _refusal(path, f"cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
-        raise refuse("is no text in UTF-8") from error
+        raise _refusal(path, "is no text in UTF-8") from error
     found = Report()
+    data, root = _parsed(text, path, found)
+    if report is None:
+        found.conclude()
+    else:
+        report.problems.extend(found.problems)
+    if not isinstance(data, dict) or not all(isinstance(key, str) for key in data):
+        raise _refusal(path, "is no mapping of names to values")
+    return Document(path, data, root)
+
+
+def value(text: str) -> Any:
+    """Read a value that was typed.
+
+    Args:
+        text: a value in YAML.
+
+    Returns:
+        The value.
+
+    Raises:
+        BadTemplate: it is no YAML, says something twice, or is too large.
+    """
+    found = Report()
+    data, _root = _parsed(text, Path("value"), found)
+    found.conclude()
+    return data
+
+
+def _refusal(path: Path, text: str, line: int = 0, column: int = 0) -> BadTemplate:
+    return BadTemplate([Problem(Place(str(path), line, column), " ".join(text.split()))])
+
+
+def _parsed(text: str, path: Path, found: Report) -> tuple[Any, yaml.Node]:
+    """The content of a text in YAML, and its nodes."""
     try:
         if _deep(text):
             for depth, _event in _levels(text):
                 if depth > MAX_DEPTH:
-                    raise refuse("the document is too deeply nested")
+                    raise _refusal(path, "the document is too deeply nested")
         loader = _Loader(text)
         root = loader.get_single_node()
         if root is None:
-            raise refuse("is empty")
+            raise _refusal(path, "is empty")
         _check(root, path, found)
         data = loader.construct_document(root)
     except yaml.MarkedYAMLError as error:
@@ -218,19 +261,13 @@ def read(path: Path, report: Report | None = None) -> Document:
         if isinstance(error, yaml.constructor.ConstructorError) and "tag" in str(error.problem):
             # what follows may be a password, so it is not repeated
             sentence = 'a value begins with "!", which has a meaning of its own in YAML; write it in quotes'
-        raise refuse(sentence, *((mark.line + 1, mark.column + 1) if mark else ())) from error
+        raise _refusal(path, sentence, *((mark.line + 1, mark.column + 1) if mark else ())) from error
     except RecursionError as error:
-        raise refuse("the document is too deeply nested") from error
+        raise _refusal(path, "the document is too deeply nested") from error
     except (yaml.YAMLError, ValueError, TypeError, AttributeError) as error:
         first = str(error).partition("\n")[0] or type(error).__name__
-        raise refuse(f"is no valid YAML: {first}") from error
-    if report is None:
-        found.conclude()
-    else:
-        report.problems.extend(found.problems)
-    if not isinstance(data, dict) or not all(isinstance(key, str) for key in data):
-        raise refuse("is no mapping of names to values")
-    return Document(path, data, root)
+        raise _refusal(path, f"is no valid YAML: {first}") from error
+    return data, root
 
 
 def _levels(text: str) -> Iterator[tuple[int, yaml.Event]]:

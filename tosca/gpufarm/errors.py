@@ -4,15 +4,43 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import IO, Any
 
 import click
+
+# A sentence quotes what was given, which may be of any length; both its ends say what is wrong.
+_LONGEST = 1000
+
+
+def shortened(text: str) -> str:
+    """Cut the middle out of lines that nobody can read.
+
+    Args:
+        text: some sentences, one on each line.
+
+    Returns:
+        The text with lines of at most some 1000 letters.
+    """
+    half = _LONGEST // 2
+    lines = text.split("\n")
+    return "\n".join(
+        f"{line[:half]} ... {line[-half:]}" if len(line) > _LONGEST + 5 else line for line in lines
+    )
 
 
 class GpufarmError(click.ClickException):
     """Something went wrong; the message is one sentence: the thing, the reason and the next step."""
 
     exit_code = 1
+
+    def __init__(self, message: str) -> None:
+        """Take the sentence.
+
+        Args:
+            message: what went wrong; the middle of a very long line is left out.
+        """
+        super().__init__(shortened(message))
 
     def show(self, file: IO[Any] | None = None) -> None:
         """Print the sentence.
@@ -46,7 +74,8 @@ class BadTemplate(BadInput):
         Args:
             problems: at least one.
         """
-        self.problems = sorted(set(problems))
+        cut = (replace(problem, text=shortened(problem.text)) for problem in problems)
+        self.problems = sorted(set(cut))
         lines = [str(problem) for problem in self.problems]
         if len(lines) > 1:
             lines.append(f"{len(lines)} problems; nothing was touched")

@@ -95,7 +95,11 @@ class Scope:
             parts = self.evaluate(expression[name], node, depth)
             if not isinstance(parts, list):
                 raise BadInput(f"{self.topology.path}: concat needs a list")
-            return "".join(str(part) for part in parts)
+            for part in parts:
+                if part is None or isinstance(part, dict):
+                    what = "something without a value" if part is None else "a map"
+                    raise BadInput(f"{self.topology.path}: concat in node {node} has {what}; give it texts")
+            return "".join(map(str, parts))
         if name in ("get_property", "get_attribute", "get_artifact"):
             return self._reference(str(name), expression[name], node, depth)
         return {key: self.evaluate(item, node, depth) for key, item in expression.items()}

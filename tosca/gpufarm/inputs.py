@@ -7,10 +7,8 @@ from collections.abc import Callable, Iterable, Mapping, MutableMapping
 from pathlib import Path
 from typing import Any, TypeVar
 
-import yaml
-
 from gpufarm import document, values
-from gpufarm.errors import BadInput
+from gpufarm.errors import BadInput, BadTemplate
 from gpufarm.problems import near
 from gpufarm.secrecy import holds_secret
 from gpufarm.topology import Input, Topology
@@ -35,8 +33,8 @@ def _from_text(definition: Input, text: str) -> Any:
     if definition.kind not in _YAML:
         return text
     try:
-        return yaml.safe_load(text)
-    except yaml.YAMLError as error:
+        return document.value(text)
+    except BadTemplate as error:
         raise BadInput(f"input {definition.name}: {text} is no {definition.kind}") from error
 
 
@@ -148,10 +146,8 @@ def from_environment(topology: Topology, environment: MutableMapping[str, str]) 
 def _check(definition: Input, value: Any, data_types: Mapping[str, Any]) -> None:
     """Refuse a value that is of another type or breaks a constraint; a secret's value is not repeated."""
     name = definition.name
-    if isinstance(value, str) and "\0" in value:
-        raise BadInput(f"input {name}: contains a NUL character; remove it")
     try:
-        wrong = values.fault(definition.schema, value, data_types)
+        wrong = values.unfit(value) or values.fault(definition.schema, value, data_types, plain=True)
     except values.BadSchema as error:
         raise BadInput(f"input {name}: {error}") from error
     if not wrong:

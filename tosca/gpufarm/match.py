@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from gpufarm.assignment import assign, shortage
-from gpufarm.errors import NoMachine
+from gpufarm.errors import BadInput, NoMachine
 from gpufarm.functions import Scope
 from gpufarm.pool import Gpu, Machine, Pool
 from gpufarm.topology import Node
@@ -78,6 +78,21 @@ class Wish:
         """
         found = {name: scope.evaluate(values, node.name) or {} for name, values in node.capabilities.items()}
         host, system, gpu = (found.get(name, {}) for name in ("host", "os", "gpu"))
+        try:
+            return cls._asked(host, system, gpu, tuple(scope.evaluate(node.among, node.name) or ()))
+        except (TypeError, ValueError, OverflowError) as error:
+            raise BadInput(
+                f"{scope.topology.path}: what node {node.name} asks of its machine is wrong: {error}"
+            ) from error
+
+    @classmethod
+    def _asked(
+        cls,
+        host: Mapping[str, Any],
+        system: Mapping[str, Any],
+        gpu: Mapping[str, Any],
+        among: tuple[str, ...],
+    ) -> Wish:
         return cls(
             cpus=int(host.get("num_cpus") or 0),
             memory=_bytes(host.get("mem_size")),
@@ -91,7 +106,7 @@ class Wish:
             gpu_model=str(gpu.get("model") or (host.get("num_gpus") and host.get("gpu_model")) or ""),
             gpu_memory=_bytes(gpu.get("memory")),
             mig=bool(gpu.get("mig_capable")),
-            among=tuple(scope.evaluate(node.among, node.name) or ()),
+            among=among,
         )
 
     def __str__(self) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from gpufarm import facts, inputs, instances, match, plan, reasons, template
+from gpufarm import evaluated, facts, inputs, instances, match, plan, reasons, template
 from gpufarm.catalogue import Catalogue
 from gpufarm.conformance import check_template
 from gpufarm.errors import BadInput
@@ -145,6 +145,7 @@ def values(request: Request, previous: Deployment | None) -> tuple[dict[str, Any
     found = inputs.complete(topology, given, Catalogue(request.library).names("data_types"))
     public = {name: value for name, value in found.items() if not topology.inputs[name].secret}
     check_template(request.library, public)
+    evaluated.examine(Scope(topology, found), request.library)
     return given, found
 
 

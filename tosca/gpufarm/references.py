@@ -82,10 +82,10 @@ class References:
                 hint = near(argument, self.inputs)
                 self.report.add(place, f"get_input names {argument}, which is no input; {hint}")
         elif name == "concat":
-            if isinstance(argument, list):
+            if isinstance(argument, list) and argument:
                 self.examine(argument, document, (*keys, name), node, own, before=before)
             else:
-                self.report.add(place, "concat needs a list")
+                self.report.add(place, "concat needs a list with at least one entry")
         else:
             wrong = self._reference(name, argument, place, node, own, before=before)
             if wrong:

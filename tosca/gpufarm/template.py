@@ -141,6 +141,9 @@ class _Reader:
             place = (*keys, name)
             schemas.examine_schema(f"input {name}", schema, self.catalogue, self.document, place, self.report)
             definition = schema if isinstance(schema, dict) else {"type": "string"}
+            wrong = values.unfit(definition.get("default"))
+            if wrong:
+                self.report.add(self.at(*place, "default"), f"the default of input {name}: {wrong}")
             found[name] = Input(name, definition, name in secrets or is_secret(name))
         for name in secrets:
             if name not in found:

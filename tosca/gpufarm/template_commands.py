@@ -8,12 +8,13 @@ from pathlib import Path
 
 import click
 
+from gpufarm import evaluated, show
 from gpufarm import inputs as values
 from gpufarm import package as packages
-from gpufarm import show
 from gpufarm.catalogue import Catalogue
 from gpufarm.conformance import check_template
 from gpufarm.errors import BadInput
+from gpufarm.functions import Scope
 from gpufarm.options import input_option, inputs_option, problems_of, read_template, template_argument
 
 
@@ -40,6 +41,7 @@ def validate(template: Path, options: tuple[str, ...], file: Path | None, as_jso
         # tosca-parser checks what an input feeds only with its value
         public = {name: value for name, value in found.items() if not topology.inputs[name].secret}
         check_template(library, public)
+        evaluated.examine(Scope(topology, found), library)
     except BadInput as error:
         if as_json:
             problems = [{**vars(problem.place), "text": problem.text} for problem in problems_of(error)]

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import datetime
+import math
 import re
 import signal
 import threading
@@ -52,6 +53,20 @@ def function(value: Any) -> str | None:
     return None
 
 
+def computed(value: Any) -> bool:
+    """Tell whether there is a function somewhere in a value.
+
+    Args:
+        value: as written.
+
+    Returns:
+        True if there is.
+    """
+    if isinstance(value, dict):
+        return function(value) is not None or any(map(computed, value.values()))
+    return isinstance(value, list) and any(map(computed, value))
+
+
 def in_units(kind: str, value: Any) -> float:
     """Convert a size, a time or a frequency.
 
@@ -67,9 +82,10 @@ def in_units(kind: str, value: Any) -> float:
     """
     found = _SCALAR.fullmatch(str(value).strip())
     factor = UNITS[kind].get(found.group(2).lower()) if found else None
-    if found is None or factor is None:
-        raise ValueError(str(value))
-    return float(found.group(1)) * factor
+    amount = float(found.group(1)) * factor if found and factor else math.inf
+    if math.isinf(amount):
+        raise ValueError(_short(value))
+    return amount
 
 
 def _is_timestamp(value: Any) -> bool:
@@ -89,11 +105,11 @@ def _is_range(value: Any) -> bool:
 
 
 def _whole(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
+    return isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**63
 
 
 def _number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    return _whole(value) or (isinstance(value, float) and math.isfinite(value))
 
 
 _IS: dict[str, Callable[[Any], bool]] = {
@@ -143,14 +159,55 @@ def entries(schema: Any) -> dict[str, Any]:
     return {"type": schema} if isinstance(schema, str) else schema if isinstance(schema, dict) else {}
 
 
-def fault(schema: Mapping[str, Any], value: Any, data_types: Mapping[str, Any], depth: int = 0) -> str:
-    """Find out what is wrong with a value. Functions inside of it are taken for right.
+def unfit(value: Any) -> str:
+    """Find out what no given value may have in it, whatever its type.
+
+    Args:
+        value: the value.
+
+    Returns:
+        A phrase such as ``contains a NUL character``; empty if there is nothing.
+    """
+    if isinstance(value, str):
+        if "\0" in value:
+            return "contains a NUL character; remove it"
+        return "" if value.isascii() or _encodes(value) else "is no text in UTF-8; write it in UTF-8"
+    if isinstance(value, int | float) and not isinstance(value, bool) and not _number(value):
+        return f"{_shown(value)} is too large a number, or none; write a smaller one"
+    if isinstance(value, dict):
+        named = function(value)
+        if named and (named == "concat" or named.startswith("get_")):
+            return f"contains the function {named}, which works in templates only; write what it comes to"
+        other = next((key for key in value if not isinstance(key, str)), None)
+        if other is not None or None in value:
+            return f"{_shown(other)} is no key of a map; write it in quotes"
+        return next(filter(None, map(unfit, (*value, *value.values()))), "")
+    return next(filter(None, map(unfit, value)), "") if isinstance(value, list) else ""
+
+
+def _encodes(text: str) -> bool:
+    try:
+        return bool(text.encode())
+    except UnicodeEncodeError:
+        return False
+
+
+def fault(
+    schema: Mapping[str, Any],
+    value: Any,
+    data_types: Mapping[str, Any],
+    depth: int = 0,
+    *,
+    plain: bool = False,
+) -> str:
+    """Find out what is wrong with a value. Functions inside of it are taken for right, unless it is plain.
 
     Args:
         schema: ``type``, and perhaps ``entry_schema`` and ``constraints``.
         value: the value.
         data_types: definitions of the data types that ``type`` may name.
         depth: how many types led here.
+        plain: whether it is what a function came to or what a user gave, so that a function is a mistake.
 
     Returns:
         A phrase such as ``"seven" is no integer``; empty if the value is right.
@@ -158,7 +215,7 @@ def fault(schema: Mapping[str, Any], value: Any, data_types: Mapping[str, Any], 
     Raises:
         BadSchema: the schema is wrong.
     """
-    if function(value):
+    if function(value) and not plain:
         return ""
     if depth > 20:
         raise BadSchema("data types contain each other in a circle")
@@ -174,19 +231,21 @@ def fault(schema: Mapping[str, Any], value: Any, data_types: Mapping[str, Any], 
             quotes = "; write it in quotes" if kind == "string" else ""
             return f"{_shown(value)} is no {kind}{quotes}"
     elif isinstance(kind, str) and isinstance(data_types.get(kind), dict):
-        return _structure_fault(kind, value, data_types, depth) or _constraint_fault(schema, value)
+        return _structure_fault(kind, value, data_types, depth, plain=plain) or _constraint_fault(
+            schema, value
+        )
     else:
         raise BadSchema(f"{kind} is no type of a value")
     if isinstance(value, list | dict) and schema.get("entry_schema"):
         inner = entries(schema["entry_schema"])
         for key, item in value.items() if isinstance(value, dict) else enumerate(value, start=1):
-            wrong = fault(inner, item, data_types, depth + 1)
+            wrong = fault(inner, item, data_types, depth + 1, plain=plain)
             if wrong:
-                return f"entry {key}: {wrong}"
+                return f"entry {_short(key)}: {wrong}"
     return _constraint_fault(schema, value)
 
 
-def _structure_fault(kind: str, value: Any, data_types: Mapping[str, Any], depth: int) -> str:
+def _structure_fault(kind: str, value: Any, data_types: Mapping[str, Any], depth: int, *, plain: bool) -> str:
     """Problems of a value of a data type: a simple one with limits, or a mapping of properties."""
     properties: dict[str, Any] = {}
     chain: list[Mapping[str, Any]] = []
@@ -197,7 +256,7 @@ def _structure_fault(kind: str, value: Any, data_types: Mapping[str, Any], depth
         name = data_types[name].get("type") or data_types[name].get("derived_from")
     if name in SIMPLE:
         for definition in chain:
-            wrong = fault({**definition, "type": name}, value, data_types, depth + 1)
+            wrong = fault({**definition, "type": name}, value, data_types, depth + 1, plain=plain)
             if wrong:
                 return wrong
         return ""
@@ -207,8 +266,8 @@ def _structure_fault(kind: str, value: Any, data_types: Mapping[str, Any], depth
         return f"{_shown(value)} is no {kind}; it has the fields {', '.join(properties)}"
     for key, item in value.items():
         if not isinstance(properties.get(key), dict):
-            return f"{kind} has no field {key}; it has {', '.join(properties) or 'none'}"
-        wrong = fault(properties[key], item, data_types, depth + 1)
+            return f"{kind} has no field {_short(key)}; it has {', '.join(properties) or 'none'}"
+        wrong = fault(properties[key], item, data_types, depth + 1, plain=plain)
         if wrong:
             return f"field {key}: {wrong}"
     for key, schema in properties.items():
@@ -285,6 +344,13 @@ def _matches(pattern: str, value: str) -> bool:
         signal.signal(signal.SIGVTALRM, before)
 
 
+def _short(value: Any) -> str:
+    try:
+        text = str(value)
+    except ValueError:  # Python writes no integer of more than 4300 digits
+        text = "an endless number"
+    return f"{text[:100]}..." if len(text) > 100 else text
+
+
 def _shown(value: Any) -> str:
-    text = str(value)
-    return f'"{text[:100]}..."' if len(text) > 100 else f'"{text}"'
+    return f'"{_short(value)}"'

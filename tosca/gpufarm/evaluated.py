@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Checks what the properties of a template come to, once the values of inputs are known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from gpufarm import values
+from gpufarm.catalogue import Catalogue
+from gpufarm.functions import Scope, Unknown
+from gpufarm.interfaces import Keys
+from gpufarm.library import Library
+from gpufarm.problems import Report
+from gpufarm.topology import Node, is_secret
+
+_NODES: Keys = ("topology_template", "node_templates")
+
+
+def examine(scope: Scope, library: Library) -> None:
+    """Refuse properties whose functions come to a value that their types do not allow.
+
+    What a template says without functions was checked when it was read.
+
+    Args:
+        scope: the template and the values of its inputs. Attributes without a value are left out.
+        library: it and its imports.
+
+    Raises:
+        BadTemplate: a value is wrong; it tells all of them.
+    """
+    catalogue, report = Catalogue(library), Report()
+    for node in scope.topology.nodes.values():
+        for what, expression, schema, keys in _expressions(node, catalogue):
+            wrong = _wrong(scope, node, expression, schema, catalogue) if values.computed(expression) else ""
+            if wrong:
+                hidden = is_secret(what) or any(
+                    scope.topology.inputs[name].secret for name in scope.inputs_of(expression, node.name)
+                )
+                text = "the value is not what its type allows" if hidden else wrong
+                report.add(library.template.at(*_NODES, node.name, *keys), f"{what} of {node.name}: {text}")
+    report.conclude()
+
+
+def _expressions(node: Node, catalogue: Catalogue) -> Iterator[tuple[str, Any, Mapping[str, Any], Keys]]:
+    """Every property of a node and of its capabilities: what it is, its value, its schema and where it is."""
+    for name, schema in catalogue.members("node_types", node.type, "properties").items():
+        yield f"property {name}", node.properties.get(name), schema, ("properties", name)
+    for name, own in catalogue.members("node_types", node.type, "capabilities").items():
+        kind = catalogue.named("capability_types", own.get("type")) or ""
+        for key, schema in catalogue.members("capability_types", kind, "properties").items():
+            value = node.capabilities.get(name, {}).get(key)
+            yield f"property {name}.{key}", value, schema, ("capabilities", name, "properties", key)
+
+
+def _wrong(scope: Scope, node: Node, expression: Any, schema: Mapping[str, Any], catalogue: Catalogue) -> str:
+    if any(name not in scope.inputs for name in scope.inputs_of(expression, node.name)):
+        return ""  # given later, or not at all
+    try:
+        value = scope.evaluate(expression, node.name)
+        if value is None:
+            return ""  # the property is not set
+        return values.fault(schema, value, catalogue.names("data_types"), plain=True)
+    except (Unknown, values.BadSchema):
+        return ""  # known later; told where the type stands
