@@ -55,7 +55,7 @@ def _who() -> str:
 
 
 def _path(store: Store, name: str) -> Path:
-    return store.directory / "history" / f"{name}.jsonl"
+    return store.file(name, "history", ".jsonl")
 
 
 def _append(store: Store, name: str, entry: Entry) -> None:

@@ -161,10 +161,26 @@ class Store:
         except OSError as error:
             raise GpufarmError(f"{self.directory}: state cannot be kept here: {error.strerror}") from error
 
-    def _path(self, name: str) -> Path:
+    def file(self, name: str, folder: str = "", ending: str = "") -> Path:
+        """Name a file of a deployment. All file names that have a deployment's name in them come from here.
+
+        Args:
+            name: of the deployment.
+            folder: in which the file is, in the folder of the state.
+            ending: of the file's name.
+
+        Returns:
+            The path; the file need not be there.
+
+        Raises:
+            BadInput: it is no name of a deployment, so the path could be anywhere.
+        """
         if not _NAME.fullmatch(name):
             raise BadInput(f'"{name}" is no name for a deployment; use letters, digits, ".", "_" and "-"')
-        return self.directory / f"{name}.json"
+        return self.directory / folder / f"{name}{ending}"
+
+    def _path(self, name: str) -> Path:
+        return self.file(name, ending=".json")
 
     @contextlib.contextmanager
     def locked(self, name: str) -> Iterator[None]:
@@ -179,7 +195,7 @@ class Store:
         Raises:
             Locked: another run holds it.
         """
-        path = self._path(name).with_suffix(".lock")
+        path = self.file(name, ending=".lock")
         self._ready()
         lock = filelock.FileLock(path, mode=0o600)
         try:
@@ -347,7 +363,7 @@ class Store:
         """
         self._ready()
         stamp = now().replace(":", "").replace("+0000", "Z")
-        return self.directory / "logs" / f"{name}-{stamp}-{os.getpid()}.log"
+        return self.file(name, "logs", f"-{stamp}-{os.getpid()}.log")
 
     def run_path(self, name: str) -> Path:
         """Name the private folder of a run.
@@ -358,7 +374,7 @@ class Store:
         Returns:
             The folder, a link into memory; it exists only during a run and after one that was killed.
         """
-        return self.directory / "runs" / name
+        return self.file(name, "runs")
 
     @contextlib.contextmanager
     def run_directory(self, name: str) -> Iterator[Path]:
