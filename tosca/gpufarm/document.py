@@ -13,6 +13,8 @@ import yaml
 from gpufarm.errors import BadTemplate
 from gpufarm.problems import Place, Problem, Report
 
+# Folders, separated by colons, from which templates may take types and playbooks beside their own.
+FOLDERS = "GPUFARM_LIBRARY"
 # Far above any template; it stops documents that grow without end through aliases of aliases.
 MAX_NODES = 500_000
 MAX_DEPTH = 100
@@ -38,11 +40,13 @@ class Document:
         path: the file.
         data: its content as plain Python values; a mapping.
         root: its content as nodes with positions.
+        folders: the files that it names are in these, or are not taken; none if it names no files.
     """
 
     path: Path
     data: dict[str, Any]
     root: yaml.Node
+    folders: tuple[Path, ...] = ()
 
     def at(self, *keys: str | int) -> Place:
         """Say where something stands.
@@ -86,12 +90,38 @@ class Document:
             name: path relative to the document.
 
         Returns:
-            The file; None if there is none.
+            The file, without symbolic links; None if there is none, or if it is outside of the folders.
         """
-        path = self.path.parent / name
+        path = self._resolved(name)
         try:
-            return path.resolve() if path.is_file() else None
-        except (OSError, ValueError):  # too long, or with characters that no path can have
+            return path if path and self._allows(path) and path.is_file() else None
+        except OSError:  # too long
+            return None
+
+    def lacks(self, name: str) -> str:
+        """Say why a file that the document names is not taken.
+
+        Args:
+            name: path relative to the document, for which `beside` finds nothing.
+
+        Returns:
+            A sentence.
+        """
+        path = self._resolved(name)
+        if path is None or self._allows(path):
+            return f"there is no file {name[:200]!r}"
+        return (
+            f"{name[:200]!r} is not in the folder of the template; "
+            f"move it there, or name its folder in the variable {FOLDERS}"
+        )
+
+    def _allows(self, path: Path) -> bool:
+        return any(path.is_relative_to(folder) for folder in self.folders)
+
+    def _resolved(self, name: str) -> Path | None:
+        try:
+            return (self.path.parent / name).resolve()
+        except (OSError, RuntimeError, ValueError):  # a circle of links, or no path at all
             return None
 
 
@@ -188,13 +218,14 @@ def _deep(text: str) -> bool:
     return sum(text.count(sign) for sign in ("[", "{", "- ", "? ")) > 20_000
 
 
-def read(path: Path, report: Report | None = None) -> Document:
+def read(path: Path, report: Report | None = None, folders: tuple[Path, ...] = ()) -> Document:
     """Read a YAML file whose content is a mapping.
 
     Args:
         path: the file.
         report: gets the complaints with which the document can be understood all the same; without one they
             are fatal.
+        folders: where the files are that it may name.
 
     Returns:
         The document.
@@ -217,7 +248,7 @@ def read(path: Path, report: Report | None = None) -> Document:
         report.problems.extend(found.problems)
     if not isinstance(data, dict) or not all(isinstance(key, str) for key in data):
         raise _refusal(path, "is no mapping of names to values")
-    return Document(path, data, root)
+    return Document(path, data, root, folders)
 
 
 def value(text: str) -> Any:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from gpufarm.catalogue import Catalogue
@@ -14,6 +15,8 @@ from gpufarm.values import function
 _STANDARD = ("Standard", "tosca.interfaces.node.lifecycle.Standard")
 _OPERATIONS = (*DEPLOY, *UNDEPLOY)
 _PLAYBOOKS = (".yml", ".yaml")
+# Inputs of operations are variables of Ansible; those called ansible_... say how it reaches a machine.
+_VARIABLE = re.compile(r"(?!ansible_)[A-Za-z_][A-Za-z0-9_]*")
 Keys = tuple[str | int, ...]
 
 
@@ -67,7 +70,7 @@ def _dependencies(names: Any, document: Document, keys: Keys, report: Report) ->
     for index, name in enumerate(names if isinstance(names, list) else [names] if names else []):
         if not isinstance(name, str) or not document.beside(name):
             place = document.at(*keys, "dependencies", index)
-            report.add(place, f"there is no file {str(name)[:200]!r}, on which the operation depends")
+            report.add(place, f"a file that the operation depends on: {document.lacks(str(name))}")
 
 
 def _operation(
@@ -94,6 +97,11 @@ def _operation(
     inputs = shared | mapping(
         definition.get("inputs"), f"inputs of operation {name}", document, (*keys, "inputs"), report
     )
+    for key in inputs:
+        if not _VARIABLE.fullmatch(key):
+            place = document.at(*keys, "inputs", key)
+            text = f"{key[:100]!r} is no name for an input of operation {name}"
+            report.add(place, f"{text}; use letters, digits and _, and do not begin with ansible_")
     outputs = _outputs(definition.get("outputs"), attributes, document, (*keys, "outputs"), report)
     if not isinstance(implementation, str):
         report.add(document.at(*keys), f"operation {name} names no playbook as its implementation")
@@ -105,7 +113,7 @@ def _operation(
         return None
     playbook = document.beside(implementation)
     if playbook is None:
-        report.add(document.at(*keys, "implementation"), f"there is no file {implementation[:200]!r}")
+        report.add(document.at(*keys, "implementation"), document.lacks(implementation))
         return None
     return Operation(playbook, {key: _expression(value) for key, value in inputs.items()}, outputs)
 
@@ -188,7 +196,7 @@ def artifacts(body: Any, catalogue: Catalogue, document: Document, keys: Keys, r
             for base in ("File", "Implementation")
         )
         if is_file and not definition.get("repository") and "://" not in path and not document.beside(path):
-            report.add(place, f"artifact {name}: there is no file {path[:200]!r}")
+            report.add(place, f"artifact {name}: {document.lacks(path)}")
 
 
 def _kind(

@@ -7,6 +7,8 @@ not tell which file a type came from. Implementations are relative to that file:
 
 from __future__ import annotations
 
+import contextlib
+import os
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,7 +16,7 @@ from typing import Any
 
 from gpufarm import collection, document
 from gpufarm.document import Document
-from gpufarm.errors import BadTemplate
+from gpufarm.errors import BadTemplate, GpufarmError
 from gpufarm.problems import Place, Report
 
 # The libraries of types that templates of INDIGO-DataCloud, DEEP, INFN Cloud and EGI import by their URLs:
@@ -107,8 +109,17 @@ def _imported(parent: Document, entry: Any, place: Place, report: Report) -> Pat
         report.add(place, f"{entry} is on the network; import a copy beside the template")
         return None
     if path is None:
-        report.add(place, f"there is no file {entry[:200]!r}")
+        report.add(place, f"{parent.lacks(entry)}{_collection_lacks()}")
     return path
+
+
+def _collection_lacks() -> str:
+    """Return the end of a sentence that says how to install the collection; empty if it is installed."""
+    try:
+        collection.root()
+    except GpufarmError as error:
+        return f"; {error.message}"
+    return ""
 
 
 def _collect(library: Library, current: Document, seen: set[Path], report: Report) -> None:
@@ -137,12 +148,27 @@ def _collect(library: Library, current: Document, seen: set[Path], report: Repor
         if path and path not in seen:
             seen.add(path)
             try:
-                _collect(library, document.read(path, report), seen, report)
+                _collect(library, document.read(path, report, current.folders), seen, report)
             except BadTemplate as error:
                 report.problems.extend(error.problems)
                 library.complete = False
         elif path is None:
             library.complete = False
+
+
+def folders(path: Path) -> tuple[Path, ...]:
+    """List where the files are that a template and its types may name: operations run on the controller.
+
+    Args:
+        path: the template.
+
+    Returns:
+        Its own folder, the collection's types and playbooks, and what `document.FOLDERS` names.
+    """
+    found = [path.parent, *map(Path, filter(None, os.environ.get(document.FOLDERS, "").split(":")))]
+    with contextlib.suppress(GpufarmError):  # a template of one's own types needs no collection
+        found.append(collection.root() / "tosca")
+    return tuple(folder.resolve() for folder in found)
 
 
 def load(path: Path, report: Report) -> Library:
@@ -158,7 +184,7 @@ def load(path: Path, report: Report) -> Library:
     Raises:
         BadTemplate: the template itself cannot be read.
     """
-    template = document.read(path, report)
+    template = document.read(path, report, folders(path))
     library = Library(template)
     _collect(library, template, {path.resolve()}, report)
     return library

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from deployer_site import HERE, Site
+from deployer_site import DATA, HERE, Site
 
 
 @pytest.fixture
@@ -14,3 +14,9 @@ def site(tmp_path: Path) -> Site:
     made.notes.mkdir()
     made.machines(here=HERE)
     return made
+
+
+@pytest.fixture(autouse=True)
+def library(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Templates in any folder may take the types and playbooks of the tests."""
+    monkeypatch.setenv("GPUFARM_LIBRARY", str(DATA))

@@ -68,7 +68,8 @@ def test_own_operations_of_a_template_keep_their_playbooks(site: Site) -> None:
     }
     (folder / "mine.yaml").write_text(yaml.safe_dump(content))
     path = site.root / "mine.csar"
-    answer = site.gpufarm("package", folder / "mine.yaml", "--output", path)
+    library = {"GPUFARM_LIBRARY": str(folder.parent)}
+    answer = site.gpufarm("package", folder / "mine.yaml", "--output", path, **library)
     assert answer.status == 0, answer.error
     with zipfile.ZipFile(path) as package:
         template = yaml.safe_load(package.read("mine.yaml"))
@@ -94,7 +95,8 @@ def test_artifacts_and_what_playbooks_depend_on_are_inside(site: Site) -> None:
     }
     (folder / "mine.yaml").write_text(yaml.safe_dump(content))
     path = site.root / "mine.csar"
-    answer = site.gpufarm("package", folder / "mine.yaml", "--output", path)
+    library = {"GPUFARM_LIBRARY": str(folder.parent)}
+    answer = site.gpufarm("package", folder / "mine.yaml", "--output", path, **library)
     assert answer.status == 0, answer.error
     with zipfile.ZipFile(path) as package:
         first = yaml.safe_load(package.read("mine.yaml"))["topology_template"]["node_templates"]["first"]
@@ -104,9 +106,9 @@ def test_artifacts_and_what_playbooks_depend_on_are_inside(site: Site) -> None:
         assert start["primary"] in package.namelist()
         assert first["artifacts"]["image"]["file"] == "example/image:1"
     (folder.parent / "files" / "words.txt").unlink()
-    refused = site.gpufarm("validate", folder / "mine.yaml")
+    refused = site.gpufarm("validate", folder / "mine.yaml", **library)
     assert refused.status == 2
-    assert "there is no file '../files/words.txt', on which the operation depends" in refused.error
+    assert "the operation depends on: there is no file '../files/words.txt'" in refused.error
 
 
 @pytest.mark.parametrize(
