@@ -106,9 +106,12 @@ class Demo:
         return json.loads(self._gpufarm("outputs", self.name, "--json"))
 
     def _deploy(self, iam: dict[str, str]) -> None:
+        files = self.deployments / "files"  # where the deployer looks for files that inputs name
+        files.mkdir(mode=0o700, parents=True, exist_ok=True)
+        write_atomically(files / "iam-ca.crt", Path(iam["ca_file"]).read_text())
         inputs = {
             "iam_url": iam["url"],
-            "iam_ca_file": iam["ca_file"],
+            "iam_ca_file": "iam-ca.crt",
             "gpu_partition_flavor": FLAVOR,
             "num_gpus": "1",
             **GROUPS,

@@ -77,6 +77,12 @@ def main(context: click.Context, state_dir: Path, password_file: Path | None, ev
       gpufarm undeploy ml_infn
 
     \b
+    Environment:
+      GPUFARM_FILES_DIR  folder with the files that inputs may name; otherwise "files" in the state folder
+      GPUFARM_LIBRARY    folders, with colons between them, from which templates may take types and playbooks
+                         beside their own folder and the collection
+
+    \b
     Exit status:
       0    done
       1    something failed on a machine, and the sentence says what and names the log; or a person said no

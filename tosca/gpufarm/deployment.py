@@ -352,7 +352,7 @@ def _undeployment(store: Store, name: str, new_pool: Path | None) -> _Undeployme
                 f"node {node} stands on {machine['host']}, which is not in {inventory}; "
                 "name another with --pool"
             )
-    scope = Scope(multiply(request.template, {}), values)
+    scope = Scope(multiply(request.template, {}), values, files=store.files)
     return _Undeployment(
         deployment, inventory, prepare.removal(request, deployment, given, scope, keep=set())
     )

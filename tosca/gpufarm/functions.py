@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from gpufarm.errors import BadInput, NoEntry
@@ -41,11 +42,13 @@ class Scope:
         topology: the template.
         inputs: value of every input that has one.
         attributes: value of each known attribute, by node.
+        files: folder with the files of the controller that properties name.
     """
 
     topology: Topology
     inputs: Mapping[str, Any]
     attributes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    files: Path = Path("/nowhere")
 
     def on(self, addresses: Mapping[str, str]) -> Scope:
         """Say where the machines are.

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from gpufarm import files
 from gpufarm.errors import BadInput
 from gpufarm.functions import Scope, Unknown
 from gpufarm.secrecy import HIDDEN, forms, veiled
@@ -93,6 +94,9 @@ def _variables(
             continue
         if value is None:
             continue
+        if variable in scope.topology.file_variables:
+            what = f"input {', '.join(sorted(used))}" if used else f"property {variable} of node {node.name}"
+            value = files.path(scope.files, what, value)
         variables[variable] = value
         if is_secret(variable) or any(scope.topology.inputs[name].secret for name in used):
             secrets.add(variable)

@@ -203,7 +203,7 @@ def survey(store: Store, request: Request, previous: Deployment | None, *, refre
     same(request, previous)
     given, known = values(request, previous)
     chosen, numbers = _counts(request, previous, known)
-    scope = Scope(multiply(request.template, numbers), known)
+    scope = Scope(multiply(request.template, numbers), known, files=store.files)
     wishes = {node.name: Wish.of(node, scope) for node in scope.topology.nodes.values() if node.is_machine}
     path = request.pool or (Path(previous.pool) if previous else None if wishes else NO_POOL)
     if path is None:
@@ -257,7 +257,7 @@ def unchanged(store: Store, request: Request, previous: Deployment) -> Prepared 
     same(request, previous)
     given, known = values(request, previous)
     chosen, numbers = _counts(request, previous, known)
-    scope = Scope(multiply(request.template, numbers), known)
+    scope = Scope(multiply(request.template, numbers), known, files=store.files)
     machines = [node.name for node in scope.topology.nodes.values() if node.is_machine]
     if request.given or request.instances or request.pool or not set(machines) <= set(previous.machines):
         return None

@@ -154,6 +154,11 @@ class Store:
         self.directory = directory
         self._key = Key(directory / "key", password_file)
 
+    @property
+    def files(self) -> Path:
+        """The folder with the files of the controller that inputs may name."""
+        return Path(os.environ.get("GPUFARM_FILES_DIR") or self.directory / "files").absolute()
+
     def _ready(self) -> None:
         try:
             for folder in (self.directory, self.directory / "logs", self.directory / "runs"):

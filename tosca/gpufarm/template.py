@@ -366,6 +366,13 @@ def _files(artifacts: Any) -> dict[str, Any]:
     return {str(name): one.get("file") if isinstance(one, dict) else one for name, one in found}
 
 
+def _file_variables(catalogue: Catalogue) -> frozenset[str]:
+    """The variables that name files of the controller, as the metadata of any type says."""
+    told = (body.get("metadata") for body in catalogue.names("node_types").values() if isinstance(body, dict))
+    listed = (str(metadata.get("controller_files", "")) for metadata in told if isinstance(metadata, dict))
+    return frozenset(name for names in listed for name in names.split())
+
+
 def _idle(definition: Any) -> bool:
     """Whether the type itself says that a property does nothing."""
     metadata = definition.get("metadata") if isinstance(definition, dict) else None
@@ -468,6 +475,7 @@ def read(path: Path) -> tuple[Library, Topology]:
             if output.get("description")
         },
         policies=agreed,
+        file_variables=_file_variables(reader.catalogue),
     )
     reader.references(found, bodies)
     report.conclude()

@@ -154,6 +154,7 @@ class Topology:
         descriptions: of each output that has one.
         groups: the instances of each node of the template; empty before they are made.
         policies: by name.
+        file_variables: names of the variables that name files of the controller.
     """
 
     path: Path
@@ -164,6 +165,7 @@ class Topology:
     descriptions: dict[str, str] = field(default_factory=dict)
     groups: dict[str, tuple[str, ...]] = field(default_factory=dict)
     policies: dict[str, Policy] = field(default_factory=dict)
+    file_variables: frozenset[str] = frozenset()
 
     def host_of(self, name: str) -> str | None:
         """Find what HOST means to a node.
