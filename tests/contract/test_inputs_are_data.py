@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
+import sys
+import threading
 from collections.abc import Iterable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import ansible_runner
 import pytest
+import yaml
+from ansible.inventory.data import InventoryData
 from ansible.parsing.dataloader import DataLoader
 from ansible.template import Templar, is_trusted_as_template, trust_as_template
-from gpufarm import inputs, plan, template, waves
+from ansible_collections.gpufarm.cluster.plugins.inventory.tosca import InventoryModule
+from gpufarm import inputs, plan, run, template, waves
 from gpufarm.functions import Scope
 from gpufarm.plan import Step
 from gpufarm.run import compile_playbook
@@ -17,7 +26,8 @@ from gpufarm.topology import Input
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-TEMPLATES = sorted((Path(__file__).resolve().parents[2] / "tosca" / "templates").glob("*.yaml"))
+ROOT = Path(__file__).resolve().parents[2]
+TEMPLATES = sorted((ROOT / "tosca" / "templates").glob("*.yaml"))
 
 # ansible-core evaluates a text with a delimiter of Jinja, or that begins with #jinja2: and may choose others.
 REDEFINED = "#jinja2: variable_start_string:'[[', variable_end_string:']]'\n[[ {} ]]"
@@ -68,16 +78,32 @@ def typed(definition: Input, text: str) -> Any:
     return {text: entry} if definition.kind == "map" else None
 
 
-def steps_with(path: Path, text: str) -> list[Step]:
-    """The steps of a template whose inputs all hold a text, also where constraints would refuse it."""
+def steps_with(path: Path, *texts: str) -> list[Step]:
+    """The steps of a template whose inputs all hold one of the texts, also where constraints would refuse it.
+
+    Inputs that name files are refused with such texts: tests/unit/tosca/test_deployer_files.py tries that.
+    """
     _library, topology = template.read(path)
     values = inputs.known(topology, {}, {})
-    for name, definition in topology.inputs.items():
-        value = typed(definition, text)
-        if value is not None:
+    files = {
+        name
+        for node in topology.nodes.values()
+        for variable in topology.file_variables & node.properties.keys()
+        for name in Scope(topology, {}).inputs_of(node.properties[variable], node.name)
+    }
+    for index, (name, definition) in enumerate(topology.inputs.items()):
+        value = typed(definition, texts[index % len(texts)])
+        if value is not None and name not in files:
             values[name] = value
     hosts = {node.name: "gpu1" for node in topology.nodes.values() if node.is_machine}
     return plan.steps(Scope(topology, values).on(hosts), hosts, frozenset(values))
+
+
+def only_own_templates(content: dict[str, Any], variables: Iterable[str]) -> bool:
+    """Whether all that Ansible would evaluate of a play is where its variables come from."""
+    return set(trusted(content)) == {
+        f"{{{{ gpufarm_values[inventory_hostname][{n!r}] }}}}" for n in variables
+    }
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -88,7 +114,7 @@ def test_no_input_of_a_template_is_evaluated(path: Path, form: str, tmp_path: Pa
     seen = 0
     plays = waves.plays(steps)
     for play, content in zip(plays, loaded(compile_playbook(plays, "me"), tmp_path), strict=True):
-        assert not list(trusted(content["vars"]["gpufarm_values"])), content["import_playbook"]
+        assert only_own_templates(content, next(iter(play.steps.values())).variables), play
         ((host, step),) = play.steps.items()
         for name, value in step.variables.items():
             assert resolved(content, host, name) == value, name
@@ -144,4 +170,94 @@ def test_values_keep_their_types_and_are_never_evaluated(mine: Any, theirs: Any,
     for host, value in (("one", mine), ("two", theirs)):
         found = resolved(content, host, "value")
         assert found == value and repr(found) == repr(value)
-    assert not list(trusted(content["vars"]["gpufarm_values"]))
+    assert only_own_templates(content, ["value"])
+
+
+class Silent:
+    """Does not listen."""
+
+    def started(self, step: Step) -> None: ...
+
+    def task(self, step: Step, name: str) -> None: ...
+
+    def finished(self, step: Step, done: run.Done) -> None: ...
+
+    def failed(self, step: Step, failure: str, done: run.Done) -> None: ...
+
+
+# Asks for every variable of the step, as a role does, and writes what it gets to a file of the machine.
+ECHO = """
+- hosts: "{{{{ gpufarm_hosts }}}}"
+  gather_facts: false
+  tasks:
+    - name: Write
+      ansible.builtin.copy:
+        dest: {path}
+        content: "{{{{ dict(names | zip(query('ansible.builtin.vars', *names))) | to_json }}}}"
+      vars:
+        names: "{{{{ gpufarm_values[inventory_hostname] | list }}}}"
+"""
+
+
+def test_ansible_itself_evaluates_no_input(tmp_path: Path) -> None:
+    """All templates in one run of Ansible, as the deployer starts it, with a hostile text in every input."""
+    victim = tmp_path / "evil"
+    texts = (evil(REDEFINED, victim), "".join(evil(form, victim) for form in FORMS if form != REDEFINED))
+    steps = []
+    for path in TEMPLATES:
+        for step in (step for step in steps_with(path, *texts) if step.variables):
+            playbook = tmp_path / f"{len(steps)}.yml"
+            playbook.write_text(ECHO.format(path=tmp_path / f"{len(steps)}.json"))
+            name = f"{path.stem}_{step.node}"
+            steps.append(
+                dataclasses.replace(step, node=name, playbook=playbook, needs=(), secrets=frozenset())
+            )
+    pool = tmp_path / "hosts.yml"
+    host = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable}
+    pool.write_text(yaml.safe_dump({"all": {"hosts": {"gpu1": host}}}))
+    (tmp_path / "run").mkdir()
+    log = tmp_path / "log"
+    outcome = run.run(steps, "me", pool, tmp_path / "run", log, Silent(), threading.Event())
+    assert outcome.status == "successful", log.read_text()[-2000:]
+    assert not victim.exists()
+    for number, step in enumerate(steps):
+        assert json.loads((tmp_path / f"{number}.json").read_text()) == step.variables, step.name
+
+
+def test_nothing_but_the_playbook_brings_values_to_ansible(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`compile_playbook` is the one place at which values become variables of Ansible."""
+    asked: dict[str, Any] = {}
+
+    def start(**arguments: Any) -> Any:
+        asked.update(arguments)
+        asked["files"] = {path.name for path in (tmp_path / "run").iterdir()}
+        return SimpleNamespace(status="successful", rc=0)
+
+    monkeypatch.setattr(ansible_runner, "run", start)
+    playbook = tmp_path / "configure.yml"
+    playbook.write_text("- hosts: all\n")
+    (tmp_path / "run").mkdir()
+    step = Step("a", "configure", "gpu1", playbook, {"value": "hostile"}, frozenset(), {})
+    run.run([step], "me", tmp_path, tmp_path / "run", tmp_path / "log", Silent(), threading.Event())
+    assert asked["files"] == {"playbook.yml"}
+    passed = {"private_data_dir", "playbook", "inventory", "envvars", "settings", "cmdline", "quiet"}
+    assert asked.keys() - {"files", "event_handler", "cancel_callback"} == passed
+    told = {key: asked[key] for key in passed}
+    assert "hostile" not in str(told)
+    sources = {path.name: path.read_text() for path in sorted((ROOT / "tosca" / "gpufarm").rglob("*.py"))}
+    assert [name for name, text in sources.items() if "ansible_runner.run(" in text] == ["ansible.py"]
+    assert [name for name, text in sources.items() if '"import_playbook"' in text] == ["pool.py", "run.py"]
+
+
+@given(value=VALUES)
+@settings(deadline=None)
+def test_the_inventory_plugin_gives_data_too(value: Any) -> None:
+    plugin = InventoryModule()
+    plugin.inventory = InventoryData()
+    plugin._fill(
+        SimpleNamespace(groups={"g": ["h"]}, parents={}, pool={"h": {}}, chosen={"h": {"value": value}})
+    )
+    found = plugin.inventory.get_host("h").get_vars()["value"]
+    assert not list(trusted(found)) and repr(found) == repr(value)
