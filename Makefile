@@ -74,6 +74,11 @@ lint: setup-test ## ansible-lint (production), yamllint, ruff, mypy; prose, lock
 unit: setup-test ## Unit and contract tests: no root, no bench
 	pytest -q -n 2 tests/unit tests/contract
 
+.PHONY: fuzz
+fuzz: setup-test ## Change templates and inputs at random and see what the deployer says: FUZZ=10000 FUZZ_SEED=...
+	FUZZ=$(or $(FUZZ),10000) FUZZ_SEED=$(or $(FUZZ_SEED),$(shell date +%s)) \
+		pytest -q -n 2 tests/unit/tosca/test_deployer_mutations.py
+
 .PHONY: unit-ansible
 unit-ansible: setup ## Tests without hosts, with another ansible-core: ANSIBLE=2.21; needs Python 3.12 (Debian 13)
 	uv run --quiet --no-project --with-requirements requirements/ansible/$(ANSIBLE).lock \

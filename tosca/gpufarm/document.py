@@ -156,7 +156,7 @@ def _scalars(node: yaml.Node) -> Iterator[tuple[yaml.ScalarNode, yaml.Node]]:
 
 
 def _odd(node: yaml.ScalarNode) -> str:
-    """What is wrong with a scalar that YAML allows."""
+    """Problems of a scalar that YAML allows."""
     if "\0" in node.value:
         return "contains a NUL character; remove it"
     if node.tag in ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float") and len(node.value) > 400:

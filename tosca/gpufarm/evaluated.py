@@ -20,7 +20,7 @@ _NODES: Keys = ("topology_template", "node_templates")
 def examine(scope: Scope, library: Library) -> None:
     """Refuse properties whose functions come to a value that their types do not allow.
 
-    What a template says without functions was checked when it was read.
+    Values without functions were checked when the template was read.
 
     Args:
         scope: the template and the values of its inputs. Attributes without a value are left out.

@@ -81,17 +81,17 @@ def compile_playbook(plays: Iterable[Play], owner: str) -> str:
     Raises:
         BadInput: the playbook of a step is not exactly one play.
     """
-    judged: set[Path] = set()
+    checked: set[Path] = set()
     found = []
     for play in plays:
         first = next(iter(play.steps.values()))
         playbook = first.playbook
-        if playbook not in judged:
+        if playbook not in checked:
             # what happens is told apart by counting the plays, so each step has to be one
             content = yaml.load(playbook.read_text(), Loader=_Lenient)  # noqa: S506  (a SafeLoader)
             if not isinstance(content, list) or len(content) != 1:
                 raise BadInput(f"{playbook}: the implementation of an operation has to be exactly one play")
-            judged.add(playbook)
+            checked.add(playbook)
         found.append(
             {
                 "import_playbook": str(playbook),
