@@ -8,6 +8,7 @@ from typing import Any
 
 from gpufarm import values
 from gpufarm.catalogue import Catalogue
+from gpufarm.errors import NoEntry
 from gpufarm.functions import Scope, Unknown
 from gpufarm.interfaces import Keys
 from gpufarm.library import Library
@@ -28,6 +29,7 @@ def examine(scope: Scope, library: Library) -> None:
 
     Raises:
         BadTemplate: a value is wrong; it tells all of them.
+        BadInput: an output cannot be computed.
     """
     catalogue, report = Catalogue(library), Report()
     for node in scope.topology.nodes.values():
@@ -40,6 +42,8 @@ def examine(scope: Scope, library: Library) -> None:
                 text = "the value is not what its type allows" if hidden else wrong
                 report.add(library.template.at(*_NODES, node.name, *keys), f"{what} of {node.name}: {text}")
     report.conclude()
+    for expression in scope.topology.outputs.values():
+        _value(scope, expression)
 
 
 def _expressions(node: Node, catalogue: Catalogue) -> Iterator[tuple[str, Any, Mapping[str, Any], Keys]]:
@@ -54,12 +58,19 @@ def _expressions(node: Node, catalogue: Catalogue) -> Iterator[tuple[str, Any, M
 
 
 def _wrong(scope: Scope, node: Node, expression: Any, schema: Mapping[str, Any], catalogue: Catalogue) -> str:
-    if any(name not in scope.inputs for name in scope.inputs_of(expression, node.name)):
-        return ""  # given later, or not at all
+    value = _value(scope, expression, node.name)
     try:
-        value = scope.evaluate(expression, node.name)
-        if value is None:
-            return ""  # the property is not set
-        return values.fault(schema, value, catalogue.names("data_types"), plain=True)
-    except (Unknown, values.BadSchema):
-        return ""  # known later; told where the type stands
+        unset = value is None
+        return "" if unset else values.fault(schema, value, catalogue.names("data_types"), plain=True)
+    except values.BadSchema:
+        return ""  # told where the type stands
+
+
+def _value(scope: Scope, expression: Any, node: str | None = None) -> Any:
+    """Return the value of an expression; None if it is not known yet."""
+    if any(name not in scope.inputs for name in scope.inputs_of(expression, node)):
+        return None  # given later, or not at all
+    try:
+        return scope.evaluate(expression, node)
+    except (NoEntry, Unknown):
+        return None  # such as the first of no users; returned by an operation

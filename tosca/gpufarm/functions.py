@@ -101,7 +101,8 @@ class Scope:
             for part in parts:
                 if part is None or isinstance(part, dict):
                     what = "something without a value" if part is None else "a map"
-                    raise BadInput(f"{self.topology.path}: concat in node {node} has {what}; give it texts")
+                    place = f"node {node}" if node else "an output"
+                    raise BadInput(f"{self.topology.path}: concat in {place} has {what}; give it texts")
             return "".join(map(str, parts))
         if name in ("get_property", "get_attribute", "get_artifact"):
             return self._reference(str(name), expression[name], node, depth)

@@ -121,6 +121,14 @@ def test_what_functions_come_to_is_checked(farm: StubSite, name: str) -> None:
         assert "hunter2" not in answer.error
 
 
+def test_outputs_are_computed_before_anything_is_done(farm: StubSite) -> None:
+    path = template(farm.site)
+    path.write_text(path.read_text() + "  outputs: {x: {value: {concat: [a, {get_input: pairs}]}}}\n")
+    answer = farm.gpufarm("deploy", path, "--pool", farm.site.pool)
+    assert answer.status == 2 and "concat in an output has a map; give it texts" in answer.error
+    assert farm.stub.processes == 0 and not list(farm.site.state.glob("*.json"))
+
+
 @pytest.mark.parametrize(
     "default", ["{get_input: number}", "{concat: [{concat: []}]}", "1e400", "0x" + "f" * 5000]
 )
