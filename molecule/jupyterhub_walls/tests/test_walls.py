@@ -141,6 +141,22 @@ def test_a_notebook_reaches_the_internet_and_what_the_site_opens(host, shell, ev
 
 
 @pytest.mark.usefixtures("around")
+def test_a_site_can_close_the_internet(host, shell):
+    run = shell("alice")
+    settings = "/etc/jupyterhub/settings.json"
+    host.check_output(f"cp --preserve {settings} /root/settings.json")
+    host.check_output(f'sed --in-place \'s/"internet": true/"internet": false/\' {settings}')
+    try:
+        host.check_output("systemctl restart jupyterhub-walls")
+        assert [run(ASK.format(f"{name}:8000")) for name in AROUND] == ["000", "000", "200", "000"]
+        assert run(ASK.format("127.0.0.1:8081").removesuffix("/") + "/hub/api/") == "200"
+    finally:
+        host.check_output(f"mv /root/settings.json {settings}")
+        host.check_output("systemctl restart jupyterhub-walls")
+    assert run(ASK.format(f"{AROUND[3]}:8000")) == "200"
+
+
+@pytest.mark.usefixtures("around")
 def test_who_starts_a_notebook_mends_the_rules_of_all(host, visit, shell):
     run = shell("alice")
     host.check_output("nft flush ruleset")

@@ -9,7 +9,7 @@ import pwd
 import shutil
 import socket
 import subprocess
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -75,6 +75,7 @@ def test_of_the_world_notebooks_reach_the_internet_and_what_the_site_opens() -> 
     # A metadata service stays closed whatever the site opens.
     assert rules[3:] == [walls.NAMES, metadata, opened, closed, "accept"]
     assert not [line for line in chain("to_world") if "10.1.2.3" in line]
+    assert chain("to_world", replace(given, internet=False)) == [*rules[:-1], "reject"]
 
 
 def test_addresses_come_round_again_after_all_others(tmp_path: Path) -> None:
@@ -136,6 +137,7 @@ class Machine:
             "bridges": [asdict(bridge) for bridge in BRIDGES],
             "proxy_account": "front",
             "networks": ["10.1.2.3/32"],
+            "internet": True,
         }
         self.settings.write_text(json.dumps({"walls": given}))
         for name in ("RESOLV_CONF", "RESOLVED", "FORWARD"):

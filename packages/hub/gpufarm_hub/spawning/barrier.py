@@ -59,6 +59,7 @@ def up(settings: Path) -> None:
             callers=(pwd.getpwnam(wanted["proxy_account"]).pw_uid,),
             attached=attached(_run("ip", "-json", "-4", "route", "show", "scope", "link"), bridges),
             networks=tuple(wanted["networks"]),
+            internet=wanted["internet"],
         )
     )
     files.replace(RULES, text.encode())

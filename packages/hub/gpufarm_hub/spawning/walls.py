@@ -47,6 +47,7 @@ class Walls:
         callers: user ids of the services that may open connections to notebooks, beside root.
         attached: networks that the machine is in.
         networks: networks of the site that notebooks may reach.
+        internet: whether they may reach all other addresses, too.
     """
 
     subnet: str
@@ -54,6 +55,7 @@ class Walls:
     callers: tuple[int, ...]
     attached: tuple[str, ...] = ()
     networks: tuple[str, ...] = ()
+    internet: bool = True
 
 
 def hub_address(subnet: str) -> str:
@@ -119,7 +121,7 @@ table {TABLE} {{
     ip daddr {_set(METADATA)} reject
     {open_networks}
     ip daddr {_set([*PRIVATE, *walls.attached])} reject
-    accept
+    {"accept" if walls.internet else "reject"}
   }}
   chain from_world {{
     ct state established,related accept
