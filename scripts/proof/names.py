@@ -26,7 +26,7 @@ PATH = re.compile(r"[\w.@+/-]+")
 PROJECT_LOOKUP = f"{COLLECTION}python_project"
 QUOTED = re.compile(r"'(\w+)'")
 # Plugins that have no name in the collection.
-UNNAMED = {"plugins/module_utils", "plugins/doc_fragments"}
+UNNAMED = {"plugins/module_utils", "plugins/plugin_utils", "plugins/doc_fragments"}
 # Folders that Python finds modules in beside those of packages.
 PYTHON_FOLDERS = ("", "tosca", "molecule/shared/fixtures", "tests/unit/plugins")
 # Files that Ansible reads of a role for each of its entry points.

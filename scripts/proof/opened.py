@@ -15,11 +15,12 @@ from types import FrameType
 
 # Programs that open files which the job may not need. To find one filter Ansible loads all of the collection
 # (Jinja2Loader in ansible/plugins/loader.py), and what they import. packed_modules.py reads all modules, and
-# ansible-galaxy all files, as it packs them.
+# ansible-galaxy all files, as it packs them. digest.py reads all that decides what roles make.
 UNTOLD = (
     "/gpufarm/cluster/plugins/filter/",
     "/molecule/shared/callback_plugins/packed_modules.py",
     "/ansible/galaxy/collection/",
+    "/gpufarm/cluster/plugins/plugin_utils/digest.py",
 )
 # Where Ansible keeps the archives of modules in a run; of those that packed_modules.py kept there are links.
 ARCHIVES = "/ansiballz_cache/"

@@ -182,7 +182,11 @@ def test_undeploy_leaves_what_a_playbook_made(bench: Bench, pool: Path) -> None:
         command(pool, "gpufarm", "undeploy", name, "--yes")
         assert slices(bench) == made and on_host(bench, "gpu1", "cat /etc/gpufarm/mig.json") == stored
         assert on_host(bench, "gpu1", "systemctl is-enabled gpufarm-mig").strip() == "enabled"
-        assert on_host(bench, "gpu1", "test -x /opt/gpufarm/gpu/bin/python && echo there").strip() == "there"
+        assert on_host(bench, "gpu1", "gpufarm-health --version"), "the Python of the GPUs is there"
+
+    told = command(pool, "ansible-playbook", "-i", pool, "playbooks/report.yml")
+    owners = {tuple(line.strip(" -'\",").split()[1:4]) for line in told.splitlines() if "gpu1  " in line}
+    assert ("mig", "a", "playbook") in owners and not [one for one in owners if "deployment" in one], told
 
 
 def test_the_accounts_of_an_indigo_template(bench: Bench, pool: Path) -> None:

@@ -1,0 +1,183 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Decides from the record of a role whether it has to run, and whether its owner may run it.
+
+A record is believed only as far as the machine agrees with it. A lost record costs a full run, and never
+leads to the removal of something.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from .entry import Entry
+
+TAKE_OVER = "gpufarm_take_over=true"
+
+
+class Refused(Exception):
+    """The owner may not run the role on this machine."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """A run of a role.
+
+    Attributes:
+        role: its name.
+        owner: for whom it runs.
+        state: ``present`` or ``absent``.
+        variables: digest of its variables; empty if they cannot be known before the run.
+        version: digest of the collection.
+        owns: whether it sets something up with these variables, instead of verifying what is there.
+        divided: whether the role itself divides the machine among owners.
+        take_over: whether the operator allowed to take over what others have made.
+        full_run: whether the operator asked for a run in any case.
+    """
+
+    role: str
+    owner: str
+    state: str = "present"
+    variables: str = ""
+    version: str = ""
+    owns: bool = True
+    divided: bool = False
+    take_over: bool = False
+    full_run: bool = False
+
+
+@dataclass(frozen=True)
+class Decision:
+    """The steps that a run needs.
+
+    Attributes:
+        run: ``present`` or ``absent``: the steps that are needed; empty if none is.
+        entries: what the record has to be changed to at once; None to leave it.
+        by: the entry that says that nothing is to be done; None where steps are needed.
+        note: what the operator has to know; may be empty.
+    """
+
+    run: str = ""
+    entries: Mapping[str, Entry] | None = None
+    by: Entry | None = None
+    note: str = ""
+
+
+def candidate(request: Request, entries: Mapping[str, Entry]) -> Entry | None:
+    """Return the entry that would make a run needless, if the machine is as it says.
+
+    Args:
+        request: the run.
+        entries: the record, by owner.
+    """
+    own = entries.get(request.owner)
+    others = [] if request.divided else [entries[owner] for owner in sorted(entries)]
+    for entry in [*([own] if own else []), *others]:
+        same = (entry.variables, entry.version) == (request.variables, request.version)
+        if entry.complete and same and request.variables and not request.full_run:
+            return entry
+    return None
+
+
+def present(request: Request, entries: Mapping[str, Entry], drifted: bool) -> Decision:
+    """Decide about a run that sets something up.
+
+    Args:
+        request: the run.
+        entries: the record, by owner; empty if there is none.
+        drifted: whether the machine differs from the entry that `candidate` returns.
+
+    Raises:
+        Refused: another owner has set the role up with other settings.
+    """
+    may_set_up(request, entries)
+    entry = candidate(request, entries)
+    if entry is None or drifted:
+        return Decision("present")
+    joined = None if request.owner in entries else {**entries, request.owner: entry}
+    return Decision(entries=joined, by=entry)
+
+
+def may_set_up(request: Request, entries: Mapping[str, Entry]) -> None:
+    """Check that no other owner has set the role up with other settings.
+
+    Raises:
+        Refused: one has.
+    """
+    if request.take_over or request.divided or not request.owns:
+        return
+    for owner, entry in sorted(entries.items()):
+        if owner != request.owner and entry.owns and entry.variables != request.variables:
+            raise Refused(
+                f"The role {request.role} was applied to this machine by {owner} with other settings "
+                f"({_when(entry)}); remove it there, give it the same settings here, or set {TAKE_OVER}."
+            )
+
+
+def absent(request: Request, entries: Mapping[str, Entry], left: bool) -> Decision:
+    """Decide about a removal: it removes what its owner made, and what is shared when its last user goes.
+
+    Args:
+        request: the run.
+        entries: the record, by owner; empty if there is none.
+        left: whether something is there that the role would remove.
+
+    Raises:
+        Refused: no record says who made what is there.
+    """
+    if request.take_over:
+        return Decision("absent")
+    if not entries:
+        if not left:
+            return Decision()
+        raise Refused(
+            f"No record of this machine says for whom the role {request.role} was applied, so nothing is "
+            f"removed; apply the role once with its settings and remove it then, or set {TAKE_OVER}."
+        )
+    others = {owner: entry for owner, entry in entries.items() if owner != request.owner}
+    if request.owner not in entries:
+        names = " and ".join(sorted(others))
+        note = f"The role {request.role} was applied to this machine by {names}, so nothing is removed."
+        return Decision(note=note)
+    if others and not request.divided:
+        names = " and ".join(sorted(others))
+        return Decision(entries=others, note=f"All that the role {request.role} made stays for {names}.")
+    return Decision("absent")
+
+
+def claimed(request: Request, entries: Mapping[str, Entry], about: Entry) -> dict[str, Entry]:
+    """Return the record for a run that begins to change the machine.
+
+    Args:
+        request: the run.
+        entries: the record, by owner.
+        about: who runs it, from where and when.
+
+    Raises:
+        Refused: another owner has set the role up meanwhile.
+    """
+    may_set_up(request, entries)
+    own = replace(about, owns=request.owns, variables=request.variables, version=request.version)
+    # Things that were made before are kept, as a removal has to find them.
+    made = entries[request.owner].made if request.owner in entries else {}
+    return {**_kept(request, entries), request.owner: replace(own, made=made, complete=False)}
+
+
+def forgotten(request: Request, entries: Mapping[str, Entry]) -> dict[str, Entry]:
+    """Return the record after a removal."""
+    return {} if request.take_over else {key: one for key, one in entries.items() if key != request.owner}
+
+
+def _kept(request: Request, entries: Mapping[str, Entry]) -> dict[str, Entry]:
+    """Entries that are still true once this run sets the role up."""
+    if request.divided or not request.owns:
+        return dict(entries)
+    return {key: one for key, one in entries.items() if not one.owns or one.variables == request.variables}
+
+
+def _when(entry: Entry) -> str:
+    words = [entry.at[:16].replace("T", " ")]
+    words += [f"by {entry.operator}"] if entry.operator else []
+    words += [f"from {entry.inventory}"] if entry.inventory else []
+    return ", ".join(filter(None, words)) or "not yet complete"

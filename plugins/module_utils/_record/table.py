@@ -1,0 +1,45 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The records of several machines as a table for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+HEAD = ("machine", "role", "owner", "applied", "state")
+UNCHANGED = "as recorded"
+
+
+def rows(machines: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[tuple[str, ...]]:
+    """Return a row for each owner of each role on each machine, and one for each difference.
+
+    Args:
+        machines: what the module machine_record_info returned, by the name of the machine.
+    """
+    found: list[tuple[str, ...]] = []
+    for machine, records in sorted(machines.items()):
+        for record in records:
+            first, *more = _states(record)
+            applied = str(record["at"])[:16].replace("T", " ")
+            owner = f"{record['owner']}{'' if record['owns'] else ' (verifies)'}"
+            found.append((machine, record["role"], owner, applied, first))
+            found += [("", "", "", "", one) for one in more]
+        if not records:
+            found.append((machine, "-", "-", "-", "no record"))
+    return found
+
+
+def _states(record: Mapping[str, Any]) -> list[str]:
+    if record["lost"]:
+        return [f"the record is lost: {record['lost']}"]
+    if not record["complete"]:
+        return ["the run did not end"]
+    return list(record["drift"]) or [UNCHANGED]
+
+
+def lines(table: Iterable[Sequence[str]]) -> list[str]:
+    """Return a table as lines, each column as wide as its longest word; the last one is as long as it is."""
+    every = [HEAD, *table]
+    widths = [max(len(row[column]) for row in every) for column in range(len(HEAD) - 1)]
+    return ["  ".join([*(cell.ljust(width) for cell, width in zip(row, widths)), row[-1]]) for row in every]

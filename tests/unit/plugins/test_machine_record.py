@@ -1,0 +1,228 @@
+"""The record on a machine: what is kept of a role's run, what differs later, and records that are lost."""
+
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ansible.module_utils.testing import patch_module_args
+from ansible_collections.gpufarm.cluster.plugins.module_utils._record.entry import (
+    Entry,
+    LostRecord,
+    read,
+    write,
+)
+from ansible_collections.gpufarm.cluster.plugins.module_utils._record.io import store, things
+from ansible_collections.gpufarm.cluster.plugins.modules import machine_record
+from hypothesis import given
+from hypothesis import strategies as st
+
+Run = Callable[..., dict[str, Any]]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "lib" / "gpufarm" / "record"
+
+
+@pytest.fixture
+def run(
+    tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Run:
+    monkeypatch.setattr(
+        machine_record, "Store", lambda: store.Store(folder, tmp_path / "gpufarm-record.lock")
+    )
+
+    def call(step: str, *, check: bool = False, owner: str = "ada", **request: Any) -> dict[str, Any]:
+        shared = {name: request.pop(name) for name in ("take_over", "full_run") if name in request}
+        arguments = {
+            "step": step,
+            "owner": owner,
+            "version": "c1",
+            "operator": "carol",
+            "requests": [{"role": "web", "variables": "v1", **request}],
+            **shared,
+            "_ansible_check_mode": check,
+            "_ansible_remote_tmp": str(tmp_path),
+        }
+        capsys.readouterr()
+        with patch_module_args(arguments), pytest.raises(SystemExit):
+            machine_record.main()
+        return json.loads(capsys.readouterr().out)
+
+    return call
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> dict[str, list[str]]:
+    (tmp_path / "site" / "below").mkdir(parents=True)
+    (tmp_path / "site" / "below" / "page").write_text("hello")
+    (tmp_path / "web.conf").write_text("port 80")
+    return {"paths": [str(tmp_path / name) for name in ("site", "web.conf", "never")]}
+
+
+def set_up(run: Run, made: dict[str, list[str]], **other: Any) -> None:
+    run("claim", **other)
+    run("record", made=made, result={"url": "http://a"}, **other)
+
+
+def test_a_role_that_ran_has_nothing_to_do(run: Run, made: dict[str, list[str]]) -> None:
+    assert run("compare")["run"] == "present"
+    set_up(run, made)
+    again = run("compare")
+    assert (again["run"], again["changed"], again["done"]) == ("", False, {"web": {"url": "http://a"}})
+    assert run("probe")["done"] == {"web": {"url": "http://a"}}
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        (lambda at: (at / "web.conf").write_text("port 81"), "web.conf"),
+        (lambda at: (at / "web.conf").chmod(0o600), "web.conf"),
+        (lambda at: (at / "web.conf").unlink(), "web.conf"),
+        (lambda at: (at / "web.conf").unlink() or (at / "web.conf").symlink_to("/etc/passwd"), "web.conf"),
+        (lambda at: (at / "site" / "below" / "page").write_text("hullo"), "site"),
+        (lambda at: (at / "site" / "below" / "page").chmod(0o777), "site"),
+        (lambda at: (at / "site" / "below" / "more").write_text(""), "site"),
+        (lambda at: (at / "site" / "below" / "page").unlink(), "site"),
+        (lambda at: (at / "never").mkdir(), "never"),
+    ],
+)
+def test_whatever_somebody_changes_makes_the_role_run(
+    run: Run, made: dict[str, list[str]], tmp_path: Path, change: Callable[[Path], None], named: str
+) -> None:
+    set_up(run, made)
+    change(tmp_path)
+    compared = run("compare")
+    assert compared["run"] == "present"
+    assert [f"paths {tmp_path / named}:" in one for one in compared["drift"]] == [True]
+    assert run("probe")["done"] == {}
+
+
+def test_what_python_compiles_is_no_change(run: Run, made: dict[str, list[str]], tmp_path: Path) -> None:
+    set_up(run, made)
+    (tmp_path / "site" / "__pycache__").mkdir()
+    assert run("compare")["run"] == ""
+
+
+def test_a_run_that_was_killed_is_repeated(run: Run, made: dict[str, list[str]]) -> None:
+    set_up(run, made)
+    run("claim", variables="v2")
+    assert run("compare", variables="v2")["run"] == "present"
+    assert run("compare", variables="v1")["run"] == "present"
+    assert run("compare", state="absent")["run"] == "absent"
+
+
+def test_a_check_writes_nothing(run: Run, made: dict[str, list[str]], folder: Path) -> None:
+    for step in ("compare", "claim", "record", "forget"):
+        run(step, check=True, **({"made": made} if step == "record" else {}))
+    assert not folder.exists()
+
+
+def test_the_last_record_takes_its_folders_along(run: Run, made: dict[str, list[str]], folder: Path) -> None:
+    set_up(run, made)
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert (folder / "web.json").stat().st_mode & 0o777 == 0o600
+    run("forget")
+    assert not folder.parent.exists()
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", '{"form": 2, "owners": {}}', '{"form": 1, "owners": {"ada": {}}}']
+)
+def test_a_lost_record_costs_a_run_and_removes_nothing(
+    run: Run, made: dict[str, list[str]], folder: Path, text: str
+) -> None:
+    set_up(run, made)
+    (folder / "web.json").write_text(text)
+    assert run("compare")["run"] == "present"
+    refused = run("compare", state="absent", made=made)
+    assert refused["failed"]
+    assert "No record of this machine" in refused["msg"]
+    set_up(run, made)
+    assert run("compare")["run"] == ""
+
+
+def test_a_removal_without_record_and_traces_has_nothing_to_do(run: Run, tmp_path: Path) -> None:
+    assert run("compare", state="absent", made={"paths": [str(tmp_path / "never")]})["run"] == ""
+
+
+def test_other_owners_are_refused_or_join(run: Run, made: dict[str, list[str]]) -> None:
+    set_up(run, made)
+    assert "by ada with other settings" in run("compare", owner="bob", variables="v2")["msg"]
+    assert "by ada with other settings" in run("claim", owner="bob", variables="v2")["msg"]
+    assert run("compare", owner="bob")["changed"]
+    stays = run("compare", state="absent")
+    assert (stays["run"], stays["note"]) == ("", "All that the role web made stays for bob.")
+    assert run("compare", state="absent", owner="bob")["run"] == "absent"
+
+
+def test_an_owner_of_nothing_removes_nothing(run: Run, made: dict[str, list[str]]) -> None:
+    set_up(run, made)
+    foreign = run("compare", state="absent", owner="bob", made=made)
+    assert (foreign["run"], foreign["note"]) == (
+        "",
+        "The role web was applied to this machine by ada, so nothing is removed.",
+    )
+
+
+def test_kinds_that_are_unknown_are_refused(run: Run) -> None:
+    assert "colours is no kind of thing" in run("record", made={"colours": ["red"]})["msg"]
+
+
+def test_states_of_units_packages_accounts_and_programs(monkeypatch: pytest.MonkeyPatch) -> None:
+    told = {
+        "systemctl": "Id=a.service\nLoadState=loaded\nUnitFileState=enabled\nActiveState=active\n"
+        "NeedDaemonReload=no\n\nId=b.timer\nLoadState=not-found\nUnitFileState=\nActiveState=inactive\nNeedDaemonReload=no",
+        "dpkg-query": "lib-a\tii 1.0\nlib-b\trc 2.0\nweb\tii 3.0",
+    }
+    monkeypatch.setattr(things, "_told", lambda command: told[command[0]])
+    found = things.states(
+        {
+            "units": ["a.service", "b.timer"],
+            "packages": ["web", "lib-*", "gone"],
+            "users": ["root", "nobody-has-this-name"],
+            "groups": ["root"],
+            "mounts": ["/", "/no/mount"],
+            "answers": ["true", "false", "/no/such/program"],
+        }
+    )
+    assert found["units"] == {"a.service": "enabled, active", "b.timer": "not-found"}
+    assert found["packages"] == {"web": "web ii 3.0", "lib-*": "lib-a ii 1.0, lib-b rc 2.0", "gone": "absent"}
+    assert found["users"]["root"].startswith("0:0 /root ")
+    assert found["users"]["nobody-has-this-name"] == "absent"
+    assert found["groups"] == {"root": "0"}
+    assert found["mounts"]["/"] != "absent"
+    assert found["mounts"]["/no/mount"] == "absent"
+    assert found["answers"] == {
+        "true": "0",
+        "false": "1",
+        "/no/such/program": "cannot be run: No such file or directory",
+    }
+
+
+@given(st.text() | st.recursive(st.none() | st.integers() | st.text(), st.lists).map(json.dumps))
+def test_any_text_is_a_record_or_lost(text: str) -> None:
+    with contextlib.suppress(LostRecord):
+        assert read(write(read(text))) == read(text)
+
+
+@given(
+    st.dictionaries(
+        st.text(),
+        st.builds(
+            Entry,
+            variables=st.text(),
+            made=st.dictionaries(st.text(), st.dictionaries(st.text(), st.text())),
+            result=st.dictionaries(st.text(), st.integers()),
+        ),
+    )
+)
+def test_a_record_is_read_as_it_was_written(entries: dict[str, Entry]) -> None:
+    assert read(write(entries)) == entries

@@ -1,0 +1,170 @@
+"""The record decides who may run a role on a machine, and which steps are needed."""
+
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from ansible_collections.gpufarm.cluster.plugins.module_utils._record import decide
+from ansible_collections.gpufarm.cluster.plugins.module_utils._record.decide import Decision, Refused, Request
+from ansible_collections.gpufarm.cluster.plugins.module_utils._record.entry import Entry
+from hypothesis import given
+from hypothesis import strategies as st
+
+ASKED = Request("mig", "ada", variables="v1", version="c1")
+MADE = Entry(variables="v1", version="c1", made={"paths": {"/etc/x": "1"}}, result={"a": 1}, complete=True)
+OTHER = replace(MADE, variables="v2")
+ABSENT = replace(ASKED, state="absent")
+
+
+def test_a_machine_without_a_record_is_set_up() -> None:
+    assert decide.present(ASKED, {}, drifted=False) == Decision("present")
+
+
+def test_an_unchanged_machine_needs_nothing() -> None:
+    assert decide.present(ASKED, {"ada": MADE}, drifted=False) == Decision(by=MADE)
+
+
+@pytest.mark.parametrize(
+    ("asked", "entry", "drifted"),
+    [
+        pytest.param(ASKED, MADE, True, id="the machine has changed"),
+        pytest.param(replace(ASKED, variables="v2"), MADE, False, id="other variables"),
+        pytest.param(replace(ASKED, version="c2"), MADE, False, id="another version of the collection"),
+        pytest.param(ASKED, replace(MADE, complete=False), False, id="the run before did not end"),
+        pytest.param(replace(ASKED, full_run=True), MADE, False, id="the operator wants it"),
+        pytest.param(replace(ASKED, variables=""), replace(MADE, variables=""), False, id="not known before"),
+    ],
+)
+def test_a_role_runs_when_its_record_does_not_hold(asked: Request, entry: Entry, drifted: bool) -> None:
+    assert decide.present(asked, {"ada": entry}, drifted).run == "present"
+
+
+def test_another_owner_with_the_same_settings_joins() -> None:
+    decision = decide.present(replace(ASKED, owner="bob"), {"ada": MADE}, drifted=False)
+    assert (decision.run, decision.by) == ("", MADE)
+    assert decision.entries == {"ada": MADE, "bob": MADE}
+
+
+def test_another_owner_with_other_settings_is_refused_and_told_who_was_first() -> None:
+    first = replace(OTHER, at="2026-11-25T10:11:12+00:00", operator="carol", inventory="/site/hosts.yml")
+    with pytest.raises(
+        Refused, match=r"mig was applied .* by bob with other settings \(2026-11-25 10:11, by carol"
+    ):
+        decide.present(ASKED, {"bob": first}, drifted=False)
+    with pytest.raises(Refused):
+        decide.claimed(ASKED, {"bob": first}, Entry())
+
+
+def test_the_operator_may_take_over() -> None:
+    asked = replace(ASKED, take_over=True)
+    assert decide.present(asked, {"bob": OTHER}, drifted=False).run == "present"
+    assert decide.claimed(asked, {"bob": OTHER}, Entry()).keys() == {"ada"}
+
+
+def test_an_owner_who_only_verifies_is_in_the_way_of_nobody() -> None:
+    verifier = replace(ASKED, owns=False)
+    assert decide.present(verifier, {"bob": OTHER}, drifted=False).run == "present"
+    both = decide.claimed(verifier, {"bob": OTHER}, Entry())
+    assert both.keys() == {"ada", "bob"}
+    assert decide.present(replace(ASKED, owner="bob", variables="v3"), both, drifted=False).run == "present"
+
+
+def test_a_role_that_divides_the_machine_judges_other_owners_itself() -> None:
+    asked = replace(ASKED, divided=True)
+    assert decide.present(asked, {"bob": OTHER}, drifted=False).run == "present"
+    assert decide.present(asked, {"bob": MADE}, drifted=False).run == "present"
+    assert (
+        decide.absent(replace(asked, state="absent"), {"ada": MADE, "bob": OTHER}, left=True).run == "absent"
+    )
+
+
+def test_a_claim_keeps_what_was_made_before_and_is_not_complete() -> None:
+    claimed = decide.claimed(replace(ASKED, variables="v3"), {"ada": MADE}, Entry(operator="carol"))["ada"]
+    assert (claimed.made, claimed.complete, claimed.operator) == (MADE.made, False, "carol")
+
+
+def test_an_owner_removes_what_it_made() -> None:
+    assert decide.absent(ABSENT, {"ada": MADE}, left=True) == Decision("absent")
+    assert decide.forgotten(ABSENT, {"ada": MADE}) == {}
+
+
+def test_an_owner_whose_run_failed_removes_too() -> None:
+    assert decide.absent(ABSENT, {"ada": Entry()}, left=True).run == "absent"
+
+
+def test_what_another_owner_made_stays() -> None:
+    decision = decide.absent(ABSENT, {"bob": OTHER}, left=True)
+    assert (decision.run, decision.entries) == ("", None)
+    assert "applied to this machine by bob" in decision.note
+
+
+def test_what_is_shared_goes_with_its_last_owner() -> None:
+    first = decide.absent(ABSENT, {"ada": MADE, "bob": MADE}, left=True)
+    assert (first.run, first.entries) == ("", {"bob": MADE})
+    assert decide.absent(replace(ABSENT, owner="bob"), first.entries or {}, left=True).run == "absent"
+
+
+def test_nothing_is_removed_without_a_record() -> None:
+    with pytest.raises(Refused, match=r"No record .* gpufarm_take_over=true"):
+        decide.absent(ABSENT, {}, left=True)
+    assert decide.absent(ABSENT, {}, left=False) == Decision()
+    assert decide.absent(replace(ABSENT, take_over=True), {}, left=True).run == "absent"
+
+
+owners = st.sampled_from(["ada", "bob", "carol"])
+entries = st.builds(
+    Entry,
+    owns=st.booleans(),
+    variables=st.sampled_from(["", "v1", "v2"]),
+    version=st.sampled_from(["c1", "c2"]),
+    complete=st.booleans(),
+)
+records = st.dictionaries(owners, entries)
+requests = st.builds(
+    Request,
+    role=st.just("mig"),
+    owner=owners,
+    variables=st.sampled_from(["", "v1", "v2"]),
+    version=st.sampled_from(["c1", "c2"]),
+    owns=st.booleans(),
+    divided=st.booleans(),
+    full_run=st.booleans(),
+)
+
+
+@given(requests, records)
+def test_no_run_removes_or_changes_what_only_others_made(asked: Request, record: dict[str, Entry]) -> None:
+    others = {owner for owner in record if owner != asked.owner}
+    try:
+        removal = decide.absent(replace(asked, state="absent"), record, left=True)
+    except Refused:
+        assert not record
+    else:
+        assert removal.run != "absent" or (asked.owner in record and (not others or asked.divided))
+        assert others <= (record if removal.entries is None else removal.entries).keys()
+    try:
+        after = decide.claimed(asked, record, Entry())
+    except Refused:
+        return
+    lost = record.keys() - after.keys()
+    assert not lost, "only who takes over ends the entry of another owner"
+
+
+@given(requests, records, st.booleans())
+def test_nothing_is_skipped_but_by_a_complete_entry_with_the_same_settings(
+    asked: Request, record: dict[str, Entry], drifted: bool
+) -> None:
+    try:
+        decision = decide.present(asked, record, drifted)
+    except Refused:
+        return
+    if decision.run == "":
+        assert decision.by in record.values()
+        assert decision.by.complete
+        assert not drifted
+        assert not asked.full_run
+        assert (decision.by.variables, decision.by.version) == (asked.variables, asked.version)
+        assert asked.variables
