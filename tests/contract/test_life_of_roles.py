@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
@@ -88,6 +89,17 @@ WITH_OWNER = {f"ansible.builtin.{name}" for name in ("copy", "file", "template")
 }
 # Packages that only the steps of roles need, and that a check does not name.
 HELPERS = {"openssl", "python3-yaml"}
+# Roles that keep a record of what they made.
+RECORDED = {
+    path.parts[-3]
+    for path in (Path(__file__).parents[2] / "roles").glob("[a-z]*/tasks/main.yml")
+    if "role_record" in path.read_text()
+}
+# Files that change by themselves, and units that end by themselves.
+UNRECORDED = {"lustre_client": {"/lib/modules/6.1.0-40-amd64/updates/dkms/lustre.ko"}}
+PASSING = {"jupyterhub-gate.service"}
+# Ways that need a reboot, before which nothing is recorded.
+UNFINISHED = {("nvidia_driver", "distribution")}
 # Units of packages that stay with their package.
 OF_PACKAGES = {"autofs.service", "docker.service", "lnet.service"}
 
@@ -258,3 +270,32 @@ def test_a_port_that_something_else_has_is_refused(role: str) -> None:
         assert refused.failed
         assert "other" in refused.refusal
         assert not host.files
+
+
+def in_record(path: str, made: Mapping[str, Any]) -> bool:
+    """Whether a record has a path, or a folder that it is in."""
+    return any(path == one or path.startswith(f"{one}/") for one in made["paths"])
+
+
+@pytest.mark.parametrize(
+    ("role", "way"), [*(pytest.param(role, "", id=role) for role in sorted(CASES)), *OTHER_WAYS]
+)
+def test_what_a_role_makes_is_in_its_record(role: str, way: str) -> None:
+    host, _ = set_up(role, way)
+    if role not in RECORDED or (role, way) in UNFINISHED:
+        assert not host.made
+        return
+    made = host.made[role]
+    paths = {
+        path for path, file in host.files.items() if file.kind != "directory" and not in_record(path, made)
+    }
+    assert paths <= UNRECORDED.get(role, set())
+    assert {name for name, unit in host.units.items() if unit.running} <= {*made.get("units", []), *PASSING}
+    packages = [
+        name for name in host.packages if not any(fnmatch(name, one) for one in made.get("packages", []))
+    ]
+    assert {*packages} <= HELPERS
+    accounts = {f"user {name}" for name in made.get("users", [])} | {
+        f"group {name}" for name in made.get("groups", [])
+    }
+    assert host.accounts <= accounts

@@ -12,6 +12,7 @@ import yaml
 ROOT = Path(__file__).resolve().parents[2]
 PLAYBOOKS = ROOT / "playbooks"
 IMPORT = "ansible.builtin.import_playbook"
+INCLUDE = "ansible.builtin.include_role"
 
 
 def load(name: str) -> list[dict[str, Any]]:
@@ -40,8 +41,12 @@ def set_up(name: str) -> dict[str, set[str]]:
     """The groups on which each role is run."""
     found: dict[str, set[str]] = defaultdict(set)
     for play in load(name):
-        for role in play.get("roles", []):
-            found[role["role"].rpartition(".")[2]] |= groups(play)
+        roles = [role["role"] for role in play.get("roles", [])]
+        roles += [
+            task[INCLUDE]["name"] for task in play.get("tasks", []) if {*task.get(INCLUDE, {})} == {"name"}
+        ]
+        for role in roles:
+            found[role.rpartition(".")[2]] |= groups(play)
     return found
 
 
@@ -52,8 +57,23 @@ def test_what_is_set_up_is_judged_first_on_the_same_machines(name: str, judge: s
     assert set_up(name)
     for role, where in set_up(name).items():
         assert where <= validated(judge)[role], role
-    first = yaml.safe_load((PLAYBOOKS / f"{name}.yml").read_text())[0]
-    assert first[IMPORT] == f"gpufarm.cluster.{judge}"
+    imported = [
+        play[IMPORT] for play in yaml.safe_load((PLAYBOOKS / f"{name}.yml").read_text()) if IMPORT in play
+    ]
+    before = ["gpufarm.cluster.records"] if name == "site" else []
+    assert imported[: len(before) + 1] == [*before, f"gpufarm.cluster.{judge}"]
+
+
+def test_a_role_is_left_out_where_its_record_was_compared() -> None:
+    compared = load("records")[0]["vars"]["records_roles"]
+    for group, roles in compared.items():
+        assert all(group in where for role, where in set_up("site").items() if role in roles)
+    for path in PLAYBOOKS.glob("*.yml"):
+        for play in yaml.safe_load(path.read_text()):
+            for task in play.get("tasks", []):
+                role = task.get(INCLUDE, {}).get("name", "").rpartition(".")[2]
+                if role in {one for roles in compared.values() for one in roles}:
+                    assert task["when"] == f"'{role}' not in gpufarm_record.done | default({{}})"
 
 
 @pytest.mark.parametrize("role", validated("validate"))

@@ -77,12 +77,14 @@ def test_main_is_a_table_of_contents(role: Path) -> None:
     for step in ("validate", "install", "configure", "service", "verify", "remove"):
         paths = [one / "tasks" / f"{step}.yml" for one in (role, *shared)]
         assert any(path.is_file() for path in paths) or step in missing, step
-    # every task of main.yml does nothing but call a step
+    # every task of main.yml does nothing but call a step, keep the record, or return a result
+    calls = {"include_tasks", "import_tasks", "include_role", "role_record"}
     for task in load(role / "tasks" / "main.yml"):
-        names = [name for block in task.get("block", [task]) for name in block]
-        assert any(
-            name.split(".")[-1] in ("include_tasks", "import_tasks", "include_role") for name in names
-        ), task
+        for one in task.get("block", [task]):
+            names = {name.split(".")[-1] for name in one}
+            assert names & calls or set(one.get("ansible.builtin.set_fact", {})) == {f"{role.name}_result"}, (
+                one
+            )
 
 
 def modes(value: Any) -> Iterator[str]:

@@ -100,6 +100,8 @@ def censored(action: str) -> frozenset[str]:
         return frozenset()
     name = f"ansible_collections.gpufarm.cluster.plugins.modules.{action.rpartition('.')[2]}"
     module = importlib.import_module(name)
+    if not hasattr(module, "main"):  # documentation of an action, which calls a module
+        return frozenset()
     with (
         mock.patch.object(AnsibleModule, "__init__", side_effect=Specified) as made,
         pytest.raises(Specified),

@@ -60,6 +60,7 @@ class Host:
         packages: the version of each that was asked for, by its name.
         held: packages that apt is not to change.
         unread: units that have changed since systemd last read all.
+        made: what each role has recorded.
     """
 
     files: dict[str, File] = field(default_factory=dict)
@@ -68,6 +69,7 @@ class Host:
     packages: dict[str, str] = field(default_factory=dict)
     held: set[str] = field(default_factory=set)
     unread: set[str] = field(default_factory=set)
+    made: dict[str, Any] = field(default_factory=dict)
     now: int = 0
 
     def answers(self, known: Mapping[str, Answer]) -> dict[str, Answer]:
@@ -93,6 +95,7 @@ class Host:
             "gpufarm.cluster.path_info": self._path_info,
             "gpufarm.cluster.paths": self._paths,
             "gpufarm.cluster.python_environment": self._python_environment,
+            "gpufarm.cluster.role_record": self._record,
             "gpufarm.cluster.secret_files": self._secret_files,
             "gpufarm.cluster.text_files": self._text_files,
         }
@@ -196,6 +199,17 @@ class Host:
             for name, text in project["files"].items():
                 self._write(call, f"{path}/lib/{project['name']}/{name}", File("file", text, "0644"))
         return {"changed": self._write(call, path, File("directory", "", "0755"))}
+
+    def _record(self, call: Call) -> Mapping[str, Any]:
+        """Keep what a role made; its steps are needed in any case, as if the operator had asked for that."""
+        role, step = call.args["role"], call.args["step"]
+        if step == "forget" and not call.check_mode:
+            self.made.pop(role, None)
+        if step == "record" and not call.check_mode:
+            self.made[role] = call.args.get("made", {})
+        if step != "compare":
+            return {}
+        return {"run": call.args["state"], "made": bool(self.made.get(role)), "done": {}}
 
     def _host_program(self, call: Call) -> Mapping[str, Any]:
         path, package = f"/opt/gpufarm/bin/{call.args['name']}", "/opt/gpufarm/lib/current"

@@ -46,6 +46,28 @@ def restore(layout: list[dict[str, Any]]) -> list[str]:
     return problems
 
 
+def differences(layout: list[dict[str, Any]]) -> list[str]:
+    """Return which GPUs of a stored layout have other partitions now, a sentence for each.
+
+    Args:
+        layout: as for `restore`.
+
+    Raises:
+        GpuError: when the driver does not answer, or another program is partitioning.
+    """
+    with locked(), session_at_boot(0) as nvml:
+        gpus = nvml.gpus()
+        return [f"{entry['gpu']} has other partitions." for entry in layout if _differs(gpus, entry)]
+
+
+def _differs(gpus: tuple[Gpu, ...], entry: dict[str, Any]) -> bool:
+    try:
+        [gpu] = select(gpus, [entry["gpu"]])
+        return plan_flavor(gpu, parse_layout(entry["partitions"])).changed
+    except (FlavorError, GpuError):
+        return True
+
+
 def _restore(nvml: Nvml, gpus: tuple[Gpu, ...], entry: dict[str, Any]) -> None:
     [gpu] = select(gpus, [entry["gpu"]])
     plan = plan_flavor(gpu, parse_layout(entry["partitions"]))
@@ -58,9 +80,14 @@ def _restore(nvml: Nvml, gpus: tuple[Gpu, ...], entry: dict[str, Any]) -> None:
 
 
 def main() -> int:
-    """Restore the layout of the file that the command line names; return the exit status."""
+    """Restore the layout of the file that the command line names, or with --check compare with it.
+
+    Returns:
+        0 if all GPUs have their partitions, otherwise 1.
+    """
+    work = differences if sys.argv[1] == "--check" else restore
     try:
-        problems = restore(json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))["layout"])
+        problems = work(json.loads(Path(sys.argv[-1]).read_text(encoding="utf-8"))["layout"])
     except GpuError as error:
         problems = [str(error)]
     sys.stderr.writelines(f"{problem}\n" for problem in problems)
