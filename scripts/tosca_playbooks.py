@@ -8,16 +8,24 @@ from typing import Any
 
 from tosca_properties import COLLECTION
 
+# For whom operations are run; the deployer names the deployment instead.
+OWNER = "an orchestrator"
 
-def operations(definition: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
+
+def operations(definition: dict[str, Any], recorded: bool) -> dict[str, list[dict[str, Any]]]:
     """Return the playbooks of a node type of the source by the names of the operations.
 
     Args:
-        definition: the type. `play` has the words of the plays: `name`, and `vars` where they need some.
-            An attribute has in `from` where its value is, unless it has the same name in the role's result.
+        definition: the type. `play` has the name of the plays. An attribute has in `from` where its value is,
+            unless it has the same name in the role's result.
+        recorded: whether the role keeps a record of what it made.
     """
     role = definition["metadata"]["role"].removeprefix(COLLECTION)
-    set_up = [{"name": "Set up", "ansible.builtin.include_role": {"name": f"{COLLECTION}{role}"}}]
+    set_up: list[dict[str, Any]] = [
+        {"name": "Set up", "ansible.builtin.include_role": {"name": f"{COLLECTION}{role}"}}
+    ]
+    if recorded:
+        set_up[0]["when"] = f"'{role}' not in gpufarm_record.done | default({{}})"
     attributes = {
         name: f"{{{{ {attribute.get('from', f'{role}_result.{name}')} }}}}"
         for name, attribute in definition.get("attributes", {}).items()
@@ -30,18 +38,22 @@ def operations(definition: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
                 "ansible.builtin.set_stats": {"data": attributes},
             }
         )
+        if recorded:  # a role that runs sets a fact, which comes before this
+            set_up[1]["vars"] = {f"{role}_result": f"{{{{ gpufarm_record.done.{role} }}}}"}
     remove = {
         "name": "Remove",
         "ansible.builtin.include_role": {"name": f"{COLLECTION}{role}"},
         "vars": {f"{role}_state": "absent"},
     }
     return {
-        "configure": [_play(definition, "", set_up)],
-        "delete": [_play(definition, ", removal", [remove])],
+        "configure": [_play(definition, recorded, "", set_up)],
+        "delete": [_play(definition, recorded, ", removal", [remove])],
     }
 
 
-def _play(definition: dict[str, Any], what: str, tasks: list[dict[str, Any]]) -> dict[str, Any]:
+def _play(
+    definition: dict[str, Any], recorded: bool, what: str, tasks: list[dict[str, Any]]
+) -> dict[str, Any]:
     on_controller = definition["metadata"].get("runs_on") == "controller"
     words = definition["play"]
     return {
@@ -49,6 +61,6 @@ def _play(definition: dict[str, Any], what: str, tasks: list[dict[str, Any]]) ->
         "hosts": f"{{{{ gpufarm_hosts | default('{'localhost' if on_controller else 'all'}') }}}}",
         "gather_facts": False,
         **({} if on_controller else {"become": True}),
-        **({"vars": words["vars"]} if "vars" in words else {}),
+        **({"vars": {"gpufarm_owner": OWNER}} if recorded else {}),
         "tasks": tasks,
     }

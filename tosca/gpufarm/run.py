@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -68,6 +68,11 @@ class _Dumper(yaml.SafeDumper):
 _Dumper.add_representer(_Data, lambda dumper, data: dumper.represent_mapping("!unsafe", data.items()))
 
 
+COLLECTION = "gpufarm.cluster."
+# A role that keeps a record is left out by its operation if this variable says that all is as recorded.
+RECORD = "gpufarm_record"
+
+
 def compile_playbook(plays: Iterable[Play], owner: str) -> str:
     """Write the playbook that imports the playbooks of all steps, each with its variables.
 
@@ -76,22 +81,21 @@ def compile_playbook(plays: Iterable[Play], owner: str) -> str:
         owner: of what they make.
 
     Returns:
-        The playbook. It contains secrets in clear.
+        The playbook. It contains secrets in clear. Its first play compares the machines with their records.
 
     Raises:
         BadInput: the playbook of a step is not exactly one play.
     """
-    checked: set[Path] = set()
+    recorded: dict[Path, str] = {}
+    roles: dict[str, list[tuple[str, Step]]] = {}
     found = []
     for play in plays:
         first = next(iter(play.steps.values()))
         playbook = first.playbook
-        if playbook not in checked:
-            # what happens is told apart by counting the plays, so each step has to be one
-            content = yaml.load(playbook.read_text(), Loader=_Lenient)  # noqa: S506  (a SafeLoader)
-            if not isinstance(content, list) or len(content) != 1:
-                raise BadInput(f"{playbook}: the implementation of an operation has to be exactly one play")
-            checked.add(playbook)
+        if playbook not in recorded:
+            recorded[playbook] = _recorded_role(playbook)
+        for host, step in play.steps.items():
+            roles.setdefault(host, []).append((recorded[playbook], step))
         found.append(
             {
                 "import_playbook": str(playbook),
@@ -107,7 +111,55 @@ def compile_playbook(plays: Iterable[Play], owner: str) -> str:
             }
         )
     # Escaped: readers take the line breaks of Unicode for spaces.
-    return yaml.dump(found, Dumper=_Dumper, sort_keys=False, width=1000)
+    return yaml.dump([_comparison(roles, owner), *found], Dumper=_Dumper, sort_keys=False, width=1000)
+
+
+def _recorded_role(playbook: Path) -> str:
+    """Return the role that the playbook of an operation leaves out if its record holds; empty if none.
+
+    Raises:
+        BadInput: the playbook is not exactly one play, and what happens is told apart by counting the plays.
+    """
+    content = yaml.load(playbook.read_text(), Loader=_Lenient)  # noqa: S506  (a SafeLoader)
+    if not isinstance(content, list) or len(content) != 1:
+        raise BadInput(f"{playbook}: the implementation of an operation has to be exactly one play")
+    for task in content[0].get("tasks", []):
+        if RECORD in str(task.get("when", "")):
+            return str(task["ansible.builtin.include_role"]["name"]).removeprefix(COLLECTION)
+    return ""
+
+
+def _comparison(roles: Mapping[str, list[tuple[str, Step]]], owner: str) -> dict[str, Any]:
+    """Return the play that compares each machine with the records of its roles, in one call.
+
+    A machine that fails or cannot be reached fails in the play of a step, which can be told.
+    """
+    asked = {
+        host: {
+            role: step.variables
+            for role, step in named
+            if role and [other for other, _ in named].count(role) == 1  # of two runs the record knows one
+        }
+        for host, named in roles.items()
+    }
+    task = {
+        "name": "Compare the machine with the records of its roles",
+        "gpufarm.cluster.role_record": {
+            "step": "probe",
+            "roles": "{{ gpufarm_roles[inventory_hostname] }}",
+        },
+        "register": RECORD,
+        "ignore_errors": True,
+        "ignore_unreachable": True,
+    }
+    return {
+        "name": "Records",
+        "hosts": [host for host, named in asked.items() if named] or ["!all"],
+        "gather_facts": False,
+        "become": True,
+        "vars": {"gpufarm_owner": owner, "gpufarm_roles": _Data(asked)},
+        "tasks": [task],
+    }
 
 
 class _Lenient(yaml.SafeLoader):
@@ -157,7 +209,7 @@ class _Watch:
         self.log = log
         self.label = label
         self.outcome = Outcome("failed")
-        self.index = -1
+        self.index = -2  # the first play, of the comparison, belongs to no step
         self.began = 0.0
         self.task = ""
         self.running: dict[str, Done] = {}
@@ -226,6 +278,8 @@ class _Watch:
     def open(self) -> None:
         """Begin the next play."""
         self.index += 1
+        if self.index < 0:
+            return
         self.began = time.monotonic()
         self.running = {}
         self.answered = set()

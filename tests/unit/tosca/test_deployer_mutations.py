@@ -76,9 +76,9 @@ def applied(
     path = folder / "playbook.yml"
     path.write_text(run.compile_playbook(plays, owner), encoding="utf-8")
     log.write_text("")
-    for play, content in zip(
-        plays, DataLoader().load_from_file(str(path), trusted_as_template=True), strict=True
-    ):
+    comparison, *contents = DataLoader().load_from_file(str(path), trusted_as_template=True)
+    assert {*evaluated(comparison)} == {"{{ gpufarm_roles[inventory_hostname] }}"}
+    for play, content in zip(plays, contents, strict=True):
         (step, *_others) = play.steps.values()
         assert content["vars"]["gpufarm_values"] == {host: one.variables for host, one in play.steps.items()}
         own = {f"{{{{ gpufarm_values[inventory_hostname][{name!r}] }}}}" for name in step.variables}
