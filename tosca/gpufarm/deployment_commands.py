@@ -30,6 +30,7 @@ from gpufarm.options import (
 from gpufarm.prepare import Removal, Request
 from gpufarm.progress import Progress
 from gpufarm.prometheus import Prometheus
+from gpufarm.records import sound
 from gpufarm.state import Deployment, Store
 
 # where the context of the command line keeps the file that gets the events
@@ -43,6 +44,7 @@ def _progress() -> Progress:
 def _run(store: Store, request: Request, what: str, *, everything: bool) -> Result:
     names = [*(f"input {name}" for name in request.given)]
     names += [f"{name}={number}" for name, number in request.instances.items()]
+    show.warnings(store.records(), request.name)
     with _progress() as progress:
         progress.wait("looking at the pool")
         return deployments.deploy(
@@ -64,6 +66,7 @@ def plan(store: Store, request: Request, as_json: bool) -> None:
     Example:
       gpufarm plan tosca/templates/ml_infn.yaml --pool inventories/mysite --input iam_url=https://iam.example.org/
     """
+    show.warnings(store.records(), request.name)
     with _progress() as progress:
         progress.wait("looking at the pool")
         prepared, seen = deployments.choose(store, request, store.load(request.name))
@@ -95,6 +98,7 @@ def deploy(store: Store, request: Request, check: bool) -> None:
       GPUFARM_INPUT_IAM_CLIENT_SECRET=... gpufarm deploy ...
     """
     if check:
+        show.warnings(store.records(), request.name)
         with _progress() as progress:
             progress.wait("looking at the pool")
             found = deployments.check(store, request, progress)
@@ -310,24 +314,18 @@ def status(store: Store, name: str | None, as_json: bool) -> None:
       gpufarm status
       gpufarm status notebooks --json
     """
-    found = [_existing(store, entry, secrets=False) for entry in ([name] if name else store.names())]
-    for entry in found:
-        if entry.status in ("deploying", "undeploying") and not store.is_locked(entry.name):
+    found = [sound(_existing(store, name, secrets=False), None)] if name else store.records()
+    for record in found:
+        entry = record.deployment
+        if entry and entry.status in ("deploying", "undeploying") and not store.is_locked(entry.name):
             entry.status = "interrupted"
     if as_json:
-        described = [
-            {key: value for key, value in vars(entry).items() if key not in ("secrets", "steps")}
-            | {"steps": show.done(entry)}
-            for entry in found
-        ]
+        described = [show.described(record) for record in found]
         show.as_json(described[0] if name else described)
-    elif name:
-        show.status(found[0])
+    elif name and found[0].deployment:
+        show.status(found[0].deployment)
     else:
-        show.table(
-            ("name", "status", "machines", "updated"),
-            ((entry.name, entry.status, show.machines(entry), entry.updated) for entry in found),
-        )
+        show.deployments(found)
 
 
 @click.command()

@@ -232,7 +232,7 @@ def choose(store: Store, found: Survey) -> Prepared:
     name, previous = found.request.name, found.previous
     before = previous.machines if previous else {}
     standing = {node: entry["host"] for node, entry in before.items() if node in found.wishes}
-    held = store.held(name)
+    held = store.held(name, [machine.address for machine in found.pool.machines.values()])
     # a machine that is about to be given up is not free before that
     held |= {entry["address"]: name for node, entry in before.items() if node not in found.wishes}
     machines = match.match(found.wishes, found.pool, held, standing)

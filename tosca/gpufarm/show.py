@@ -15,7 +15,11 @@ from gpufarm import waves
 from gpufarm.history import Entry
 from gpufarm.plan import Step
 from gpufarm.prepare import Prepared, Removal
+from gpufarm.records import Record
 from gpufarm.state import Deployment
+
+# Status of a deployment whose state is damaged, lost or of another version.
+UNUSABLE = "unusable"
 
 
 def as_json(value: Any) -> None:
@@ -76,7 +80,19 @@ def done(entry: Deployment) -> list[str]:
     return [name for name, step in entry.steps.items() if step["digest"]]
 
 
-def machines(entry: Deployment) -> str:
+def warnings(records: Iterable[Record], name: str) -> None:
+    """Print to standard error which damaged states may hold machines.
+
+    Args:
+        records: of all deployments.
+        name: of the deployment that asks; it is left out.
+    """
+    for record in records:
+        if record.name != name and record.warning():
+            click.echo(f"gpufarm: warning: {record.warning()}", err=True)
+
+
+def machines(entry: Deployment | Record) -> str:
     """Describe where the nodes of a deployment stand.
 
     Args:
@@ -182,6 +198,45 @@ def drift(differing: dict[str, list[str]]) -> None:
         click.echo(f"{name}:")
         for task in tasks:
             click.echo(f"  - {task}")
+
+
+def described(record: Record) -> dict[str, Any]:
+    """Describe a deployment for machines.
+
+    Args:
+        record: of the deployment.
+
+    Returns:
+        The entries for JSON: no secrets, and of the steps only the names of those that are done.
+    """
+    entry = record.deployment
+    if entry is None:
+        return {
+            "name": record.name,
+            "status": UNUSABLE,
+            "machines": record.machines,
+            "failure": record.problem,
+        }
+    shown = {key: value for key, value in vars(entry).items() if key not in ("secrets", "steps")}
+    return shown | {"steps": done(entry)}
+
+
+def deployments(records: Iterable[Record]) -> None:
+    """Print a list of deployments; what is wrong with their files goes to standard error.
+
+    Args:
+        records: of all deployments.
+    """
+    listed = list(records)
+    rows = []
+    for record in listed:
+        entry = record.deployment
+        status, updated = (entry.status, entry.updated) if entry else (UNUSABLE, "")
+        rows.append((record.name, status, machines(entry or record), updated))
+    table(("name", "status", "machines", "updated"), rows)
+    for record in listed:
+        if record.problem:
+            click.echo(f"gpufarm: warning: {record.warning() or record.problem}", err=True)
 
 
 def status(entry: Deployment) -> None:

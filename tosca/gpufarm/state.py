@@ -13,12 +13,14 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, get_origin, get_type_hints
 
 import filelock
 
+from gpufarm import records
 from gpufarm.errors import BadInput, GpufarmError, Locked
 from gpufarm.key import Key
+from gpufarm.records import Record
 from gpufarm.secrecy import separated
 
 FORMAT = 1
@@ -129,6 +131,21 @@ class Deployment:
         return known | set(self.running)
 
 
+def _unfit(content: Any) -> str:
+    """Say what a state file has that no deployment has; empty if it is in order."""
+    for key, kind in get_type_hints(Deployment).items():
+        if key in content and not isinstance(content[key], get_origin(kind) or kind):
+            return f"{key} is of the wrong type"
+    if not all(map(records.is_machine, content["machines"].values())):
+        return "machines have no host or address"
+    steps = content["steps"].values()
+    if not all(isinstance(step, dict) and {"digest", "attributes"} <= step.keys() for step in steps):
+        return "steps have no digest or attributes"
+    if not set(content["running"]) <= set(content["steps"]):
+        return "running names unknown steps"
+    return ""
+
+
 def default_directory() -> Path:
     """Find where state is kept.
 
@@ -227,9 +244,20 @@ class Store:
         self._ready()
         try:
             with filelock.FileLock(self.directory / ".machines.lock", mode=0o600, timeout=30):
+                self._complete_lists()
                 yield
         except filelock.Timeout as error:
             raise Locked("another run has been choosing machines for 30 seconds; try again") from error
+
+    def _complete_lists(self) -> None:
+        """Write the lists that earlier versions did not write, while the states can be read."""
+        for name in self.names():
+            with contextlib.suppress(GpufarmError):
+                if self._listed(name) is None and self.load(name, secrets=False):
+                    with self.locked(name):  # a run that holds the lock writes the list itself
+                        deployment = self.load(name, secrets=False)
+                        if deployment:
+                            self._save_list(name, None, deployment.machines)
 
     def is_locked(self, name: str) -> bool:
         """Tell whether a run is changing a deployment.
@@ -261,23 +289,51 @@ class Store:
         """
         path = self._path(name)
         try:
-            content = json.loads(path.read_text())
+            content = json.loads(path.read_text(encoding="utf-8"))
+            if not isinstance(content, dict) or "format" not in content:
+                raise ValueError("it is no state of a deployment")
             if content.pop("format") != FORMAT:
-                raise GpufarmError(f"{path}: was written by another version of gpufarm")
+                raise GpufarmError(f"{path} was written by another version of gpufarm; use that version")
             sealed, content["secrets"] = content["secrets"], {}
             returned = content.pop("returned", "")
-            if secrets and sealed:
-                content["secrets"] = self._key.unseal(sealed)
-            if secrets and returned:
-                for step, attributes in self._key.unseal(returned).items():
-                    content["steps"][step]["attributes"] |= attributes
-            return Deployment(**content)
+            deployment = Deployment(**content)
+            wrong = _unfit(vars(deployment))
         except FileNotFoundError:
+            if self._list(name).exists():
+                raise GpufarmError(f"{path} is missing; {self._repair(name)}") from None
             return None
         except GpufarmError:
             raise
-        except Exception as error:  # the vault has exceptions of its own; none may end in a traceback
-            raise GpufarmError(f"{path}: cannot be read: {error}; restore it or the key beside it") from error
+        except Exception as error:  # whatever the file has in it, none may end in a traceback
+            raise GpufarmError(f"{path} cannot be read: {error}; {self._repair(name)}") from error
+        if deployment.name != name:
+            raise GpufarmError(f"{path} is a copy of the state of {deployment.name}; move it elsewhere")
+        if wrong:
+            raise GpufarmError(f"{path} cannot be read: {wrong}; {self._repair(name)}")
+        if secrets:
+            self._unseal(deployment, sealed, returned)
+        return deployment
+
+    def _unseal(self, deployment: Deployment, sealed: str, returned: str) -> None:
+        """Decrypt what a state file has of secrets."""
+        try:
+            deployment.secrets = self._key.unseal(sealed) if sealed else {}
+            for step, attributes in (self._key.unseal(returned) if returned else {}).items():
+                deployment.steps[step]["attributes"] |= attributes
+        except GpufarmError:
+            raise
+        except Exception as error:  # the vault has exceptions of its own
+            path = self._path(deployment.name)
+            raise GpufarmError(f"{path} cannot be read: {error}; restore it or the key beside it") from error
+
+    def _repair(self, name: str) -> str:
+        """The next step where a state file is damaged or lost."""
+        files = " and ".join(str(path) for path in (self._path(name), self._list(name)) if path.exists())
+        return f"restore it from a backup, or, if its machines are free, remove {files}"
+
+    def _list(self, name: str) -> Path:
+        """The list of the machines of a deployment, which is read where its state cannot be."""
+        return self.file(name, "machines", ".json")
 
     def save(self, deployment: Deployment) -> None:
         """Write a deployment, all or nothing.
@@ -299,8 +355,21 @@ class Store:
             returned |= {name: hidden} if hidden else {}
         if returned:
             content["returned"] = self._key.seal(returned)
+        # After a kill the list may name too many machines, never too few. A new deployment gets its state
+        # first: a list alone means that the state was lost.
+        listed = self._listed(deployment.name)
+        if listed is not None:
+            self._save_list(deployment.name, listed, listed | deployment.machines)
         path = self._path(deployment.name)
         self.write(path, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+        self._save_list(deployment.name, listed, deployment.machines)
+
+    def _listed(self, name: str) -> records.Machines | None:
+        return records.machines_in(_text(self._list(name)))
+
+    def _save_list(self, name: str, before: records.Machines | None, machines: records.Machines) -> None:
+        if machines != before:
+            self.write(self._list(name), json.dumps(machines, indent=2, ensure_ascii=False) + "\n")
 
     def write(self, path: Path, text: str) -> None:
         """Write a file of the folder, all or nothing.
@@ -331,31 +400,47 @@ class Store:
         Args:
             name: of the deployment.
         """
+        self._list(name).unlink(missing_ok=True)
         self._path(name).unlink(missing_ok=True)
 
     def names(self) -> list[str]:
-        """List the deployments.
+        """List the deployments, also those of which the state is damaged or lost.
 
         Returns:
             Their names, sorted.
         """
-        return sorted(path.stem for path in self.directory.glob("*.json") if not path.name.startswith("."))
+        paths = [*self.directory.glob("*.json"), *self.directory.glob("machines/*.json")]
+        return sorted({path.stem for path in paths if _NAME.fullmatch(path.stem) and not path.is_dir()})
 
-    def held(self, name: str) -> dict[str, str]:
+    def records(self) -> list[Record]:
+        """Read all deployments as far as they can be read.
+
+        Returns:
+            The machines of each, and the problem of those of which the state cannot be used.
+        """
+        found = []
+        for name in self.names():
+            try:
+                deployment = self.load(name, secrets=False)
+            except GpufarmError as error:
+                text = _text(self._path(name))
+                found.append(records.unusable(name, text, self._listed(name), error.message))
+            else:
+                if deployment:  # else it was undeployed meanwhile
+                    found.append(records.sound(deployment, self._listed(name)))
+        return found
+
+    def held(self, name: str, addresses: Iterable[str]) -> dict[str, str]:
         """List the machines that are not free.
 
         Args:
             name: of the deployment that asks; its own machines are free for it.
+            addresses: of the machines to choose from.
 
         Returns:
             The deployment that holds each address.
         """
-        found: dict[str, str] = {}
-        for other in self.names():
-            deployment = self.load(other, secrets=False) if other != name else None
-            if deployment:
-                found |= {machine["address"]: other for machine in deployment.machines.values()}
-        return found
+        return records.held(self.records(), name, addresses)
 
     def log(self, name: str) -> Path:
         """Choose the log file of a run that starts now.
@@ -410,6 +495,14 @@ class Store:
         """
         self._ready()
         return self._key.digest(value)
+
+
+def _text(path: Path) -> str | None:
+    """The content of a file; None if it is missing or cannot be opened."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return None
 
 
 def _clear(path: Path) -> None:

@@ -41,7 +41,9 @@ def test_without_the_password_the_folder_is_of_no_use(folder: Path, password: Pa
         Store(folder).load("a")
     with pytest.raises(BadInput, match="is encrypted with a vault password"):
         Store(folder).digest("x")
-    assert Store(folder).names() == ["a"] and Store(folder).held("b") == {}, "what is no secret can be read"
+    assert Store(folder).names() == ["a"] and Store(folder).held("b", []) == {}, (
+        "what is no secret can be read"
+    )
 
 
 def test_ansible_vault_reads_and_changes_it(folder: Path, password: Path, tmp_path: Path) -> None:
