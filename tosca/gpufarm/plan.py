@@ -76,13 +76,15 @@ def _own_property(node: Node, expression: Any) -> str | None:
 
 
 def _variables(
-    node: Node, operation: Operation, scope: Scope, given: frozenset[str]
+    node: Node, operation: Operation, scope: Scope, given: frozenset[str], *, undeploy: bool
 ) -> tuple[dict[str, Any], frozenset[str]]:
     """Variables of an operation, and which of them are secret.
 
     A property that nobody chose is not passed: the role has the same default, and the inventory of the pool
-    may set something that fits the site, such as a package mirror.
+    may set something that fits the site, such as a package mirror. A removal gets only the files that it
+    reads: the others may be gone by then.
     """
+    topology = scope.topology
     variables = {}
     secrets = set()
     for variable, expression in operation.inputs.items():
@@ -94,11 +96,13 @@ def _variables(
             continue
         if value is None:
             continue
-        if variable in scope.topology.file_variables:
+        if undeploy and variable in topology.file_variables - topology.removal_files:
+            continue
+        if variable in topology.file_variables:
             what = f"input {', '.join(sorted(used))}" if used else f"property {variable} of node {node.name}"
             value = files.path(scope.files, what, value)
         variables[variable] = value
-        if is_secret(variable) or any(scope.topology.inputs[name].secret for name in used):
+        if is_secret(variable) or any(topology.inputs[name].secret for name in used):
             secrets.add(variable)
     return variables, frozenset(secrets)
 
@@ -145,7 +149,7 @@ def steps(
             if machine is None and not node.on_controller:
                 raise BadInput(f"{topology.path}: node {name} stands on no machine; add the requirement host")
             try:
-                variables, secrets = _variables(node, operation, scope, given)
+                variables, secrets = _variables(node, operation, scope, given, undeploy=undeploy)
             except Unknown as error:
                 raise BadInput(
                     f"{topology.path}: node {name} uses attribute {error.attribute} of node "

@@ -366,10 +366,10 @@ def _files(artifacts: Any) -> dict[str, Any]:
     return {str(name): one.get("file") if isinstance(one, dict) else one for name, one in found}
 
 
-def _file_variables(catalogue: Catalogue) -> frozenset[str]:
-    """The variables that name files of the controller, as the metadata of any type says."""
+def _file_variables(catalogue: Catalogue, key: str) -> frozenset[str]:
+    """The variables that name files of the controller, as this entry of the metadata of any type says."""
     told = (body.get("metadata") for body in catalogue.names("node_types").values() if isinstance(body, dict))
-    listed = (str(metadata.get("controller_files", "")) for metadata in told if isinstance(metadata, dict))
+    listed = (str(metadata.get(key, "")) for metadata in told if isinstance(metadata, dict))
     return frozenset(name for names in listed for name in names.split())
 
 
@@ -475,7 +475,8 @@ def read(path: Path) -> tuple[Library, Topology]:
             if output.get("description")
         },
         policies=agreed,
-        file_variables=_file_variables(reader.catalogue),
+        file_variables=_file_variables(reader.catalogue, "controller_files"),
+        removal_files=_file_variables(reader.catalogue, "removal_files"),
     )
     reader.references(found, bodies)
     report.conclude()

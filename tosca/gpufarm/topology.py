@@ -155,6 +155,7 @@ class Topology:
         groups: the instances of each node of the template; empty before they are made.
         policies: by name.
         file_variables: names of the variables that name files of the controller.
+        removal_files: names of those of them that the removal reads.
     """
 
     path: Path
@@ -166,6 +167,7 @@ class Topology:
     groups: dict[str, tuple[str, ...]] = field(default_factory=dict)
     policies: dict[str, Policy] = field(default_factory=dict)
     file_variables: frozenset[str] = frozenset()
+    removal_files: frozenset[str] = frozenset()
 
     def host_of(self, name: str) -> str | None:
         """Find what HOST means to a node.

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
 import pytest
 import yaml
-from deployer_site import Site
+from deployer_site import DATA, Site
 from deployer_stub import StubSite, install
 from gpufarm import files
 from gpufarm.errors import BadInput
@@ -136,3 +137,69 @@ def test_every_property_that_names_a_file_of_the_controller_is_marked() -> None:
     told = {name for name, text in properties.items() if re.search("on the controller", text)}
     ends = {name for name in properties if re.search("_(ca|certificate|key)_file$", name)}
     assert marked() == told | ends
+
+
+def path_in_state(farm: StubSite, name: str, value: str) -> None:
+    """Make a state like one of a version that took paths: the value of an input is what was given then."""
+    path = farm.site.state / f"{name}.json"
+    content = json.loads(path.read_text())
+    content["inputs"]["certificate_file"] = value
+    path.write_text(json.dumps(content))
+
+
+@pytest.fixture
+def deployed(farm: StubSite) -> StubSite:
+    """A deployment that knows two files, of which the removal reads one."""
+    done = farm.deploy(
+        DATA / "files.yaml", "--input", "certificate_file=ca.pem", "--input", "authority_file=same.pem"
+    )
+    assert done.status == 0, done.error
+    return farm
+
+
+@pytest.mark.parametrize("value", ["/etc/ssl/certs/old.pem", "gone.pem"])
+def test_a_removal_needs_no_file_that_it_does_not_read(deployed: StubSite, value: str) -> None:
+    """The path is of a version that took paths, or the file is gone since."""
+    path_in_state(deployed, "files", value)
+    gone = deployed.gpufarm("undeploy", "files", "--yes")
+    assert gone.status == 0, gone.error
+    assert deployed.stub.journal()[-1].startswith("delete")
+
+
+def test_a_removal_names_the_file_that_it_lacks(deployed: StubSite) -> None:
+    (deployed.site.state / "files" / "same.pem").unlink()
+    refused = deployed.gpufarm("undeploy", "files", "--yes")
+    assert refused.status == 2 and "input authority_file: there is no file" in refused.error
+    assert deployed.gpufarm("status", "files").output.startswith("files: deployed")
+
+
+def removal_reads(role: str) -> set[str]:
+    """The variables that the removal of a role uses, in its tasks or in variables that these use."""
+    folder = ROOT / "roles" / role
+    defined = "\n".join(path.read_text() for path in folder.glob("vars/**/*.yml"))
+    expressions = dict(re.findall(r"^(__\w+):(.*(?:\n[ ]+.*)*)", defined, re.MULTILINE))
+    files, text = ["remove.yml"], ""
+    for name in files:  # grows meanwhile
+        for path in folder.glob(f"tasks/{name}"):
+            text += path.read_text()
+            included = re.findall(r"include_tasks: (\S.*\.yml)", path.read_text())
+            files += [found for entry in included if (found := re.sub(r"{{.*?}}", "*", entry)) not in files]
+    words: set[str] = set()
+    new = set(re.findall(r"\w+", text))
+    while new:
+        words |= new
+        new = {word for name in new for word in re.findall(r"\w+", expressions.get(name, ""))} - words
+    return words
+
+
+def test_the_types_say_which_files_a_removal_reads() -> None:
+    types = yaml.safe_load((ROOT / "tosca" / "types" / "gpufarm_base.yaml").read_text())["node_types"]
+    found = set()
+    for body in types.values():
+        metadata = body.get("metadata", {})
+        named = set(metadata.get("controller_files", "").split())
+        if named:
+            used = named & removal_reads(metadata["role"].rpartition(".")[2])
+            assert set(metadata.get("removal_files", "").split()) == used, metadata["role"]
+            found |= used
+    assert "marathon_app_ca_file" in found and "jupyterhub_certificate_file" not in found
