@@ -16,7 +16,7 @@ from gpufarm.errors import GpufarmError, Interrupted
 from gpufarm.state import Store, default_directory
 
 # Words of other deployers (Terraform, Helm, xOpera) for commands of this one.
-ALIASES = {"delete": "undeploy", "destroy": "undeploy", "list": "status", "ls": "status"}
+ALIASES = {"delete": "undeploy", "destroy": "undeploy", "list": "status", "ls": "status", "show": "status"}
 
 
 class _Command(click.Group):
@@ -73,7 +73,7 @@ def main(context: click.Context, state_dir: Path, password_file: Path | None, ev
       gpufarm update  ml_infn --input jupyter_cpu_limit=4.0
       gpufarm diff    ml_infn
       gpufarm history ml_infn
-    and take it away (also: delete, destroy; for status also: ls, list):
+    and take it away (also: delete, destroy; for status also: show, list, ls):
       gpufarm undeploy ml_infn
 
     \b

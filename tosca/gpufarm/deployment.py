@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from gpufarm import ansible, execute, facts, history, prepare, reasons
+from gpufarm import accounts, ansible, execute, facts, history, prepare, reasons
 from gpufarm.errors import BadInput, GpufarmError, Locked, NoEntry, NoMachine
 from gpufarm.functions import Scope, Unknown
 from gpufarm.instances import multiply
@@ -235,7 +235,13 @@ def deploy(
             quick = prepare.unchanged(store, request, previous)
             if quick and not quick.leaving and not any(why.needed for why in quick.reasons.values()):
                 return Result(previous)
-        deployment = previous or Deployment(request.name, str(request.template.path), "")
+        deployment = previous or Deployment(
+            request.name,
+            str(request.template.path),
+            "",
+            operator=accounts.operator(),
+            description=request.template.description,
+        )
         todo: list[Step] = []
         found, pool = choose(
             store,
@@ -278,6 +284,11 @@ def _begin(
     deployment.inputs = {key: value for key, value in chosen.given.items() if key not in secret}
     deployment.secrets = {key: value for key, value in chosen.given.items() if key in secret}
     deployment.instances = chosen.instances
+    deployment.template_text = request.template.text
+    if request.description is not None:
+        deployment.description = request.description
+    if request.group is not None:
+        deployment.group = request.group
     # machines that are to be given up stay reserved until that is done
     deployment.machines = {**deployment.machines, **chosen.machines}
     deployment.begin(step.name for step in todo)

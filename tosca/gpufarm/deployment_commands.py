@@ -30,7 +30,7 @@ from gpufarm.options import (
 from gpufarm.prepare import Removal, Request
 from gpufarm.progress import Progress
 from gpufarm.prometheus import Prometheus
-from gpufarm.records import sound
+from gpufarm.records import Record, sound
 from gpufarm.state import Deployment, Store
 
 # where the context of the command line keeps the file that gets the events
@@ -80,11 +80,13 @@ def plan(store: Store, request: Request, as_json: bool) -> None:
 
 @click.command()
 @requesting
+@click.option("--description", help="Purpose of the deployment.  [default: the template's description]")
+@click.option("--group", help="The people that it is for, for those who look at the list.")
 @click.option(
     "--check", is_flag=True, help="Only say what would change on the machines; differences go to the log."
 )
 @click.pass_obj
-def deploy(store: Store, request: Request, check: bool) -> None:
+def deploy(store: Store, request: Request, description: str | None, group: str | None, check: bool) -> None:
     """Set up what a template describes, or bring it in line again.
 
     Chooses machines, runs the operations of the nodes in the order of their requirements, and prints the
@@ -104,6 +106,7 @@ def deploy(store: Store, request: Request, check: bool) -> None:
             found = deployments.check(store, request, progress)
         click.echo(f"nothing was changed; the differences are in {found.log}", err=True)
     else:
+        request = replace(request, description=description, group=group)
         show.outputs(_run(store, request, "deploy", everything=True).deployment.outputs)
 
 
@@ -314,18 +317,27 @@ def status(store: Store, name: str | None, as_json: bool) -> None:
       gpufarm status
       gpufarm status notebooks --json
     """
-    found = [sound(_existing(store, name, secrets=False), None)] if name else store.records()
-    for record in found:
-        entry = record.deployment
-        if entry and entry.status in ("deploying", "undeploying") and not store.is_locked(entry.name):
-            entry.status = "interrupted"
+    if name:
+        found = _current(store, sound(_existing(store, name, secrets=False), None))
+        assert found.deployment
+        if as_json:
+            show.as_json({**show.described(found), "template_text": found.deployment.template_text})
+        else:
+            show.status(found.deployment)
+        return
+    records = [_current(store, record) for record in store.records()]
     if as_json:
-        described = [show.described(record) for record in found]
-        show.as_json(described[0] if name else described)
-    elif name and found[0].deployment:
-        show.status(found[0].deployment)
+        show.as_json([show.described(record) for record in records])
     else:
-        show.deployments(found)
+        show.deployments(records)
+
+
+def _current(store: Store, record: Record) -> Record:
+    """Say of a run that was killed that it was interrupted."""
+    found = record.deployment
+    if found and found.status in ("deploying", "undeploying") and not store.is_locked(found.name):
+        return replace(record, deployment=replace(found, status="interrupted"))
+    return record
 
 
 @click.command()

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -41,12 +41,14 @@ class Document:
         data: its content as plain Python values; a mapping.
         root: its content as nodes with positions.
         folders: the files that it names are in these, or are not taken; none if it names no files.
+        text: its content as it stands in the file.
     """
 
     path: Path
     data: dict[str, Any]
     root: yaml.Node
     folders: tuple[Path, ...] = ()
+    text: str = field(default="", repr=False)
 
     def at(self, *keys: str | int) -> Place:
         """Say where something stands.
@@ -248,7 +250,7 @@ def read(path: Path, report: Report | None = None, folders: tuple[Path, ...] = (
         report.problems.extend(found.problems)
     if not isinstance(data, dict) or not all(isinstance(key, str) for key in data):
         raise _refusal(path, "is no mapping of names to values")
-    return Document(path, data, root, folders)
+    return Document(path, data, root, folders, text)
 
 
 def value(text: str) -> Any:

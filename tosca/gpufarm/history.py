@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import contextlib
-import getpass
 import json
 import os
 import secrets
@@ -13,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+from gpufarm import accounts
 from gpufarm.errors import GpufarmError, Interrupted
 from gpufarm.state import Store, now
 
@@ -46,12 +46,10 @@ class Entry:
 
 def _who() -> str:
     """The user, also behind sudo."""
-    try:
-        user = getpass.getuser()
-    except (KeyError, OSError):  # a user without a name, as in some containers
-        user = str(os.getuid())
-    before = os.environ.get("SUDO_USER")
-    return f"{before} as {user}@{socket.gethostname()}" if before else f"{user}@{socket.gethostname()}"
+    before, user = accounts.operator(), accounts.effective()
+    return (
+        f"{before} as {user}@{socket.gethostname()}" if before != user else f"{user}@{socket.gethostname()}"
+    )
 
 
 def _path(store: Store, name: str) -> Path:

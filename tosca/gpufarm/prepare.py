@@ -38,6 +38,8 @@ class Request:
         given: values of inputs given now.
         instances: numbers of instances of machines, chosen now.
         refresh: whether to ask machines again that have been asked lately.
+        description: purpose of the deployment; None to keep it, or else take the template's.
+        group: the people that it is for; None to keep it.
     """
 
     template: Topology
@@ -47,6 +49,8 @@ class Request:
     given: Mapping[str, Any]
     instances: Mapping[str, int] = field(default_factory=dict)
     refresh: bool = False
+    description: str | None = None
+    group: str | None = None
 
     @classmethod
     def again(cls, deployment: Deployment, pool: Path | None = None) -> Request:

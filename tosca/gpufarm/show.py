@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import click
@@ -20,6 +21,8 @@ from gpufarm.state import Deployment
 
 # Status of a deployment whose state is damaged, lost or of another version.
 UNUSABLE = "unusable"
+# Of a state, lists do not show these as they are.
+_LEFT_OUT = ("secrets", "steps", "template_text")
 
 
 def as_json(value: Any) -> None:
@@ -217,7 +220,7 @@ def described(record: Record) -> dict[str, Any]:
             "machines": record.machines,
             "failure": record.problem,
         }
-    shown = {key: value for key, value in vars(entry).items() if key not in ("secrets", "steps")}
+    shown = {key: value for key, value in vars(entry).items() if key not in _LEFT_OUT}
     return shown | {"steps": done(entry)}
 
 
@@ -232,8 +235,9 @@ def deployments(records: Iterable[Record]) -> None:
     for record in listed:
         entry = record.deployment
         status, updated = (entry.status, entry.updated) if entry else (UNUSABLE, "")
-        rows.append((record.name, status, machines(entry or record), updated))
-    table(("name", "status", "machines", "updated"), rows)
+        about = (entry.operator, entry.group, entry.description) if entry else ("", "", "")
+        rows.append((record.name, status, machines(entry or record), updated, *about))
+    table(("name", "status", "machines", "updated", "operator", "group", "description"), rows)
     for record in listed:
         if record.problem:
             click.echo(f"gpufarm: warning: {record.warning() or record.problem}", err=True)
@@ -246,7 +250,15 @@ def status(entry: Deployment) -> None:
         entry: the deployment.
     """
     click.echo(f"{entry.name}: {entry.status} since {entry.updated}")
-    click.echo(f"template: {entry.template}\npool: {entry.pool}\nmachines: {machines(entry)}")
+    click.echo(f"id: {entry.id}")
+    for key, text in (
+        ("operator", entry.operator),
+        ("group", entry.group),
+        ("description", entry.description),
+    ):
+        if text:
+            click.echo(f"{key}: {text}")
+    click.echo(f"template: {entry.template}{_age(entry)}\npool: {entry.pool}\nmachines: {machines(entry)}")
     for key, value in entry.inputs.items():
         click.echo(f"input {key}: {json.dumps(value, default=str)}")
     for key, number in entry.instances.items():
@@ -259,6 +271,15 @@ def status(entry: Deployment) -> None:
         click.echo(f"failure: {entry.failure}")
     if entry.log:
         click.echo(f"log: {entry.log}")
+
+
+def _age(entry: Deployment) -> str:
+    """Say whether the template is still that of the last run."""
+    try:
+        now = Path(entry.template).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return " (missing)"
+    return " (changed since the last run)" if entry.template_text not in ("", now) else ""
 
 
 def history(entries: Iterable[Entry]) -> None:

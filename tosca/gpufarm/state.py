@@ -10,6 +10,7 @@ import os
 import re
 import shutil
 import tempfile
+import uuid
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -17,13 +18,12 @@ from typing import Any, get_origin, get_type_hints
 
 import filelock
 
-from gpufarm import records
+from gpufarm import migrations, records
 from gpufarm.errors import BadInput, GpufarmError, Locked
 from gpufarm.key import Key
 from gpufarm.records import Record
 from gpufarm.secrecy import separated
 
-FORMAT = 1
 # A file system in memory (shm_overview(7)): what a run needs in clear gets to no disk and into no backup.
 MEMORY = Path("/dev/shm")  # noqa: S108  (names in it are chosen by mkdtemp)
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}")
@@ -45,6 +45,11 @@ class Deployment:
     Attributes:
         name: its name.
         template: absolute path of the template.
+        template_text: content of the template in the last run; empty if that was done by an older version.
+        id: made once; no other deployment ever has it.
+        operator: account of the operator who made it; empty if that is not known.
+        group: the people that it is for; empty if nobody said.
+        description: purpose of the deployment.
         pool: absolute path of the inventory.
         status: ``deploying``, ``deployed``, ``undeploying``, ``failed`` or ``interrupted``.
         created: time of the first run.
@@ -67,6 +72,11 @@ class Deployment:
     name: str
     template: str
     pool: str
+    template_text: str = ""
+    id: str = field(default_factory=lambda: str(uuid.uuid4()))
+    operator: str = ""
+    group: str = ""
+    description: str = ""
     status: str = "deploying"
     created: str = field(default_factory=now)
     updated: str = field(default_factory=now)
@@ -289,11 +299,7 @@ class Store:
         """
         path = self._path(name)
         try:
-            content = json.loads(path.read_text(encoding="utf-8"))
-            if not isinstance(content, dict) or "format" not in content:
-                raise ValueError("it is no state of a deployment")
-            if content.pop("format") != FORMAT:
-                raise GpufarmError(f"{path} was written by another version of gpufarm; use that version")
+            content = migrations.migrated(json.loads(path.read_text(encoding="utf-8")))
             sealed, content["secrets"] = content["secrets"], {}
             returned = content.pop("returned", "")
             deployment = Deployment(**content)
@@ -302,8 +308,8 @@ class Store:
             if self._list(name).exists():
                 raise GpufarmError(f"{path} is missing; {self._repair(name)}") from None
             return None
-        except GpufarmError:
-            raise
+        except migrations.Newer as error:
+            raise GpufarmError(f"{path} {error}") from error
         except Exception as error:  # whatever the file has in it, none may end in a traceback
             raise GpufarmError(f"{path} cannot be read: {error}; {self._repair(name)}") from error
         if deployment.name != name:
@@ -346,7 +352,7 @@ class Store:
         """
         self._ready()
         deployment.updated = now()
-        content = asdict(deployment) | {"format": FORMAT}
+        content = asdict(deployment) | {"format": migrations.FORMAT}
         if deployment.secrets:
             content["secrets"] = self._key.seal(deployment.secrets)
         returned: dict[str, dict[str, Any]] = {}

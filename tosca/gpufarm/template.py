@@ -475,6 +475,8 @@ def read(path: Path) -> tuple[Library, Topology]:
             if output.get("description")
         },
         policies=agreed,
+        description=" ".join(str(source.template.data.get("description") or "").split()),
+        text=source.template.text,
         file_variables=_file_variables(reader.catalogue, "controller_files"),
         removal_files=_file_variables(reader.catalogue, "removal_files"),
     )

@@ -154,6 +154,8 @@ class Topology:
         descriptions: of each output that has one.
         groups: the instances of each node of the template; empty before they are made.
         policies: by name.
+        description: of the template, in one line; empty if it has none.
+        text: content of the template's file.
         file_variables: names of the variables that name files of the controller.
         removal_files: names of those of them that the removal reads.
     """
@@ -166,6 +168,8 @@ class Topology:
     descriptions: dict[str, str] = field(default_factory=dict)
     groups: dict[str, tuple[str, ...]] = field(default_factory=dict)
     policies: dict[str, Policy] = field(default_factory=dict)
+    description: str = ""
+    text: str = field(default="", repr=False)
     file_variables: frozenset[str] = frozenset()
     removal_files: frozenset[str] = frozenset()
 

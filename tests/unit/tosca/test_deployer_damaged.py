@@ -85,7 +85,7 @@ def test_the_list_shows_it_with_the_reason_and_the_next_step(
     assert f"gpufarm: warning: {path}" in listed.error
     (entry,) = [row for row in json.loads(farm.gpufarm("list", "--json").output) if row["name"] == "a"]
     assert entry["status"] == "unusable" and entry["failure"].startswith(str(path))
-    assert "restore it from a backup" in entry["failure"] or "version" in entry["failure"]
+    assert "restore it from a backup" in entry["failure"] or "install the newer one" in entry["failure"]
 
 
 def test_a_lost_state_frees_nothing(farm: StubSite) -> None:

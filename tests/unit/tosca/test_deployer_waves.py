@@ -246,9 +246,7 @@ def test_plan_touches_nothing(farm: StubSite) -> None:
     assert [line for line in lines if line.startswith("wave")] == ["wave 1", "wave 2", "wave 3"]
     assert "worker[2]: m3 (m3): 8 CPUs, 100.0 GB memory, debian 12, A100" in lines
     assert "  6. list.configure on m1: new" in lines
-    assert farm.stub.journal() == [] and farm.gpufarm("status").output.split() == [
-        *("name", "status", "machines", "updated")
-    ]
+    assert farm.stub.journal() == [] and len(farm.gpufarm("status").output.splitlines()) == 1
 
 
 def test_a_plan_tells_what_it_may_interrupt(farm: StubSite, tmp_path: Path) -> None:
