@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Commands for deployments: what would be done, what is done, what was done."""
+"""Commands for deployments: what would be done, what is done, what was done.
+
+Commands import what they need when they run, so that `--help`, `list` and completion in shells are fast.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +11,11 @@ import datetime
 import sys
 from dataclasses import asdict, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from gpufarm import autoscale as autoscaling
-from gpufarm import deployment as deployments
-from gpufarm import facts, indigo, show
-from gpufarm import history as histories
-from gpufarm.deployment import Result
+from gpufarm import show
 from gpufarm.errors import BadInput, Drift, GpufarmError
 from gpufarm.options import (
     deployment_argument,
@@ -27,27 +27,40 @@ from gpufarm.options import (
     pool_option,
     requesting,
 )
-from gpufarm.prepare import Removal, Request
-from gpufarm.progress import Progress
-from gpufarm.prometheus import Prometheus
 from gpufarm.records import Record, sound
 from gpufarm.state import Deployment, Store
+
+if TYPE_CHECKING:
+    from gpufarm.deployment import Result
+    from gpufarm.prepare import Removal, Request
+    from gpufarm.progress import Progress
 
 # where the context of the command line keeps the file that gets the events
 EVENTS = "gpufarm.events"
 
 
 def _progress() -> Progress:
+    from gpufarm.progress import Progress
+
     return Progress(click.get_current_context().meta[EVENTS])
 
 
+def _again(store: Store, name: str, pool: Path | None) -> Request:
+    """Ask for what a deployment is already."""
+    from gpufarm.prepare import Request
+
+    return Request.again(_existing(store, name), pool)
+
+
 def _run(store: Store, request: Request, what: str, *, everything: bool) -> Result:
+    from gpufarm import deployment
+
     names = [*(f"input {name}" for name in request.given)]
     names += [f"{name}={number}" for name, number in request.instances.items()]
     show.warnings(store.records(), request.name)
     with _progress() as progress:
         progress.wait("looking at the pool")
-        return deployments.deploy(
+        return deployment.deploy(
             store, request, progress, what=f"{what} {', '.join(names)}".strip(), everything=everything
         )
 
@@ -66,10 +79,12 @@ def plan(store: Store, request: Request, as_json: bool) -> None:
     Example:
       gpufarm plan tosca/templates/ml_infn.yaml --pool inventories/mysite --input iam_url=https://iam.example.org/
     """
+    from gpufarm import deployment, facts
+
     show.warnings(store.records(), request.name)
     with _progress() as progress:
         progress.wait("looking at the pool")
-        prepared, seen = deployments.choose(store, request, store.load(request.name))
+        prepared, seen = deployment.choose(store, request, store.load(request.name))
     with contextlib.suppress(GpufarmError):  # then they are simply asked again
         facts.remember(store, seen)
     if as_json:
@@ -100,10 +115,12 @@ def deploy(store: Store, request: Request, description: str | None, group: str |
       GPUFARM_INPUT_IAM_CLIENT_SECRET=... gpufarm deploy ...
     """
     if check:
+        from gpufarm import deployment
+
         show.warnings(store.records(), request.name)
         with _progress() as progress:
             progress.wait("looking at the pool")
-            found = deployments.check(store, request, progress)
+            found = deployment.check(store, request, progress)
         click.echo(f"nothing was changed; the differences are in {found.log}", err=True)
     else:
         request = replace(request, description=description, group=group)
@@ -127,7 +144,7 @@ def update(store: Store, name: str, pool: Path | None, options: tuple[str, ...],
     Example:
       gpufarm update notebooks --input jupyter_cpu_limit=4.0
     """
-    request = Request.again(_existing(store, name), pool)
+    request = _again(store, name, pool)
     request = replace(request, given=given_values(request.template, options, file))
     _report(_run(store, request, "update", everything=False))
 
@@ -143,12 +160,14 @@ def resume(store: Store, name: str, pool: Path | None) -> None:
     Example:
       gpufarm resume notebooks
     """
-    found = _existing(store, name)
+    from gpufarm import history as histories
+
+    _existing(store, name)
     last = next(reversed(histories.read(store, name)), None)
     if last and last.what == "undeploy":
         _undeploy(store, name, pool)
     else:
-        _report(_run(store, Request.again(found, pool), "resume", everything=False))
+        _report(_run(store, _again(store, name, pool), "resume", everything=False))
 
 
 @click.command()
@@ -170,7 +189,7 @@ def scale(store: Store, name: str, target: str, pool: Path | None) -> None:
     node, equals, number = target.partition("=")
     if not equals or not number.isdecimal():
         raise BadInput(f"{target}: write it as NODE=N, with a number of instances")
-    request = replace(Request.again(_existing(store, name), pool), instances={node: int(number)})
+    request = replace(_again(store, name, pool), instances={node: int(number)})
     _report(_run(store, request, "scale", everything=False))
 
 
@@ -227,11 +246,14 @@ def autoscale(
     Example:
       gpufarm autoscale farm --prometheus https://monitor.example.org:9090 --apply
     """
-    found = _existing(store, name)
-    request = Request.again(found, pool)
+    from gpufarm import autoscale as autoscaling
+    from gpufarm import history as histories
+    from gpufarm.prometheus import Prometheus
+
+    request = _again(store, name, pool)
     proposals = autoscaling.propose(
         request,
-        found,
+        _existing(store, name),
         Prometheus(url, ca_file, certificate, server_name).ask,
         histories.read(store, name),
         datetime.datetime.now(datetime.UTC),
@@ -269,10 +291,12 @@ def diff(store: Store, name: str, pool: Path | None, as_json: bool) -> None:
     Example:
       gpufarm diff notebooks
     """
-    request = Request.again(_existing(store, name), pool)
+    from gpufarm import deployment
+
+    request = _again(store, name, pool)
     with _progress() as progress:
         progress.wait("looking at the machines")
-        found = deployments.check(store, request, progress)
+        found = deployment.check(store, request, progress)
     differing = {step: done.tasks for step, done in found.applied.items() if done.tasks}
     if as_json:
         show.as_json({"name": name, "changed": differing})
@@ -296,6 +320,8 @@ def history(store: Store, name: str, as_json: bool) -> None:
     Example:
       gpufarm history notebooks
     """
+    from gpufarm import history as histories
+
     found = histories.read(store, name)
     if not found:
         _existing(store, name)
@@ -359,6 +385,9 @@ def outputs(store: Store, name: str, as_json: bool, as_indigo: bool) -> None:
     if found.status != "deployed":
         raise GpufarmError(f"deployment {name} is not deployed; see: gpufarm status {name}")
     if as_indigo:
+        from gpufarm import indigo
+        from gpufarm.prepare import Request
+
         show.as_json(indigo.outputs(found, Request.again(found).template))
     elif as_json:
         show.as_json(found.outputs)
@@ -381,7 +410,9 @@ def undeploy(store: Store, name: str, pool: Path | None, agreed: bool) -> None:
       gpufarm undeploy notebooks
       gpufarm undeploy notebooks --yes
     """
-    found = deployments.removal(store, name, pool)
+    from gpufarm import deployment
+
+    found = deployment.removal(store, name, pool)
     show.removal(name, found)
     if not agreed:
         _ask(name)
@@ -400,8 +431,10 @@ def _ask(name: str) -> None:
 
 
 def _undeploy(store: Store, name: str, pool: Path | None, agreed: Removal | None = None) -> None:
+    from gpufarm import deployment
+
     with _progress() as progress:
-        deployments.undeploy(store, name, pool, progress, agreed)
+        deployment.undeploy(store, name, pool, progress, agreed)
     click.echo(f"{name}: undeployed", err=True)
 
 

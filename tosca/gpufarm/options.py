@@ -7,20 +7,17 @@ import functools
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from gpufarm import collection
-from gpufarm import inputs as values
-from gpufarm import template as templates
-from gpufarm.catalogue import Catalogue
 from gpufarm.errors import BadInput, BadTemplate
-from gpufarm.library import Library
-from gpufarm.prepare import Request
 from gpufarm.problems import Place, Problem, near
 from gpufarm.state import Store, default_directory
-from gpufarm.topology import Topology
+
+if TYPE_CHECKING:
+    from gpufarm.library import Library
+    from gpufarm.topology import Topology
 
 
 class TemplatePath(click.Path):
@@ -35,6 +32,8 @@ class TemplatePath(click.Path):
         path = Path(os.fsdecode(super().convert(value, parameter, context)))
         if path.exists() or path.suffix or path.name != str(value):
             return path
+        from gpufarm import collection
+
         known = {file.stem: file for file in (collection.root() / "tosca" / "templates").glob("*.yaml")}
         if path.name not in known:
             raise BadInput(f"there is no file {path}, and no template of that name; {near(path.name, known)}")
@@ -94,6 +93,8 @@ def requesting(command: Callable[..., None]) -> Callable[..., None]:
         refresh: bool,
         **others: Any,
     ) -> None:
+        from gpufarm.prepare import Request
+
         library, topology, given = read_template(template, options, file)
         request = Request(topology, library, pool, name or topology.name, given, refresh=refresh)
         command(request=request, **others)
@@ -124,6 +125,8 @@ def given_values(topology: Topology, options: tuple[str, ...], file: Path | None
     Raises:
         BadInput: there is no such input, or the value does not fit it.
     """
+    from gpufarm import inputs as values
+
     given = values.from_environment(topology, os.environ)
     if file:
         given |= values.from_file(topology, file)
@@ -162,6 +165,10 @@ def read_template(
         BadTemplate: everything that is wrong with the template and with the values.
         BadInput: something is wrong with the values only.
     """
+    from gpufarm import inputs as values
+    from gpufarm import template as templates
+    from gpufarm.catalogue import Catalogue
+
     try:
         library, topology = templates.read(template)
     except BadTemplate as error:

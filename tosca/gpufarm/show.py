@@ -4,20 +4,19 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-from rich.console import Console
-from rich.table import Table
 
-from gpufarm import waves
-from gpufarm.history import Entry
-from gpufarm.plan import Step
-from gpufarm.prepare import Prepared, Removal
-from gpufarm.records import Record
-from gpufarm.state import Deployment
+if TYPE_CHECKING:
+    from gpufarm.history import Entry
+    from gpufarm.plan import Step
+    from gpufarm.prepare import Prepared, Removal
+    from gpufarm.records import Record
+    from gpufarm.state import Deployment
 
 # Status of a deployment whose state is damaged, lost or of another version.
 UNUSABLE = "unusable"
@@ -35,21 +34,28 @@ def as_json(value: Any) -> None:
 
 
 def table(columns: Iterable[str], rows: Iterable[Iterable[str]]) -> None:
-    """Print a table; its width follows the terminal, and does not wrap where there is none.
+    """Print a table: as wide as the terminal; elsewhere one line for each row, whole and without colours.
 
     Args:
         columns: their headings.
         rows: the cells of each row.
     """
+    listed = [[" ".join(cell.splitlines()) for cell in row] for row in (columns, *rows)]
+    if not sys.stdout.isatty():
+        widths = [max(map(len, column)) for column in zip(*listed, strict=True)]
+        for row in listed:
+            cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+            click.echo("  ".join(cells).rstrip())
+        return
+    from rich.console import Console
+    from rich.table import Table
+
     made = Table(box=None, pad_edge=False)
-    for column in columns:
+    for column in listed[0]:
         made.add_column(column, overflow="fold")
-    for row in rows:
+    for row in listed[1:]:
         made.add_row(*row)
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console = Console(highlight=False, width=200)
-    console.print(made, markup=False)
+    Console(highlight=False).print(made, markup=False)
 
 
 def outputs(found: dict[str, Any]) -> None:
@@ -114,6 +120,8 @@ def plan_as_json(name: str, prepared: Prepared) -> None:
         name: of the deployment.
         prepared: the plan.
     """
+    from gpufarm import waves
+
     wave = waves.levels(prepared.steps)
     as_json(
         {
@@ -156,6 +164,8 @@ def plan(prepared: Prepared) -> None:
             f"{node}: {place['host']} ({place['address']}): {machine.cpus} CPUs, "
             f"{machine.memory / 10**9:.1f} GB memory, {machine.distribution} {machine.version}, {gpus}"
         )
+    from gpufarm import waves
+
     wave = waves.levels(prepared.steps)
     ordered = sorted(prepared.steps, key=lambda step: wave[step.name])
     current = 0

@@ -16,8 +16,6 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, get_origin, get_type_hints
 
-import filelock
-
 from gpufarm import migrations, records
 from gpufarm.errors import BadInput, GpufarmError, Locked
 from gpufarm.key import Key
@@ -227,6 +225,8 @@ class Store:
         Raises:
             Locked: another run holds it.
         """
+        import filelock
+
         path = self.file(name, ending=".lock")
         self._ready()
         lock = filelock.FileLock(path, mode=0o600)
@@ -251,6 +251,8 @@ class Store:
         Raises:
             Locked: another run held it for 30 seconds.
         """
+        import filelock
+
         self._ready()
         try:
             with filelock.FileLock(self.directory / ".machines.lock", mode=0o600, timeout=30):

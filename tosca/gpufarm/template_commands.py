@@ -8,13 +8,8 @@ from pathlib import Path
 
 import click
 
-from gpufarm import evaluated, show
-from gpufarm import inputs as values
-from gpufarm import package as packages
-from gpufarm.catalogue import Catalogue
-from gpufarm.conformance import check_template
+from gpufarm import show
 from gpufarm.errors import BadInput
-from gpufarm.functions import Scope
 from gpufarm.options import input_option, inputs_option, problems_of, read_template, template_argument
 
 
@@ -35,6 +30,12 @@ def validate(template: Path, options: tuple[str, ...], file: Path | None, as_jso
       gpufarm validate tosca/templates/ml_infn.yaml --inputs my.yaml
       gpufarm validate tosca/templates/ml_infn.yaml --json
     """
+    from gpufarm import evaluated
+    from gpufarm import inputs as values
+    from gpufarm.catalogue import Catalogue
+    from gpufarm.conformance import check_template
+    from gpufarm.functions import Scope
+
     try:
         library, topology, given = read_template(template, options, file)
         found = values.known(topology, given, Catalogue(library).names("data_types"))
@@ -89,6 +90,8 @@ def package(template: Path, output: Path | None, addresses: tuple[str, ...]) -> 
       ansible-galaxy collection install gpu_node/collections/*.tar.gz
       cd gpu_node && OPERA_SSH_USER=root opera deploy
     """
+    from gpufarm import package as packages
+
     known = {}
     for entry in addresses:
         node, equals, address = entry.partition("=")
