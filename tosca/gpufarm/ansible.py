@@ -106,12 +106,15 @@ def complaint(text: str) -> str:
 
 @contextlib.contextmanager
 def signals() -> Iterator[threading.Event]:
-    """Have SIGINT and SIGTERM stop what runs instead of ending the program; for the main thread.
+    """Have SIGINT and SIGTERM stop what runs instead of ending the program.
 
     Yields:
-        An event that they set.
+        An event that they set. Only the main thread gets signals: nothing sets it in another one.
     """
     stop = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield stop
+        return
 
     def remember(_number: int, _frame: Any) -> None:
         stop.set()

@@ -10,10 +10,10 @@ from typing import Any
 import click
 from click.shell_completion import get_completion_class
 
-from gpufarm import deployment_commands, template_commands
+from gpufarm import deployment_commands, show, template_commands
+from gpufarm.api import Deployer
 from gpufarm.deployment_commands import EVENTS
 from gpufarm.errors import GpufarmError, Interrupted
-from gpufarm.state import Store, default_directory
 
 # Words of other deployers (Terraform, Helm, xOpera) for commands of this one.
 ALIASES = {"delete": "undeploy", "destroy": "undeploy", "list": "status", "ls": "status", "show": "status"}
@@ -41,7 +41,6 @@ class _Command(click.Group):
 @click.option(
     "--state-dir",
     type=click.Path(file_okay=False, path_type=Path),
-    default=default_directory,
     help="Where deployments are remembered.  [default: GPUFARM_STATE_DIR or ~/.local/state/gpufarm]",
 )
 @click.option(
@@ -58,7 +57,9 @@ class _Command(click.Group):
     help="File or pipe that gets a line of JSON for everything that happens in a run.",
 )
 @click.pass_context
-def main(context: click.Context, state_dir: Path, password_file: Path | None, events: Path | None) -> None:
+def main(
+    context: click.Context, state_dir: Path | None, password_file: Path | None, events: Path | None
+) -> None:
     """Set up GPU services from TOSCA templates on machines that you have.
 
     The machines are those of an Ansible inventory, the pool. For each machine that a template asks for, one
@@ -93,7 +94,8 @@ def main(context: click.Context, state_dir: Path, password_file: Path | None, ev
       130  interrupted; the next run continues
     """
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # to be told to end is as good as Ctrl-C
-    context.obj = Store(state_dir.absolute(), password_file and password_file.absolute())
+    folder = state_dir and state_dir.absolute()
+    context.obj = Deployer(folder, password_file and password_file.absolute(), show.warning)
     context.meta[EVENTS] = events
 
 

@@ -387,8 +387,12 @@ def removal(store: Store, name: str, new_pool: Path | None) -> Removal:
 
 
 def undeploy(
-    store: Store, name: str, new_pool: Path | None, listener: Listener, agreed: Removal | None = None
-) -> None:
+    store: Store,
+    name: str,
+    new_pool: Path | None,
+    listener: Listener,
+    agreed: Callable[[Removal], bool] = lambda _removal: True,
+) -> Removal:
     """Take away what a deployment has made, in the opposite order, and free its machines.
 
     Nodes that an earlier attempt has removed are not removed again.
@@ -398,7 +402,10 @@ def undeploy(
         name: of the deployment.
         new_pool: inventory to use instead of that of the deployment.
         listener: told how it goes.
-        agreed: what a person has seen and agreed to; None if nobody was asked.
+        agreed: tells whether a person has agreed to what is taken away.
+
+    Returns:
+        The steps that were run, and those that were left out.
 
     Raises:
         GpufarmError: in any of its kinds; the state tells the same.
@@ -406,7 +413,7 @@ def undeploy(
     with store.locked(name):
         found = _undeployment(store, name, new_pool)
         deployment, inventory, steps = found.deployment, found.inventory, found.removal.steps
-        if agreed is not None and agreed != found.removal:
+        if not agreed(found.removal):
             raise Locked(f"deployment {name} was changed meanwhile; look again: gpufarm undeploy {name}")
         with history.recorded(store, name, "undeploy") as entry:
             deployment.status, deployment.failure, deployment.pool = "undeploying", "", str(inventory)
@@ -422,3 +429,4 @@ def undeploy(
                 with contextlib.suppress(GpufarmError):
                     facts.remember(store, Pool(inventory, {}, {}), changed={step.host for step in steps})
             store.remove(name)
+        return found.removal

@@ -1,75 +1,48 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Commands for deployments: what would be done, what is done, what was done.
-
-Commands import what they need when they run, so that `--help`, `list` and completion in shells are fast.
-"""
+"""Commands for deployments: what would be done, what is done, what was done."""
 
 from __future__ import annotations
 
-import contextlib
-import datetime
 import sys
-from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from gpufarm import show
+from gpufarm.api import Deployer, Removal, Run
 from gpufarm.errors import BadInput, Drift, GpufarmError
 from gpufarm.options import (
+    collected,
     deployment_argument,
     deployment_names,
-    given_values,
     input_option,
     inputs_option,
     json_option,
     pool_option,
     requesting,
 )
-from gpufarm.records import Record, sound
-from gpufarm.state import Deployment, Store
 
 if TYPE_CHECKING:
-    from gpufarm.deployment import Result
-    from gpufarm.prepare import Removal, Request
     from gpufarm.progress import Progress
 
 # where the context of the command line keeps the file that gets the events
 EVENTS = "gpufarm.events"
 
 
-def _progress() -> Progress:
+def _progress(waiting: str = "looking at the pool") -> Progress:
     from gpufarm.progress import Progress
 
-    return Progress(click.get_current_context().meta[EVENTS])
-
-
-def _again(store: Store, name: str, pool: Path | None) -> Request:
-    """Ask for what a deployment is already."""
-    from gpufarm.prepare import Request
-
-    return Request.again(_existing(store, name), pool)
-
-
-def _run(store: Store, request: Request, what: str, *, everything: bool) -> Result:
-    from gpufarm import deployment
-
-    names = [*(f"input {name}" for name in request.given)]
-    names += [f"{name}={number}" for name, number in request.instances.items()]
-    show.warnings(store.records(), request.name)
-    with _progress() as progress:
-        progress.wait("looking at the pool")
-        return deployment.deploy(
-            store, request, progress, what=f"{what} {', '.join(names)}".strip(), everything=everything
-        )
+    progress = Progress(click.get_current_context().meta[EVENTS])
+    progress.wait(waiting)
+    return progress
 
 
 @click.command()
 @requesting
 @json_option
 @click.pass_obj
-def plan(store: Store, request: Request, as_json: bool) -> None:
+def plan(deployer: Deployer, template: Path, request: dict[str, Any], as_json: bool) -> None:
     """Tell which machines would be taken and what would be done, in which order, and why.
 
     Looks at the machines of the pool and touches nothing. Steps in the same wave do not wait for each other.
@@ -79,18 +52,12 @@ def plan(store: Store, request: Request, as_json: bool) -> None:
     Example:
       gpufarm plan tosca/templates/ml_infn.yaml --pool inventories/mysite --input iam_url=https://iam.example.org/
     """
-    from gpufarm import deployment, facts
-
-    show.warnings(store.records(), request.name)
-    with _progress() as progress:
-        progress.wait("looking at the pool")
-        prepared, seen = deployment.choose(store, request, store.load(request.name))
-    with contextlib.suppress(GpufarmError):  # then they are simply asked again
-        facts.remember(store, seen)
+    with _progress():
+        found = deployer.plan(template, **request)
     if as_json:
-        show.plan_as_json(request.name, prepared)
+        show.as_json(found)
     else:
-        show.plan(prepared)
+        show.plan(found)
 
 
 @click.command()
@@ -100,8 +67,17 @@ def plan(store: Store, request: Request, as_json: bool) -> None:
 @click.option(
     "--check", is_flag=True, help="Only say what would change on the machines; differences go to the log."
 )
+@json_option
 @click.pass_obj
-def deploy(store: Store, request: Request, description: str | None, group: str | None, check: bool) -> None:
+def deploy(
+    deployer: Deployer,
+    template: Path,
+    request: dict[str, Any],
+    description: str | None,
+    group: str | None,
+    check: bool,
+    as_json: bool,
+) -> None:
     """Set up what a template describes, or bring it in line again.
 
     Chooses machines, runs the operations of the nodes in the order of their requirements, and prints the
@@ -115,16 +91,15 @@ def deploy(store: Store, request: Request, description: str | None, group: str |
       GPUFARM_INPUT_IAM_CLIENT_SECRET=... gpufarm deploy ...
     """
     if check:
-        from gpufarm import deployment
-
-        show.warnings(store.records(), request.name)
         with _progress() as progress:
-            progress.wait("looking at the pool")
-            found = deployment.check(store, request, progress)
+            found = deployer.check(template, **request, listener=progress)
+        if as_json:
+            show.as_json(found)
         click.echo(f"nothing was changed; the differences are in {found.log}", err=True)
-    else:
-        request = replace(request, description=description, group=group)
-        show.outputs(_run(store, request, "deploy", everything=True).deployment.outputs)
+        return
+    with _progress() as progress:
+        done = deployer.deploy(template, **request, description=description, group=group, listener=progress)
+    _report(done, as_json=as_json)
 
 
 @click.command()
@@ -132,8 +107,16 @@ def deploy(store: Store, request: Request, description: str | None, group: str |
 @pool_option
 @input_option
 @inputs_option
+@json_option
 @click.pass_obj
-def update(store: Store, name: str, pool: Path | None, options: tuple[str, ...], file: Path | None) -> None:
+def update(
+    deployer: Deployer,
+    name: str,
+    pool: Path | None,
+    options: tuple[str, ...],
+    file: Path | None,
+    as_json: bool,
+) -> None:
     """Change inputs of a deployment, and do only what that makes necessary.
 
     Steps run whose variables or playbooks have changed, and those that need them. With nothing changed it is
@@ -144,38 +127,35 @@ def update(store: Store, name: str, pool: Path | None, options: tuple[str, ...],
     Example:
       gpufarm update notebooks --input jupyter_cpu_limit=4.0
     """
-    request = _again(store, name, pool)
-    request = replace(request, given=given_values(request.template, options, file))
-    _report(_run(store, request, "update", everything=False))
+    with _progress() as progress:
+        done = deployer.update(name, inputs=collected(options, file), pool=pool, listener=progress)
+    _report(done, as_json=as_json)
 
 
 @click.command()
 @deployment_argument
 @pool_option
+@json_option
 @click.pass_obj
-def resume(store: Store, name: str, pool: Path | None) -> None:
+def resume(deployer: Deployer, name: str, pool: Path | None, as_json: bool) -> None:
     """Continue a run that failed or was interrupted; only what did not finish is done again.
 
     \b
     Example:
       gpufarm resume notebooks
     """
-    from gpufarm import history as histories
-
-    _existing(store, name)
-    last = next(reversed(histories.read(store, name)), None)
-    if last and last.what == "undeploy":
-        _undeploy(store, name, pool)
-    else:
-        _report(_run(store, _again(store, name, pool), "resume", everything=False))
+    with _progress() as progress:
+        done = deployer.resume(name, pool=pool, listener=progress)
+    _report(done, as_json=as_json)
 
 
 @click.command()
 @deployment_argument
 @click.argument("target", metavar="NODE=N")
 @pool_option
+@json_option
 @click.pass_obj
-def scale(store: Store, name: str, target: str, pool: Path | None) -> None:
+def scale(deployer: Deployer, name: str, target: str, pool: Path | None, as_json: bool) -> None:
     """Give a machine of a deployment more instances or fewer, with all that stands on it.
 
     The template says how many it may have (capability scalable: min_instances, max_instances). More: machines
@@ -189,8 +169,9 @@ def scale(store: Store, name: str, target: str, pool: Path | None) -> None:
     node, equals, number = target.partition("=")
     if not equals or not number.isdecimal():
         raise BadInput(f"{target}: write it as NODE=N, with a number of instances")
-    request = replace(_again(store, name, pool), instances={node: int(number)})
-    _report(_run(store, request, "scale", everything=False))
+    with _progress() as progress:
+        done = deployer.scale(name, {node: int(number)}, pool=pool, listener=progress)
+    _report(done, as_json=as_json)
 
 
 @click.command()
@@ -226,7 +207,7 @@ def scale(store: Store, name: str, target: str, pool: Path | None) -> None:
 @json_option
 @click.pass_obj
 def autoscale(
-    store: Store,
+    deployer: Deployer,
     name: str,
     pool: Path | None,
     url: str,
@@ -246,20 +227,12 @@ def autoscale(
     Example:
       gpufarm autoscale farm --prometheus https://monitor.example.org:9090 --apply
     """
-    from gpufarm import autoscale as autoscaling
-    from gpufarm import history as histories
     from gpufarm.prometheus import Prometheus
 
-    request = _again(store, name, pool)
-    proposals = autoscaling.propose(
-        request,
-        _existing(store, name),
-        Prometheus(url, ca_file, certificate, server_name).ask,
-        histories.read(store, name),
-        datetime.datetime.now(datetime.UTC),
-    )
+    ask = Prometheus(url, ca_file, certificate, server_name).ask
+    proposals = deployer.proposals(name, ask, pool=pool)
     if as_json:
-        show.as_json([asdict(proposal) for proposal in proposals])
+        show.as_json(proposals)
     else:
         show.table(
             ("machine", "instances", "wanted", "reason"),
@@ -274,7 +247,10 @@ def autoscale(
         if entry.decision.instances != entry.instances
     }
     if act and wanted:
-        _report(_run(store, replace(request, instances=wanted), "autoscale", everything=False))
+        with _progress() as progress:
+            done = deployer.scale(name, wanted, pool=pool, listener=progress, what="autoscale")
+        if not as_json:
+            _report(done, as_json=False)
 
 
 @click.command()
@@ -282,7 +258,7 @@ def autoscale(
 @pool_option
 @json_option
 @click.pass_obj
-def diff(store: Store, name: str, pool: Path | None, as_json: bool) -> None:
+def diff(deployer: Deployer, name: str, pool: Path | None, as_json: bool) -> None:
     """Tell what has changed on the machines since, by running the same operations in check mode.
 
     Touches nothing. Exit status 0: all is as it was made; 5: there are differences, with details in the log.
@@ -291,21 +267,17 @@ def diff(store: Store, name: str, pool: Path | None, as_json: bool) -> None:
     Example:
       gpufarm diff notebooks
     """
-    from gpufarm import deployment
-
-    request = _again(store, name, pool)
-    with _progress() as progress:
-        progress.wait("looking at the machines")
-        found = deployment.check(store, request, progress)
-    differing = {step: done.tasks for step, done in found.applied.items() if done.tasks}
+    with _progress("looking at the machines") as progress:
+        found = deployer.diff(name, pool=pool, listener=progress)
     if as_json:
-        show.as_json({"name": name, "changed": differing})
+        show.as_json(found)
     else:
-        show.drift(differing)
-    if differing:
+        show.drift(found.changed)
+    if found.changed:
+        template = deployer.show(name).template
         raise Drift(
-            f"{name} differs from what was deployed ({', '.join(differing)}); "
-            f"repair it with: gpufarm deploy {found.deployment.template} --name {name} (log: {found.log})"
+            f"{name} differs from what was deployed ({', '.join(found.changed)}); "
+            f"repair it with: gpufarm deploy {template} --name {name} (log: {found.log})"
         )
 
 
@@ -313,20 +285,16 @@ def diff(store: Store, name: str, pool: Path | None, as_json: bool) -> None:
 @deployment_argument
 @json_option
 @click.pass_obj
-def history(store: Store, name: str, as_json: bool) -> None:
+def history(deployer: Deployer, name: str, as_json: bool) -> None:
     """List the runs of a deployment: when, who, what and how it ended. It stays when the deployment is gone.
 
     \b
     Example:
       gpufarm history notebooks
     """
-    from gpufarm import history as histories
-
-    found = histories.read(store, name)
-    if not found:
-        _existing(store, name)
+    found = deployer.history(name)
     if as_json:
-        show.as_json([vars(entry) for entry in found])
+        show.as_json(found)
     else:
         show.history(found)
 
@@ -335,7 +303,7 @@ def history(store: Store, name: str, as_json: bool) -> None:
 @click.argument("name", required=False, shell_complete=deployment_names)
 @json_option
 @click.pass_obj
-def status(store: Store, name: str | None, as_json: bool) -> None:
+def status(deployer: Deployer, name: str | None, as_json: bool) -> None:
     """List the deployments, or tell about one.
 
     \b
@@ -343,27 +311,13 @@ def status(store: Store, name: str | None, as_json: bool) -> None:
       gpufarm status
       gpufarm status notebooks --json
     """
-    if name:
-        found = _current(store, sound(_existing(store, name, secrets=False), None))
-        assert found.deployment
-        if as_json:
-            show.as_json({**show.described(found), "template_text": found.deployment.template_text})
-        else:
-            show.status(found.deployment)
-        return
-    records = [_current(store, record) for record in store.records()]
+    found = deployer.show(name) if name else deployer.list()
     if as_json:
-        show.as_json([show.described(record) for record in records])
+        show.as_json(found)
+    elif isinstance(found, list):
+        show.deployments(found)
     else:
-        show.deployments(records)
-
-
-def _current(store: Store, record: Record) -> Record:
-    """Say of a run that was killed that it was interrupted."""
-    found = record.deployment
-    if found and found.status in ("deploying", "undeploying") and not store.is_locked(found.name):
-        return replace(record, deployment=replace(found, status="interrupted"))
-    return record
+        show.status(found)
 
 
 @click.command()
@@ -373,7 +327,7 @@ def _current(store: Store, record: Record) -> Record:
     "--indigo", "as_indigo", is_flag=True, help="JSON with the names of INDIGO's templates, such as node_ip."
 )
 @click.pass_obj
-def outputs(store: Store, name: str, as_json: bool, as_indigo: bool) -> None:
+def outputs(deployer: Deployer, name: str, as_json: bool, as_indigo: bool) -> None:
     """Print the outputs of a deployment, such as the URL of the service.
 
     \b
@@ -381,26 +335,20 @@ def outputs(store: Store, name: str, as_json: bool, as_indigo: bool) -> None:
       gpufarm outputs notebooks --json
       gpufarm outputs notebooks --indigo
     """
-    found = _existing(store, name, secrets=False)
-    if found.status != "deployed":
-        raise GpufarmError(f"deployment {name} is not deployed; see: gpufarm status {name}")
-    if as_indigo:
-        from gpufarm import indigo
-        from gpufarm.prepare import Request
-
-        show.as_json(indigo.outputs(found, Request.again(found).template))
-    elif as_json:
-        show.as_json(found.outputs)
+    found = deployer.outputs(name, indigo=as_indigo)
+    if as_json or as_indigo:
+        show.as_json(found)
     else:
-        show.outputs(found.outputs)
+        show.outputs(found)
 
 
 @click.command()
 @deployment_argument
 @pool_option
 @click.option("--yes", "agreed", is_flag=True, help="Do not ask; for programs.")
+@json_option
 @click.pass_obj
-def undeploy(store: Store, name: str, pool: Path | None, agreed: bool) -> None:
+def undeploy(deployer: Deployer, name: str, pool: Path | None, agreed: bool, as_json: bool) -> None:
     """Take away what a deployment has set up, and free its machines.
 
     Shows what will go and asks. Files and settings that the deployment did not change stay.
@@ -410,13 +358,13 @@ def undeploy(store: Store, name: str, pool: Path | None, agreed: bool) -> None:
       gpufarm undeploy notebooks
       gpufarm undeploy notebooks --yes
     """
-    from gpufarm import deployment
-
-    found = deployment.removal(store, name, pool)
-    show.removal(name, found)
+    seen = deployer.removal(name, pool=pool)
+    show.removal(seen)
     if not agreed:
         _ask(name)
-    _undeploy(store, name, pool, found)
+    with _progress("looking at the machines") as progress:
+        done = deployer.undeploy(name, pool=pool, agreed=seen, listener=progress)
+    _report(done, as_json=as_json)
 
 
 def _ask(name: str) -> None:
@@ -430,25 +378,13 @@ def _ask(name: str) -> None:
     raise GpufarmError(f"{name}: nothing was removed")
 
 
-def _undeploy(store: Store, name: str, pool: Path | None, agreed: Removal | None = None) -> None:
-    from gpufarm import deployment
-
-    with _progress() as progress:
-        deployment.undeploy(store, name, pool, progress, agreed)
-    click.echo(f"{name}: undeployed", err=True)
-
-
-def _existing(store: Store, name: str, *, secrets: bool = True) -> Deployment:
-    found = store.load(name, secrets=secrets)
-    if found is None:
-        known = ", ".join(store.names())
-        raise BadInput(
-            f"there is no deployment {name}; {f'there are: {known}' if known else 'there is none at all'}"
-        )
-    return found
-
-
-def _report(result: Result) -> None:
-    if result.log is None:
-        click.echo(f"{result.deployment.name}: nothing to do", err=True)
-    show.outputs(result.deployment.outputs)
+def _report(done: Run | Removal, *, as_json: bool) -> None:
+    """Tell how a run ended: the result to standard output, the rest to standard error."""
+    if isinstance(done, Removal):
+        click.echo(f"{done.name}: undeployed", err=True)
+    elif not done.log:
+        click.echo(f"{done.deployment.name}: nothing to do", err=True)
+    if as_json:
+        show.as_json(done)
+    elif isinstance(done, Run):
+        show.outputs(done.deployment.outputs)

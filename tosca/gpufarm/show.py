@@ -6,31 +6,30 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable
+from dataclasses import is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from gpufarm.answers import Deployment, Plan, Removal
+from gpufarm.api import UNUSABLE
+
 if TYPE_CHECKING:
     from gpufarm.history import Entry
-    from gpufarm.plan import Step
-    from gpufarm.prepare import Prepared, Removal
-    from gpufarm.records import Record
-    from gpufarm.state import Deployment
-
-# Status of a deployment whose state is damaged, lost or of another version.
-UNUSABLE = "unusable"
-# Of a state, lists do not show these as they are.
-_LEFT_OUT = ("secrets", "steps", "template_text")
 
 
 def as_json(value: Any) -> None:
     """Print JSON.
 
     Args:
-        value: anything; what JSON cannot carry is written as text.
+        value: an answer, a list of answers, or what JSON can carry; the rest is written as text.
     """
-    click.echo(json.dumps(value, indent=2, default=str))
+    click.echo(json.dumps(value, indent=2, default=_plain))
+
+
+def _plain(value: Any) -> Any:
+    return vars(value) if is_dataclass(value) else str(value)
 
 
 def table(columns: Iterable[str], rows: Iterable[Iterable[str]]) -> None:
@@ -77,31 +76,16 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def done(entry: Deployment) -> list[str]:
-    """List the steps of a deployment that are done.
+def warning(sentence: str) -> None:
+    """Print a warning to standard error.
 
     Args:
-        entry: the deployment.
-
-    Returns:
-        Their names.
+        sentence: the thing, the reason and the next step.
     """
-    return [name for name, step in entry.steps.items() if step["digest"]]
+    click.echo(f"gpufarm: warning: {sentence}", err=True)
 
 
-def warnings(records: Iterable[Record], name: str) -> None:
-    """Print to standard error which damaged states may hold machines.
-
-    Args:
-        records: of all deployments.
-        name: of the deployment that asks; it is left out.
-    """
-    for record in records:
-        if record.name != name and record.warning():
-            click.echo(f"gpufarm: warning: {record.warning()}", err=True)
-
-
-def machines(entry: Deployment | Record) -> str:
+def machines(entry: Deployment) -> str:
     """Describe where the nodes of a deployment stand.
 
     Args:
@@ -113,91 +97,45 @@ def machines(entry: Deployment | Record) -> str:
     return ", ".join(f"{node}: {machine['host']}" for node, machine in entry.machines.items()) or "none"
 
 
-def plan_as_json(name: str, prepared: Prepared) -> None:
-    """Print a plan as JSON.
-
-    Args:
-        name: of the deployment.
-        prepared: the plan.
-    """
-    from gpufarm import waves
-
-    wave = waves.levels(prepared.steps)
-    as_json(
-        {
-            "name": name,
-            "machines": prepared.machines,
-            "steps": [
-                {
-                    "step": step.name,
-                    "host": step.host,
-                    "wave": wave[step.name],
-                    "playbook": str(step.playbook),
-                    "reason": prepared.reasons[step.name].text,
-                    "changed": list(prepared.reasons[step.name].changed),
-                    "needed": prepared.reasons[step.name].needed,
-                    "disruption": _disruption(prepared, step),
-                    "variables": step.public(),
-                }
-                for step in prepared.steps
-            ],
-            "leaving": [{"step": step.name, "host": step.host} for step in prepared.leaving],
-        }
-    )
-
-
-def _disruption(prepared: Prepared, step: Step) -> str:
-    """Interruptions that a step may cause; a step without changes causes none."""
-    return step.disruption if prepared.reasons[step.name].needed else ""
-
-
-def plan(prepared: Prepared) -> None:
+def plan(found: Plan) -> None:
     """Print a plan.
 
     Args:
-        prepared: the plan.
+        found: the plan.
     """
-    for node, place in prepared.machines.items():
-        machine = prepared.facts[node]
-        gpus = ", ".join(gpu.model or "GPU of unknown model" for gpu in machine.gpus) or "no GPU"
+    for node, machine in found.machines.items():
+        gpus = ", ".join(model or "GPU of unknown model" for model in machine.gpus) or "no GPU"
         click.echo(
-            f"{node}: {place['host']} ({place['address']}): {machine.cpus} CPUs, "
+            f"{node}: {machine.host} ({machine.address}): {machine.cpus} CPUs, "
             f"{machine.memory / 10**9:.1f} GB memory, {machine.distribution} {machine.version}, {gpus}"
         )
-    from gpufarm import waves
-
-    wave = waves.levels(prepared.steps)
-    ordered = sorted(prepared.steps, key=lambda step: wave[step.name])
     current = 0
-    for number, step in enumerate(ordered, start=1):
-        if wave[step.name] != current:
-            current = wave[step.name]
+    for number, step in enumerate(sorted(found.steps, key=lambda step: step.wave), start=1):
+        if step.wave != current:
+            current = step.wave
             click.echo(f"wave {current}")
-        reason = prepared.reasons[step.name]
-        click.echo(f"  {number}. {step.name} on {step.host}: {reason.text}")
-        disruption = _disruption(prepared, step)
-        if disruption:
-            click.echo(f"       disruptive: {disruption}")
-        for key, value in step.public().items():
-            mark = "*" if key in reason.changed else " "
+        click.echo(f"  {number}. {step.step} on {step.host}: {step.reason}")
+        if step.disruption:
+            click.echo(f"       disruptive: {step.disruption}")
+        for key, value in step.variables.items():
+            mark = "*" if key in step.changed else " "
             click.echo(f"     {mark} {key}: {json.dumps(value, default=str)}")
-    for step in prepared.leaving:
-        click.echo(f"  then {step.name} on {step.host}: this instance is no longer wanted")
+    for leaving in found.leaving:
+        click.echo(f"  then {leaving.step} on {leaving.host}: this instance is no longer wanted")
 
 
-def removal(name: str, found: Removal) -> None:
+def removal(found: Removal) -> None:
     """Print what undeploying takes away, where people are asked about it: to standard error.
 
     Args:
-        name: of the deployment.
         found: what would go, and what stays.
     """
-    click.echo(f"{name}: undeploying frees its machines", err=True)
+    click.echo(f"{found.name}: undeploying frees its machines", err=True)
     for word, steps, reason in (
-        ("remove", found.steps, ""),
-        ("keep", found.kept, ": this deployment changed nothing there"),
+        ("remove", found.remove, ""),
+        ("keep", found.keep, ": this deployment changed nothing there"),
     ):
-        for node, host in dict.fromkeys((step.node, step.host) for step in steps):
+        for node, host in dict.fromkeys((step.step.rpartition(".")[0], step.host) for step in steps):
             click.echo(f"  {word} {node} on {host}{reason}", err=True)
 
 
@@ -213,44 +151,31 @@ def drift(differing: dict[str, list[str]]) -> None:
             click.echo(f"  - {task}")
 
 
-def described(record: Record) -> dict[str, Any]:
-    """Describe a deployment for machines.
-
-    Args:
-        record: of the deployment.
-
-    Returns:
-        The entries for JSON: no secrets, and of the steps only the names of those that are done.
-    """
-    entry = record.deployment
-    if entry is None:
-        return {
-            "name": record.name,
-            "status": UNUSABLE,
-            "machines": record.machines,
-            "failure": record.problem,
-        }
-    shown = {key: value for key, value in vars(entry).items() if key not in _LEFT_OUT}
-    return shown | {"steps": done(entry)}
-
-
-def deployments(records: Iterable[Record]) -> None:
+def deployments(found: Iterable[Deployment]) -> None:
     """Print a list of deployments; what is wrong with their files goes to standard error.
 
     Args:
-        records: of all deployments.
+        found: the deployments.
     """
-    listed = list(records)
-    rows = []
-    for record in listed:
-        entry = record.deployment
-        status, updated = (entry.status, entry.updated) if entry else (UNUSABLE, "")
-        about = (entry.operator, entry.group, entry.description) if entry else ("", "", "")
-        rows.append((record.name, status, machines(entry or record), updated, *about))
-    table(("name", "status", "machines", "updated", "operator", "group", "description"), rows)
-    for record in listed:
-        if record.problem:
-            click.echo(f"gpufarm: warning: {record.warning() or record.problem}", err=True)
+    listed = list(found)
+    table(
+        ("name", "status", "machines", "updated", "operator", "group", "description"),
+        (
+            (
+                entry.name,
+                entry.status,
+                machines(entry),
+                entry.updated,
+                entry.operator,
+                entry.group,
+                entry.description,
+            )
+            for entry in listed
+        ),
+    )
+    for entry in listed:
+        if entry.status == UNUSABLE:
+            warning(entry.failure)
 
 
 def status(entry: Deployment) -> None:
@@ -273,10 +198,9 @@ def status(entry: Deployment) -> None:
         click.echo(f"input {key}: {json.dumps(value, default=str)}")
     for key, number in entry.instances.items():
         click.echo(f"instances of {key}: {number}")
-    click.echo(f"steps done: {', '.join(done(entry)) or 'none'}")
-    begun = [step for step in entry.steps if step not in done(entry)]
-    if begun:
-        click.echo(f"steps to do: {', '.join(begun)}")
+    click.echo(f"steps done: {', '.join(entry.steps) or 'none'}")
+    if entry.begun:
+        click.echo(f"steps to do: {', '.join(entry.begun)}")
     if entry.failure:
         click.echo(f"failure: {entry.failure}")
     if entry.log:

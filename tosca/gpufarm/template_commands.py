@@ -8,17 +8,21 @@ from pathlib import Path
 
 import click
 
-from gpufarm import show
+from gpufarm import answers, show
+from gpufarm.api import Deployer
 from gpufarm.errors import BadInput
-from gpufarm.options import input_option, inputs_option, problems_of, read_template, template_argument
+from gpufarm.options import collected, input_option, inputs_option, json_option, template_argument
 
 
 @click.command()
 @template_argument
 @input_option
 @inputs_option
-@click.option("--json", "as_json", is_flag=True, help="For machines: every problem with file, line, column.")
-def validate(template: Path, options: tuple[str, ...], file: Path | None, as_json: bool) -> None:
+@json_option
+@click.pass_obj
+def validate(
+    deployer: Deployer, template: Path, options: tuple[str, ...], file: Path | None, as_json: bool
+) -> None:
     """Check a template, without any machine.
 
     Reads TEMPLATE and the types it imports and lists what it asks for, or everything that is wrong with them,
@@ -30,40 +34,38 @@ def validate(template: Path, options: tuple[str, ...], file: Path | None, as_jso
       gpufarm validate tosca/templates/ml_infn.yaml --inputs my.yaml
       gpufarm validate tosca/templates/ml_infn.yaml --json
     """
-    from gpufarm import evaluated
-    from gpufarm import inputs as values
-    from gpufarm.catalogue import Catalogue
-    from gpufarm.conformance import check_template
-    from gpufarm.functions import Scope
-
     try:
-        library, topology, given = read_template(template, options, file)
-        found = values.known(topology, given, Catalogue(library).names("data_types"))
-        # tosca-parser checks what an input feeds only with its value
-        public = {name: value for name, value in found.items() if not topology.inputs[name].secret}
-        check_template(library, public)
-        evaluated.examine(Scope(topology, found), library)
+        found = deployer.validate(template, collected(options, file))
     except BadInput as error:
         if as_json:
-            problems = [{**vars(problem.place), "text": problem.text} for problem in problems_of(error)]
-            show.as_json({"valid": False, "problems": problems})
+            show.as_json(_invalid(template, error))
         raise
     if as_json:
-        show.as_json({"valid": True, "problems": []})
+        show.as_json(found)
         return
-    click.echo(f"{template}: valid, {len(topology.nodes)} nodes: {', '.join(topology.nodes)}")
+    click.echo(f"{template}: valid, {len(found.nodes)} nodes: {', '.join(found.nodes)}")
     show.table(
         ("input", "type", "default", "description"),
         (
             (
                 entry.name,
-                entry.kind,
+                entry.type,
                 "(required)" if entry.required else json.dumps(entry.default, default=str),
                 entry.description,
             )
-            for entry in topology.inputs.values()
+            for entry in found.inputs
         ),
     )
+
+
+def _invalid(template: Path, error: BadInput) -> answers.Validation:
+    from gpufarm import asking
+
+    problems = [
+        answers.Problem(problem.place.file, problem.place.line, problem.place.column, problem.text)
+        for problem in asking.problems_of(error)
+    ]
+    return answers.Validation(str(template), False, problems)
 
 
 @click.command()
@@ -80,7 +82,11 @@ def validate(template: Path, options: tuple[str, ...], file: Path | None, as_jso
     metavar="NODE=ADDRESS",
     help="Address of a machine that exists, for orchestrators that choose none, such as xOpera.",
 )
-def package(template: Path, output: Path | None, addresses: tuple[str, ...]) -> None:
+@json_option
+@click.pass_obj
+def package(
+    deployer: Deployer, template: Path, output: Path | None, addresses: tuple[str, ...], as_json: bool
+) -> None:
     """Pack a template with its types, playbooks and the collection into a CSAR, for another orchestrator.
 
     \b
@@ -90,14 +96,14 @@ def package(template: Path, output: Path | None, addresses: tuple[str, ...]) -> 
       ansible-galaxy collection install gpu_node/collections/*.tar.gz
       cd gpu_node && OPERA_SSH_USER=root opera deploy
     """
-    from gpufarm import package as packages
-
     known = {}
     for entry in addresses:
         node, equals, address = entry.partition("=")
         if not equals or not node or not address:
             raise BadInput(f"--address {entry}: write it as NODE=ADDRESS")
         known[node] = address
-    archive = output or Path(f"{template.stem}.csar")
-    names = packages.pack(template, archive, known)
-    click.echo(f"{archive}: {len(names)} files, {archive.stat().st_size:,} bytes")
+    made = deployer.package(template, output, known)
+    if as_json:
+        show.as_json(made)
+    else:
+        click.echo(f"{made.file}: {made.files} files, {made.bytes:,} bytes")

@@ -129,7 +129,7 @@ def test_without_the_collection_the_command_says_how_to_get_it(machine: Machine)
 
 def test_with_the_collection_the_command_knows_its_templates(machine: Machine, installed: Path) -> None:
     status, said = machine.gpufarm("validate", "ml_infn", "--json", collections="installed")
-    assert (status, json.loads(said)) == (0, {"valid": True, "problems": []})
+    assert (status, json.loads(said)["valid"]) == (0, True)
     status, said = machine.gpufarm("validate", "ml_inf", collections="installed")
     assert status != 0 and "did you mean ml_infn?" in said
     status, said = machine.gpufarm("plan", "gpu_node", "--pool", "nowhere", collections="installed")

@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Answers of the deployer: results of the Python interface, and, as JSON, of commands with ``--json``.
+
+docs/api.md documents every class and every attribute; a test compares it with this file. Entries of a history
+and proposals of scaling policies have classes of their own, beside what makes them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Something that is wrong with a template or with the values of its inputs."""
+
+    file: str
+    line: int
+    column: int
+    text: str
+
+
+@dataclass(frozen=True)
+class Input:
+    """An input of a template."""
+
+    name: str
+    type: str
+    required: bool
+    secret: bool
+    default: Any
+    description: str
+
+
+@dataclass(frozen=True)
+class Validation:
+    """A template that was examined without any machine."""
+
+    template: str
+    valid: bool
+    problems: list[Problem] = field(default_factory=list)
+    name: str = ""
+    description: str = ""
+    nodes: list[str] = field(default_factory=list)
+    inputs: list[Input] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Package:
+    """A CSAR that was written."""
+
+    file: str
+    files: int
+    bytes: int
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A machine of the pool that a node would get, and its hardware."""
+
+    host: str
+    address: str
+    cpus: int
+    memory: int
+    disk: int
+    distribution: str
+    version: str
+    gpus: list[str | None]
+
+
+@dataclass(frozen=True)
+class Step:
+    """An operation of a node on a machine."""
+
+    step: str
+    host: str
+
+
+@dataclass(frozen=True)
+class PlannedStep(Step):
+    """An operation that would be run, and why."""
+
+    wave: int
+    playbook: str
+    reason: str
+    changed: list[str]
+    needed: bool
+    disruption: str
+    variables: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The effects of a deployment now."""
+
+    name: str
+    machines: dict[str, Machine]
+    steps: list[PlannedStep]
+    leaving: list[Step]
+    warnings: list[str]
+
+
+@dataclass(frozen=True)
+class Deployment:
+    """A deployment as it is remembered."""
+
+    name: str
+    status: str
+    machines: dict[str, dict[str, str]]
+    failure: str = ""
+    id: str = ""
+    operator: str = ""
+    group: str = ""
+    description: str = ""
+    template: str = ""
+    template_text: str = ""
+    pool: str = ""
+    created: str = ""
+    updated: str = ""
+    inputs: dict[str, Any] = field(default_factory=dict)
+    instances: dict[str, int] = field(default_factory=dict)
+    steps: list[str] = field(default_factory=list)
+    begun: list[str] = field(default_factory=list)
+    outputs: dict[str, Any] = field(default_factory=dict)
+    log: str = ""
+
+
+@dataclass(frozen=True)
+class Applied:
+    """The effects of a step that was run."""
+
+    step: str
+    changed: list[str]
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run that went well."""
+
+    deployment: Deployment
+    applied: list[Applied]
+    log: str
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The changes that applying a template again would make, by step."""
+
+    name: str
+    changed: dict[str, list[str]]
+    log: str
+
+
+@dataclass(frozen=True)
+class Removal:
+    """The steps of an undeployment, and those that are left out as the deployment changed nothing there."""
+
+    name: str
+    remove: list[Step]
+    keep: list[Step]
