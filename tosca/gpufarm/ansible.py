@@ -135,6 +135,9 @@ def end_leftovers(directory: Path) -> bool:
 
     Returns:
         Whether there were any.
+
+    Raises:
+        GpufarmError: one belongs to another account.
     """
     mark = f"{directory}/".encode()
     found = False
@@ -152,8 +155,15 @@ def end_leftovers(directory: Path) -> bool:
             return found
         found = True
         for process in alive:
-            with contextlib.suppress(ProcessLookupError):
+            try:
                 os.kill(process, number)
+            except ProcessLookupError:
+                continue
+            except PermissionError as error:
+                raise GpufarmError(
+                    f"process {process} of a run that was killed is still there and belongs to another "
+                    f"account; end it with that account, or as root: kill {process}"
+                ) from error
         time.sleep(1)
     return found
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from gpufarm import accounts
+from gpufarm import accounts, modes
 from gpufarm.errors import GpufarmError, Interrupted
 from gpufarm.state import Store, now
 
@@ -59,8 +59,9 @@ def _path(store: Store, name: str) -> Path:
 def _append(store: Store, name: str, entry: Entry) -> None:
     path = _path(store, name)
     try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        store.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        modes.make(path.parent)
+        handle = modes.opened(path, os.O_WRONLY | os.O_APPEND)
         with os.fdopen(handle, "w", encoding="utf-8") as file:
             file.write(json.dumps(asdict(entry), ensure_ascii=False) + "\n")
     except OSError as error:

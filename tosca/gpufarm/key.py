@@ -12,6 +12,7 @@ import secrets
 from pathlib import Path
 from typing import Any
 
+from gpufarm import modes
 from gpufarm.errors import BadInput, GpufarmError
 
 _SEALED = b"$ANSIBLE_VAULT"  # how everything begins that Ansible has encrypted
@@ -104,6 +105,8 @@ class Key:
         handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(handle, "wb") as file:
             file.write(content)
+            if modes.shared(self.path.parent):
+                os.fchmod(file.fileno(), 0o640)
         # a link, unlike a rename, fails if another run has been faster
         with contextlib.suppress(FileExistsError):
             self.path.hardlink_to(fresh)

@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, get_origin, get_type_hints
 
-from gpufarm import migrations, records
+from gpufarm import migrations, modes, records
 from gpufarm.errors import BadInput, GpufarmError, Locked
 from gpufarm.key import Key
 from gpufarm.records import Record
@@ -24,6 +24,9 @@ from gpufarm.secrecy import separated
 
 # A file system in memory (shm_overview(7)): what a run needs in clear gets to no disk and into no backup.
 MEMORY = Path("/dev/shm")  # noqa: S108  (names in it are chosen by mkdtemp)
+# The next step where an account may not read a file.
+_SHARE = "use the account that made it, or share the state folder with a group as tosca/README.md says"
+_PREFIX = "gpufarm-"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}")
 
 
@@ -186,8 +189,9 @@ class Store:
 
     def _ready(self) -> None:
         try:
-            for folder in (self.directory, self.directory / "logs", self.directory / "runs"):
-                folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            for name in ("logs", "runs"):
+                modes.make(self.directory / name)
         except OSError as error:
             raise GpufarmError(f"{self.directory}: state cannot be kept here: {error.strerror}") from error
 
@@ -229,7 +233,7 @@ class Store:
 
         path = self.file(name, ending=".lock")
         self._ready()
-        lock = filelock.FileLock(path, mode=0o600)
+        lock = filelock.FileLock(path, mode=modes.of_file(self.directory))
         try:
             lock.acquire(timeout=1)  # a moment of patience: `status` tries the lock too
         except filelock.Timeout as error:
@@ -255,7 +259,8 @@ class Store:
 
         self._ready()
         try:
-            with filelock.FileLock(self.directory / ".machines.lock", mode=0o600, timeout=30):
+            path, mode = self.directory / ".machines.lock", modes.of_file(self.directory)
+            with filelock.FileLock(path, mode=mode, timeout=30):
                 self._complete_lists()
                 yield
         except filelock.Timeout as error:
@@ -310,6 +315,8 @@ class Store:
             if self._list(name).exists():
                 raise GpufarmError(f"{path} is missing; {self._repair(name)}") from None
             return None
+        except PermissionError as error:
+            raise GpufarmError(f"{path} is closed to this account: {error.strerror}; {_SHARE}") from error
         except migrations.Newer as error:
             raise GpufarmError(f"{path} {error}") from error
         except Exception as error:  # whatever the file has in it, none may end in a traceback
@@ -392,8 +399,9 @@ class Store:
         self._ready()
         fresh = path.with_name(f".{path.name}.new")
         try:
-            path.parent.mkdir(mode=0o700, exist_ok=True)
-            handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+            modes.make(path.parent)
+            fresh.unlink(missing_ok=True)  # of a run that was killed, maybe of another account
+            handle = modes.opened(fresh, os.O_WRONLY)
             with os.fdopen(handle, "w", encoding="utf-8") as file:
                 file.write(text)
                 file.flush()
@@ -417,8 +425,8 @@ class Store:
         Returns:
             Their names, sorted.
         """
-        paths = [*self.directory.glob("*.json"), *self.directory.glob("machines/*.json")]
-        return sorted({path.stem for path in paths if _NAME.fullmatch(path.stem) and not path.is_dir()})
+        paths = [*_files(self.directory), *_files(self.directory / "machines")]
+        return sorted({path.stem for path in paths if path.suffix == ".json" and _NAME.fullmatch(path.stem)})
 
     def records(self) -> list[Record]:
         """Read all deployments as far as they can be read.
@@ -457,11 +465,19 @@ class Store:
             name: of the deployment.
 
         Returns:
-            A path that does not exist yet.
+            A new file.
+
+        Raises:
+            GpufarmError: it cannot be made.
         """
         self._ready()
         stamp = now().replace(":", "").replace("+0000", "Z")
-        return self.file(name, "logs", f"-{stamp}-{os.getpid()}.log")
+        path = self.file(name, "logs", f"-{stamp}-{os.getpid()}.log")
+        try:
+            os.close(modes.opened(path, os.O_WRONLY))
+        except OSError as error:
+            raise GpufarmError(f"{path}: the log cannot be written: {error.strerror}") from error
+        return path
 
     def run_path(self, name: str) -> Path:
         """Name the private folder of a run.
@@ -486,7 +502,7 @@ class Store:
         """
         path = self.run_path(name)
         _clear(path)
-        path.symlink_to(tempfile.mkdtemp(prefix="gpufarm-", dir=MEMORY))
+        path.symlink_to(tempfile.mkdtemp(prefix=_PREFIX, dir=MEMORY))
         try:
             yield path
         finally:
@@ -505,6 +521,17 @@ class Store:
         return self._key.digest(value)
 
 
+def _files(folder: Path) -> list[Path]:
+    """The files of a folder. Nothing is left out without a word: it could hold a machine."""
+    try:
+        with os.scandir(folder) as entries:
+            return [Path(entry.path) for entry in entries if not entry.is_dir()]
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise GpufarmError(f"{folder} cannot be read: {error.strerror}; {_SHARE}") from error
+
+
 def _text(path: Path) -> str | None:
     """The content of a file; None if it is missing or cannot be opened."""
     try:
@@ -514,6 +541,8 @@ def _text(path: Path) -> str | None:
 
 
 def _clear(path: Path) -> None:
-    """Remove the private folder of a run and the link to it."""
-    shutil.rmtree(path.resolve(), ignore_errors=True)
+    """Remove the private folder of a run and the link to it; a link that leads elsewhere is not followed."""
+    folder = path.resolve()
+    if folder.parent == MEMORY.resolve() and folder.name.startswith(_PREFIX):
+        shutil.rmtree(folder, ignore_errors=True)
     path.unlink(missing_ok=True)

@@ -6,6 +6,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from gpufarm import history
 from gpufarm.errors import GpufarmError, Locked
 from gpufarm.state import MEMORY, Deployment, Store
 
@@ -54,6 +55,25 @@ def test_what_a_run_needs_is_in_memory(tmp_path: Path) -> None:
         with store.run_directory("a") as again:  # as after a kill
             assert again.resolve() != first and not first.exists()
     assert not first.exists() and list((tmp_path / "runs").iterdir()) == []
+
+
+def test_no_link_leads_out_of_the_folder(tmp_path: Path) -> None:
+    """Those who share the folder cannot have another's files removed or written."""
+    store = Store(tmp_path / "state")
+    store.save(deployment())
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "file").write_text("kept")
+    (tmp_path / "state" / "runs" / "a").symlink_to(other)
+    with store.run_directory("a") as directory:
+        assert directory.resolve().parent == MEMORY
+    (tmp_path / "state" / "history").mkdir()
+    (tmp_path / "state" / "history" / "a.jsonl").symlink_to(other / "file")
+    with pytest.raises(GpufarmError, match="history cannot be written"), history.recorded(store, "a", "x"):
+        pass
+    (tmp_path / "state" / ".a.json.new").symlink_to(other / "file")
+    store.save(deployment())
+    assert (other / "file").read_text() == "kept"
 
 
 def test_a_full_disk_leaves_the_old_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
