@@ -77,7 +77,7 @@ def compose(prepared: Prepared, pool: Mapping[str, Mapping[str, Any]]) -> Invent
         if node.inventory_group:
             parents[name] = node.inventory_group
     wanted: dict[tuple[str, str], Step] = {}
-    for step in prepared.steps:
+    for step in (*prepared.steps, *prepared.off):
         if step.host == CONTROLLER:
             continue
         for variable, value in step.variables.items():

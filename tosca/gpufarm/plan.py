@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,7 @@ class Step:
         outputs: attribute that each value returned by the playbook sets.
         needs: names of the steps that have to be done before.
         disruption: what it interrupts, as its type says; empty if nothing.
+        switch: name of the variable that switches the node off when it is false; empty if none does.
     """
 
     node: str
@@ -40,11 +41,17 @@ class Step:
     outputs: dict[str, str]
     needs: tuple[str, ...] = ()
     disruption: str = ""
+    switch: str = ""
 
     @property
     def name(self) -> str:
         """Such as ``hub.configure``."""
         return f"{self.node}.{self.operation}"
+
+    @property
+    def off(self) -> bool:
+        """Whether the node is switched off."""
+        return self.variables.get(self.switch) is False
 
     def public(self) -> dict[str, Any]:
         """The variables as they may be shown.
@@ -118,6 +125,27 @@ def _before(topology: Topology, *, undeploy: bool) -> dict[str, tuple[str, ...]]
     return {name: tuple(users[name]) for name in reversed(topology.nodes)}
 
 
+def without(steps: Iterable[Step], names: Collection[str]) -> list[Step]:
+    """Leave steps out; what needs them needs instead what they need.
+
+    Args:
+        steps: each after those that it needs.
+        names: of the steps to leave out.
+
+    Returns:
+        The other steps, in the same order.
+    """
+    needs: dict[str, tuple[str, ...]] = {}
+    found = []
+    for step in steps:
+        own = tuple(dict.fromkeys(name for need in step.needs for name in needs.get(need, (need,))))
+        if step.name in names:
+            needs[step.name] = own
+        else:
+            found.append(replace(step, needs=own))
+    return found
+
+
 def steps(
     scope: Scope, hosts: Mapping[str, str], given: frozenset[str], *, undeploy: bool = False
 ) -> list[Step]:
@@ -165,6 +193,7 @@ def steps(
                 outputs=operation.outputs,
                 needs=needs,
                 disruption=node.disruption,
+                switch=node.switch,
             )
             found.append(step)
             needs = (step.name,)

@@ -114,7 +114,8 @@ class Prepared:
         instances: chosen numbers of instances, now or earlier.
         machines: ``host`` and ``address`` of each Compute node.
         facts: what each chosen machine has.
-        steps: all of them, in order.
+        steps: all of them, in order, but those that are off.
+        off: steps of nodes that are switched off, of which nothing is to be taken away.
         reasons: why each step is to be run, by name.
         leaving: steps that take away instances that are no longer wanted, in order.
     """
@@ -126,6 +127,7 @@ class Prepared:
     machines: dict[str, dict[str, str]]
     facts: dict[str, Machine]
     steps: list[Step]
+    off: list[Step]
     reasons: dict[str, Reason]
     leaving: list[Step]
 
@@ -277,6 +279,9 @@ def _prepared(
     hosts = {node: entry["host"] for node, entry in placed.items()}
     steps = plan.steps(scope, hosts, frozenset(found.given))
     known = found.previous.steps if found.previous else {}
+    why = reasons.explain(store.digest, steps, known)
+    off = [step for step in steps if step.off and (step.name not in known or not why[step.name].needed)]
+    steps = plan.without(steps, {step.name for step in off})
     return Prepared(
         pool=found.pool.path.resolve(),
         scope=scope,
@@ -285,6 +290,7 @@ def _prepared(
         machines=placed,
         facts=machines,
         steps=steps,
+        off=off,
         reasons=reasons.explain(store.digest, steps, known),
         leaving=removal(
             found.request, found.previous, found.given, scope, keep=set(scope.topology.nodes)

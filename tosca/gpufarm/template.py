@@ -265,6 +265,7 @@ class _Reader:
             ),
             on_controller=kind.metadata.get("runs_on") == "controller",
             disruption=str(kind.metadata.get("disruption") or ""),
+            switch=str(kind.metadata.get("switch") or ""),
             inventory_group=str(kind.metadata.get("inventory_group") or ""),
             lists=kind.lists,
             artifacts=_files(body.get("artifacts")),

@@ -97,6 +97,7 @@ class Node:
         on_controller: whether its operations need no machine, as the type's metadata says (``runs_on:
             controller``): they ask a service that is there.
         disruption: what applying it interrupts, in the words of the type's metadata; empty if nothing.
+        switch: property that switches it off when it is false, as the type's metadata says; empty if none.
         inventory_group: group of machines on which the collection's playbooks set it up, as the type's
             metadata says; empty if there is none.
         lists: names of the attributes that are lists.
@@ -117,6 +118,7 @@ class Node:
     operations: dict[str, Operation]
     on_controller: bool = False
     disruption: str = ""
+    switch: str = ""
     inventory_group: str = ""
     lists: frozenset[str] = frozenset()
     artifacts: dict[str, Any] = field(default_factory=dict)
