@@ -142,6 +142,13 @@ def test_lists_are_completed_while_states_can_be_read(farm: StubSite) -> None:
         assert listed.read_text() == before
 
 
+def test_a_list_of_its_own_is_completed(farm: StubSite) -> None:
+    """The lock of the deployment is held by the run itself."""
+    listed = farm.site.state / "machines" / "a.json"
+    listed.unlink()
+    assert deploy(farm, "a").status == 0 and json.loads(listed.read_text())["server"]["host"] == "m1"
+
+
 def test_a_backup_that_is_older_than_its_list_frees_nothing(farm: StubSite) -> None:
     older = farm.site.remembered("a") | {"machines": {}}
     (farm.site.state / "a.json").write_text(json.dumps(older))

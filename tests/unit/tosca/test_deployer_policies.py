@@ -257,7 +257,8 @@ def test_a_deployment_follows_its_load(farm: Site, metrics: str) -> None:
     (proposal,) = json.loads(farm.gpufarm(*question).output)
     assert (proposal["instances"], proposal["decision"]["instances"]) == (2, 3)
     assert "worker[3]" not in farm.remembered("farm")["machines"], "nothing is done unless told"
-    assert farm.gpufarm(*question, "--apply").status == 0
+    applied = farm.gpufarm(*question, "--apply")
+    assert applied.status == 0 and json.loads(applied.output)[0]["node"] == "worker", "only JSON is printed"
     assert "worker[3]" in farm.remembered("farm")["machines"]
     rested = farm.gpufarm("autoscale", "farm", "--prometheus", metrics, "--apply")
     assert "the last change rests" in " ".join(rested.output.split())
