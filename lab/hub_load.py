@@ -33,7 +33,7 @@ from lab import bench as benches
 from lab.bench import Bench
 from lab.demo import HUB_AUTHORITY, ROOT
 from lab.errors import LabError
-from lab.hub_judge import buckets, overtaken, quantile, shared
+from lab.hub_check import buckets, overtaken, quantile, shared
 from lab.spec import HostSpec
 from lab.system import require_root, run, write_atomically
 from lab.visitor import Refused, Visitor, trust
@@ -237,7 +237,7 @@ class Load:
             self.figures["decision_p95_seconds"] = quantile(0.95, counts)
             self.figures["memory_peak_mebibytes"] = self._memory()["VmHWM"] / 1024
             samples = [json.loads(line) for line in watch.read_text().splitlines()[:-1]]
-        self._judge(samples)
+        self._verify(samples)
 
     def _people(self) -> dict[str, str]:
         """Give the provider more people; returns names and passwords of those who come."""
@@ -369,7 +369,7 @@ class Load:
             if guest.positions != sorted(guest.positions, reverse=True):
                 self.wrong.append(f"{guest._name} went back in the queue: {guest.positions}")
 
-    def _judge(self, samples: list[dict[str, Any]]) -> None:
+    def _verify(self, samples: list[dict[str, Any]]) -> None:
         self.figures["samples"] = len(samples)
         self.figures["held_at_most"] = max(len(sample["leases"]) for sample in samples)
         self.wrong += sorted({problem for sample in samples for problem in shared(sample)})

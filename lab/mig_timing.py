@@ -119,7 +119,7 @@ class Found:
         self.rebuilt += other.rebuilt
 
 
-def judge(gpu: Gpu, oracle: Oracle, currents: list[Layout]) -> Found:
+def verify(gpu: Gpu, oracle: Oracle, currents: list[Layout]) -> Found:
     """Plan from some layouts to every multiset of profiles, and verify each plan by brute force."""
     found = Found()
     by_id = {profile.id: profile for profile in gpu.profiles}
@@ -157,7 +157,7 @@ def rebuilt(oracle: Oracle, current: Layout, wish: Wish) -> int:
     return 0 if oracle.wish(current) == wish else len(current) + sum(count for _profile, count in wish)
 
 
-def judge_all(gpu: Gpu) -> Found:
+def verify_all(gpu: Gpu) -> Found:
     """Plan from every layout of a geometry to every multiset of profiles, on all cores."""
     oracle = Oracle.of_profiles(gpu.profiles)
     for layout in oracle.layouts:
@@ -167,7 +167,7 @@ def judge_all(gpu: Gpu) -> Found:
     found = Found()
     with ProcessPoolExecutor(cores) as pool:
         for part in pool.map(
-            judge, [gpu] * cores, [oracle] * cores, [layouts[n::cores] for n in range(cores)]
+            verify, [gpu] * cores, [oracle] * cores, [layouts[n::cores] for n in range(cores)]
         ):
             found.add(part)
     return found
@@ -272,7 +272,7 @@ def main() -> None:
             ratio = executed(nvml, Oracle.of_profiles(gpus[0].profiles), folder / "calls.log")
             del os.environ["NVMLSIM_LOG"]
         for gpu in gpus:
-            found = judge_all(gpu)
+            found = verify_all(gpu)
             milliseconds = sorted(found.milliseconds)
             console.print(
                 f"  {gpu.name}: {found.plans} plans, {found.worse} of them not the best; of 100 plans 99"

@@ -116,20 +116,20 @@ def _machine(name: str, value: Any, found: Found) -> tuple[bool, str]:
 
 
 def _at_least(what: str, read: Callable[[Gpu, Mapping[str, Any]], Any]) -> Callable[..., tuple[bool, str]]:
-    def judge(value: Any, gpu: Gpu, readings: Mapping[str, Any]) -> tuple[bool, str]:
+    def check(value: Any, gpu: Gpu, readings: Mapping[str, Any]) -> tuple[bool, str]:
         current = read(gpu, readings)
         if current is None:
             return False, f"{what} not told, at least {value} declared"
         return current >= value, f"{what} {current}, at least {value} declared"
 
-    return judge
+    return check
 
 
 def _equal(what: str, read: Callable[[Gpu, Mapping[str, Any]], Any]) -> Callable[..., tuple[bool, str]]:
     def word(value: Any) -> str:
         return {None: "not told", True: "on", False: "off"}.get(value, str(value))
 
-    def judge(value: Any, gpu: Gpu, readings: Mapping[str, Any]) -> tuple[bool, str]:
+    def check(value: Any, gpu: Gpu, readings: Mapping[str, Any]) -> tuple[bool, str]:
         current = read(gpu, readings)
         # 1 == True in Python: without the types, one watt would be "on".
         return (current, type(current)) == (
@@ -137,7 +137,7 @@ def _equal(what: str, read: Callable[[Gpu, Mapping[str, Any]], Any]) -> Callable
             type(value),
         ), f"{what} {word(current)}, {word(value)} declared"
 
-    return judge
+    return check
 
 
 def _model(value: str, gpu: Gpu, _readings: Mapping[str, Any]) -> tuple[bool, str]:

@@ -215,7 +215,7 @@ def in_use(device: str) -> bool:
     return False
 
 
-def judge(target: dict[str, Any], confirmed: list[str], host: str) -> tuple[bool, str]:
+def check(target: dict[str, Any], confirmed: list[str], host: str) -> tuple[bool, str]:
     """Return whether a target has to be formatted, and why it cannot be or an empty text."""
     device, name = target["device"], target["name"]
     there = Path(device)
@@ -303,7 +303,7 @@ def main() -> None:
     )
     params = module.params
     try:
-        verdicts = [judge(one, params["confirmed"], params["host"]) for one in params["targets"]]
+        verdicts = [check(one, params["confirmed"], params["host"]) for one in params["targets"]]
     except OSError as error:
         module.fail_json(msg=f"{error.filename} cannot be looked at: {error.strerror}.")
     wrong = same_device(params["targets"]) + [problem for _needed, problem in verdicts if problem]

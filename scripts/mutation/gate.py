@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mutation.judge import Verdict
+from mutation.check import Verdict
 
 # Of the fixed list, by kind of file.
 LISTED = {"Python": 0.9, "roles": 0.8}
@@ -25,7 +25,7 @@ def share(verdicts: Sequence[Verdict]) -> float:
     return sum(verdict.noticed for verdict in verdicts) / len(verdicts) if verdicts else 1.0
 
 
-def unjudged(tried: int, verdicts: Sequence[Verdict]) -> list[str]:
+def unchecked(tried: int, verdicts: Sequence[Verdict]) -> list[str]:
     """Return a sentence if mistakes were tried and none was checked."""
     if not tried or verdicts:
         return []

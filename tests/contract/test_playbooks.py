@@ -51,17 +51,17 @@ def set_up(name: str) -> dict[str, set[str]]:
 
 
 @pytest.mark.parametrize(
-    ("name", "judge"), [("site", "validate"), ("mesos_cluster", "validate_mesos_cluster")]
+    ("name", "validation"), [("site", "validate"), ("mesos_cluster", "validate_mesos_cluster")]
 )
-def test_what_is_set_up_is_judged_first_on_the_same_machines(name: str, judge: str) -> None:
+def test_what_is_set_up_is_checked_first_on_the_same_machines(name: str, validation: str) -> None:
     assert set_up(name)
     for role, where in set_up(name).items():
-        assert where <= validated(judge)[role], role
+        assert where <= validated(validation)[role], role
     imported = [
         play[IMPORT] for play in yaml.safe_load((PLAYBOOKS / f"{name}.yml").read_text()) if IMPORT in play
     ]
     before = ["gpufarm.cluster.records"] if name == "site" else []
-    assert imported[: len(before) + 1] == [*before, f"gpufarm.cluster.{judge}"]
+    assert imported[: len(before) + 1] == [*before, f"gpufarm.cluster.{validation}"]
 
 
 def test_a_role_is_left_out_where_its_record_was_compared() -> None:
@@ -77,7 +77,7 @@ def test_a_role_is_left_out_where_its_record_was_compared() -> None:
 
 
 @pytest.mark.parametrize("role", validated("validate"))
-def test_input_is_judged_against_the_same_list_of_variables(role: str) -> None:
+def test_input_is_checked_against_the_same_list_of_variables(role: str) -> None:
     specs = yaml.safe_load((ROOT / "roles" / role / "meta" / "argument_specs.yml").read_text())[
         "argument_specs"
     ]

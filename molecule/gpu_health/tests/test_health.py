@@ -105,7 +105,7 @@ def test_what_a_job_left_behind_is_found(host):
     host.run_test("simgpu process stop 4242")
 
 
-def test_partitioned_gpus_are_judged_too(host):
+def test_partitioned_gpus_are_checked_too(host):
     code = (
         "import pynvml as n; n.nvmlInit(); h = n.nvmlDeviceGetHandleByIndex(0); n.nvmlDeviceSetMigMode(h, {})"
     )

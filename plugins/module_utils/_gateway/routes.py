@@ -122,7 +122,7 @@ class Route:
 
 
 @dataclass
-class Judged:
+class Checked:
     """The outcome for all apps.
 
     Attributes:
@@ -140,7 +140,7 @@ class Refused(Exception):
     """A label that cannot be followed; the text says why."""
 
 
-def judge(apps: Iterable[Mapping[str, Any]], settings: Settings) -> Judged:
+def check_apps(apps: Iterable[Mapping[str, Any]], settings: Settings) -> Checked:
     """Read the labels of all apps. Problems of an app do not affect the others.
 
     Args:
@@ -150,7 +150,7 @@ def judge(apps: Iterable[Mapping[str, Any]], settings: Settings) -> Judged:
     Returns:
         Routes and problems. Routes may still claim the same; `claims.settle` decides.
     """
-    found = Judged()
+    found = Checked()
     seen: set[str] = set()
     for app in apps:
         app_id = str(app.get("id") or "?")

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from .baseline import Baseline
 from .finding import CRITICAL, OK, SKIPPED, UNKNOWN, WARNING, Finding, Settings
 from .kernel_log import Event, grade, short_address
-from .rules import NVML, RULES, Context, Reading, judge_gpu, throttling
+from .rules import NVML, RULES, Context, Reading, check_gpu, throttling
 
 # The counters that a baseline holds.
 COUNTERS = ("ecc_corrected", "nvlink_errors", "pcie_replays")
@@ -63,7 +63,7 @@ def evaluate(machine: Machine, settings: Settings, baseline: Baseline, idle: boo
     findings += _log(machine, settings, baseline)
     findings += machine.dcgm
     for reading in machine.gpus:
-        findings += judge_gpu(Context(reading, settings, baseline, machine.now, idle))
+        findings += check_gpu(Context(reading, settings, baseline, machine.now, idle))
     return [finding for finding in findings if finding.check not in settings.disabled_checks]
 
 

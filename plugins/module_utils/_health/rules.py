@@ -490,7 +490,7 @@ FATAL_ERRORS = {
 TELLING_ERRORS = {"inforom": ("CORRUPTED_INFOROM", CRITICAL, "The InfoROM is corrupt.")}
 
 
-def judge_gpu(context: Context) -> list[Finding]:
+def check_gpu(context: Context) -> list[Finding]:
     """Return the findings of one GPU: of `gpu_responds`, and of the checks of `RULES` that are on."""
     reading = context.reading
     findings = [_responds(reading)]
@@ -498,7 +498,7 @@ def judge_gpu(context: Context) -> list[Finding]:
     for name, rule in RULES.items():
         if name in context.settings.disabled_checks:
             continue
-        verdict = _not_judged(rule, reading, dead) or rule.check(context)
+        verdict = _unchecked(rule, reading, dead) or rule.check(context)
         healthy = verdict.status in (OK, SKIPPED)
         findings.append(
             Finding(
@@ -537,7 +537,7 @@ def _responds(reading: Reading) -> Finding:
     return Finding("gpu_responds", OK, f"{reading} answers.", "", NVML, gpu)
 
 
-def _not_judged(rule: Rule, reading: Reading, dead: bool) -> Verdict | None:
+def _unchecked(rule: Rule, reading: Reading, dead: bool) -> Verdict | None:
     """Return a verdict where there is nothing to check; None where there is."""
     if rule.needs in reading.values:
         return None

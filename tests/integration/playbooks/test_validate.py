@@ -101,13 +101,13 @@ def test_one_bad_machine_keeps_all_from_being_changed(tmp_path: Path) -> None:
     assert "Lustre file systems" not in re.findall(r"PLAY \[(.*?)\]", output)
 
 
-def test_what_is_to_be_taken_away_is_not_judged(tmp_path: Path) -> None:
+def test_what_is_to_be_taken_away_is_not_checked(tmp_path: Path) -> None:
     inventory = site(tmp_path, ("marathon_servers",), marathon_state="absent", marathon_port=-1)
     status, output = play("validate", inventory)
     assert status == 0, output
 
 
-def test_servers_and_clients_of_lustre_are_judged_side_by_side() -> None:
+def test_servers_and_clients_of_lustre_are_checked_side_by_side() -> None:
     """The machines of the example are not there; this one stands in, and lacks their InfiniBand."""
     status, output = play("validate", IBISCO, "--limit", "storage1,gpu01", "-e", json.dumps(HERE))
     told = refusal(output)

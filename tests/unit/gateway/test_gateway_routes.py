@@ -19,7 +19,7 @@ from ansible_collections.gpufarm.cluster.plugins.module_utils._gateway.routes im
     Route,
     Server,
     Settings,
-    judge,
+    check_apps,
 )
 from hypothesis import given
 from hypothesis import strategies as st
@@ -44,14 +44,14 @@ def app(
 
 
 def routes(*apps: dict[str, Any]) -> list[Route]:
-    found = judge(apps, SETTINGS)
+    found = check_apps(apps, SETTINGS)
     assert found.problems == {}
     return found.routes
 
 
 def sentence(**more: Any) -> str:
     """Problems of an app with one port."""
-    found = judge([app(portDefinitions=[{"port": 10001}], **more)], SETTINGS)
+    found = check_apps([app(portDefinitions=[{"port": 10001}], **more)], SETTINGS)
     assert found.routes == []
     [(_app, [text])] = found.problems.items()
     return text
@@ -86,7 +86,9 @@ def test_groups_say_which_ports_are_served(labels: dict[str, str], expected: lis
 
 
 def test_apps_without_our_labels_are_none_of_our_business() -> None:
-    assert judge([{"id": "/x"}, {"id": "/y", "labels": None}, {"id": "NOT AN ID"}], SETTINGS).problems == {}
+    assert (
+        check_apps([{"id": "/x"}, {"id": "/y", "labels": None}, {"id": "NOT AN ID"}], SETTINGS).problems == {}
+    )
 
 
 @pytest.mark.parametrize(
@@ -128,13 +130,13 @@ def test_what_cannot_be_followed_is_told(labels: dict[str, str], words: str) -> 
     ],
 )
 def test_an_app_that_is_described_in_another_way_leaves_the_others_alone(more: dict[str, Any]) -> None:
-    found = judge([app("/broken") | more, app("/fine", portDefinitions=[{"port": 10009}])], SETTINGS)
+    found = check_apps([app("/broken") | more, app("/fine", portDefinitions=[{"port": 10009}])], SETTINGS)
     assert [route.app for route in found.routes if route.app != "/broken"] == ["/fine"]
 
 
 def test_labels_without_effect_are_told_and_harm_nothing() -> None:
     labels = {"HAPROXY_0_BACKEND_HEAD": "backend x\n", "HAPROXY_DEPLOYMENT_GROUP": "g", "HAPROXY_0_\nX": ""}
-    found = judge([app(labels=labels)], SETTINGS)
+    found = check_apps([app(labels=labels)], SETTINGS)
     assert len(found.routes) == 2 and found.problems == {}
     [[text]] = found.notes.values()
     assert "HAPROXY_0_BACKEND_HEAD and HAPROXY_DEPLOYMENT_GROUP and a label with an odd name" in text
@@ -233,7 +235,7 @@ APPS = st.builds(
 def test_nothing_of_a_label_reaches_the_configuration_as_anything_but_a_word(
     apps: list[dict[str, Any]],
 ) -> None:
-    settled = settle(judge(apps, SETTINGS).routes, {})
+    settled = settle(check_apps(apps, SETTINGS).routes, {})
     hosts = {server.host for route in settled.routes for server in route.servers}
     text = backends(settled.routes, dict.fromkeys(hosts, "10.0.0.9"), "/cert", "*:{port}")
     for line in text.split("\n"):

@@ -21,7 +21,7 @@ from gpufarm_hub.sharing import gpu_use, keeper, keeping, recovery, strays
 from gpufarm_hub.sharing.desk import Desk
 from gpufarm_hub.sharing.devices import DeviceError
 from gpufarm_hub.sharing.gpu_use import GpuUse
-from gpufarm_hub.sharing.keeping import Notebook, Rules, judge
+from gpufarm_hub.sharing.keeping import Notebook, Rules, check
 from gpufarm_hub.sharing.leases import Leases
 from gpufarm_hub.sharing.limits import Limit
 from gpufarm_hub.sharing.notices import Notices
@@ -63,34 +63,34 @@ def test_what_counts_as_working(
 
 
 def test_notebooks_with_slices_end_first() -> None:
-    assert judge(notebook(), RULES, 50).ends == 100
-    assert judge(notebook(gpu=False), RULES, 50).ends == 1000
-    assert judge(notebook(used=70), RULES, 100).ends == 170
+    assert check(notebook(), RULES, 50).ends == 100
+    assert check(notebook(gpu=False), RULES, 50).ends == 1000
+    assert check(notebook(used=70), RULES, 100).ends == 170
 
 
 def test_warned_and_then_ended() -> None:
-    assert not judge(notebook(), RULES, 89).warn
-    first = judge(notebook(), RULES, 90)
+    assert not check(notebook(), RULES, 89).warn
+    first = check(notebook(), RULES, 90)
     assert (first.warn, first.over) == (True, False)
     assert keeping.warning(first) == (
         "Your notebook ends at 1970-01-01 00:01 UTC: nobody has used it for 2 minutes. Save your work."
     )
-    assert not judge(notebook(warned=90), RULES, 99).over
-    assert judge(notebook(warned=90), RULES, 100).over
+    assert not check(notebook(warned=90), RULES, 99).over
+    assert check(notebook(warned=90), RULES, 100).over
 
 
 def test_a_hub_that_was_down_warns_first() -> None:
-    late = judge(notebook(), RULES, 5000)
+    late = check(notebook(), RULES, 5000)
     assert (late.ends, late.warn, late.over) == (5010, True, False)
 
 
 def test_the_time_is_over_although_it_is_used() -> None:
-    verdict = judge(notebook(used=3600, hours=1, warned=3500), RULES, 3600)
+    verdict = check(notebook(used=3600, hours=1, warned=3500), RULES, 3600)
     assert verdict.over and verdict.why == "it may run for 1 hour (limit students)"
 
 
 def test_nothing_ends_where_nothing_limits_it() -> None:
-    assert judge(notebook(), Rules(0, 0, 10), 10**9).ends is None
+    assert check(notebook(), Rules(0, 0, 10), 10**9).ends is None
 
 
 WHOLE = st.integers(0, 10**4)
@@ -102,7 +102,7 @@ WHOLE = st.integers(0, 10**4)
     WHOLE,
 )
 def test_nobody_ends_without_the_full_warning(entry: Notebook, rules: Rules, now: float) -> None:
-    verdict = judge(entry, rules, now)
+    verdict = check(entry, rules, now)
     if verdict.over:
         assert verdict.warn
         assert rules.warning == 0 or (entry.warned is not None and now >= entry.warned + rules.warning)

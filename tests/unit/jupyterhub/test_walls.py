@@ -182,7 +182,7 @@ FIREWALLD = [
 
 
 @pytest.mark.parametrize(("program", "added"), [("iptables", IPTABLES), ("firewall-cmd", FIREWALLD)])
-def test_other_firewalls_let_pass_what_was_judged_once(
+def test_other_firewalls_let_pass_what_was_checked_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str, added: list[str]
 ) -> None:
     machine = Machine(tmp_path, monkeypatch, program)

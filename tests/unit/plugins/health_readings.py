@@ -46,7 +46,7 @@ def machine(*gpus: Reading, **other: Any) -> Machine:
     return Machine(gpus=gpus, **{"driver_version": "550.1", "boot_id": BOOT, "now": 1000.0, **other})
 
 
-def judge(
+def findings_of(
     one: Machine | Reading,
     settings: Settings | None = None,
     baseline: Baseline | None = None,

@@ -22,7 +22,7 @@ from ansible_collections.gpufarm.cluster.plugins.module_utils._health.machine im
     next_baseline,
 )
 from ansible_collections.gpufarm.cluster.plugins.module_utils._health.rules import RULES, Reading
-from health_readings import BOOT, UUID, gpu, judge, machine
+from health_readings import BOOT, UUID, findings_of, gpu, machine
 
 BEFORE = Baseline(
     boot_id=BOOT,
@@ -33,7 +33,7 @@ BEFORE = Baseline(
 
 def with_baseline(**values: Any) -> dict[str, Finding]:
     same = {"ecc_corrected": 100, "pcie_replays": 10, "nvlink_errors": 5}
-    return judge(gpu(**{**same, **values}), baseline=BEFORE)
+    return findings_of(gpu(**{**same, **values}), baseline=BEFORE)
 
 
 def test_a_healthy_gpu_is_well_in_every_check() -> None:
@@ -80,7 +80,7 @@ def test_a_healthy_gpu_is_well_in_every_check() -> None:
     ],
 )
 def test_a_sick_gpu_is_found(check: str, status: str, values: dict[str, Any]) -> None:
-    finding = judge(gpu(**values))[check]
+    finding = findings_of(gpu(**values))[check]
     assert finding.status == status
     assert finding.gpu == UUID and finding.source
     assert bool(finding.action) == (status not in ("ok", "skipped"))
@@ -88,7 +88,7 @@ def test_a_sick_gpu_is_found(check: str, status: str, values: dict[str, Any]) ->
 
 def test_what_a_gpu_does_not_support_is_skipped_never_failed() -> None:
     bare = Reading(0, UUID, "NVIDIA T4", "0000:07:00.0", {}, {})
-    findings = judge(bare)
+    findings = findings_of(bare)
     assert {findings[name].status for name in RULES} == {"skipped"}
     assert findings["gpu_responds"].status == "ok"
 
@@ -96,34 +96,34 @@ def test_what_a_gpu_does_not_support_is_skipped_never_failed() -> None:
 def test_what_could_not_be_read_is_unknown() -> None:
     one = gpu(failures={"temperature": "UNKNOWN"})
     del one.values["temperature"]
-    assert judge(one)["temperature"].status == "unknown"
+    assert findings_of(one)["temperature"].status == "unknown"
     one = gpu(failures={"inforom": "CORRUPTED_INFOROM"})
     del one.values["inforom"]
-    assert judge(one)["inforom"].status == "critical"
+    assert findings_of(one)["inforom"].status == "critical"
 
 
 @pytest.mark.parametrize("error", ["GPU_IS_LOST", "RESET_REQUIRED"])
 def test_a_lost_gpu_is_one_finding_not_twenty(error: str) -> None:
     lost = Reading(1, "", "", "", {}, {"handle": error})
-    findings = judge(lost)
+    findings = findings_of(lost)
     assert findings["gpu_responds"].status == "critical"
     assert findings["gpu_responds"].gpu == "GPU 1"
     assert {findings[name].status for name in RULES} == {"skipped"}
 
 
 def test_a_gpu_that_cannot_be_opened_is_critical() -> None:
-    assert judge(Reading(1, "", "", "", {}, {"handle": "UNKNOWN"}))["gpu_responds"].status == "critical"
+    assert findings_of(Reading(1, "", "", "", {}, {"handle": "UNKNOWN"}))["gpu_responds"].status == "critical"
 
 
 def test_a_hang_is_told_with_the_call() -> None:
     hung = Reading(0, UUID, "A", "0000:07:00.0", {}, {}, hung_in="nvmlDeviceGetTemperature within 30 s")
-    finding = judge(hung)["gpu_responds"]
+    finding = findings_of(hung)["gpu_responds"]
     assert finding.status == "critical" and "nvmlDeviceGetTemperature" in finding.detail
-    assert judge(machine(hung_in="nvmlInit within 30 s"))["nvml"].status == "critical"
+    assert findings_of(machine(hung_in="nvmlInit within 30 s"))["nvml"].status == "critical"
 
 
 def test_a_driver_that_does_not_start_is_critical_and_nothing_else_is_asked() -> None:
-    findings = judge(machine(error="The driver is not loaded."))
+    findings = findings_of(machine(error="The driver is not loaded."))
     assert findings["nvml"].status == "critical"
     assert "gpu_count" not in findings
 
@@ -142,13 +142,13 @@ def test_a_driver_that_does_not_start_is_critical_and_nothing_else_is_asked() ->
         ("nvlink_errors", {"nvlink_errors": 6}, "warning"),
     ],
 )
-def test_growth_is_judged_against_the_baseline(check: str, values: dict[str, int], status: str) -> None:
+def test_growth_is_checked_against_the_baseline(check: str, values: dict[str, int], status: str) -> None:
     assert with_baseline(**values)[check].status == status
 
 
 def test_without_a_baseline_of_this_boot_growth_is_skipped() -> None:
     for baseline in (Baseline(), Baseline(boot_id="another", counters={UUID: {"pcie_replays": 0}})):
-        findings = judge(gpu(pcie_replays=9999, nvlink_errors=9), baseline=baseline)
+        findings = findings_of(gpu(pcie_replays=9999, nvlink_errors=9), baseline=baseline)
         assert {findings[name].status for name in ("pcie_replays", "nvlink_errors")} == {"skipped"}
 
 
@@ -157,12 +157,12 @@ def test_throttling_is_critical_after_several_recorded_runs() -> None:
     seen = []
     for run in range(4):
         hot = machine(gpu(clock_reasons=0x40), now=1000.0 + 300 * run)
-        seen.append(judge(hot, baseline=baseline)["throttling"].status)
+        seen.append(findings_of(hot, baseline=baseline)["throttling"].status)
         baseline = next_baseline(hot, baseline)
     assert seen == ["warning", "warning", "critical", "critical"]
     cool = machine(gpu(), now=9000.0)
     baseline = next_baseline(cool, baseline)
-    assert judge(machine(gpu(clock_reasons=0x40)), baseline=baseline)["throttling"].status == "warning"
+    assert findings_of(machine(gpu(clock_reasons=0x40)), baseline=baseline)["throttling"].status == "warning"
 
 
 def test_runs_in_quick_succession_count_as_one() -> None:
@@ -174,42 +174,42 @@ def test_runs_in_quick_succession_count_as_one() -> None:
 
 
 def test_gpus_are_counted() -> None:
-    assert judge(machine(gpu()), Settings(expected_gpus=2))["gpu_count"].status == "critical"
-    assert judge(machine(gpu(), pci_gpus=2))["gpu_count"].status == "critical"
-    assert judge(machine(gpu(), pci_gpus=0))["gpu_count"].status == "ok"
-    assert judge(machine(gpu()), Settings(expected_gpus=1))["gpu_count"].status == "ok"
+    assert findings_of(machine(gpu()), Settings(expected_gpus=2))["gpu_count"].status == "critical"
+    assert findings_of(machine(gpu(), pci_gpus=2))["gpu_count"].status == "critical"
+    assert findings_of(machine(gpu(), pci_gpus=0))["gpu_count"].status == "ok"
+    assert findings_of(machine(gpu()), Settings(expected_gpus=1))["gpu_count"].status == "ok"
 
 
 def test_versions_of_library_and_module_are_compared() -> None:
-    assert judge(machine(gpu(), module_version="535.9"))["driver_match"].status == "warning"
-    assert judge(machine(gpu(), module_version="550.1"))["driver_match"].status == "ok"
-    assert judge(machine(gpu()))["driver_match"].status == "skipped"
+    assert findings_of(machine(gpu(), module_version="535.9"))["driver_match"].status == "warning"
+    assert findings_of(machine(gpu(), module_version="550.1"))["driver_match"].status == "ok"
+    assert findings_of(machine(gpu()))["driver_match"].status == "skipped"
 
 
 def test_video_bioses_of_one_model_are_compared() -> None:
-    assert judge(machine(gpu(vbios="1"), gpu(vbios="1")))["vbios"].status == "ok"
-    assert judge(machine(gpu(vbios="1"), gpu(vbios="2")))["vbios"].status == "warning"
-    assert judge(machine(gpu()))["vbios"].status == "skipped"
+    assert findings_of(machine(gpu(vbios="1"), gpu(vbios="1")))["vbios"].status == "ok"
+    assert findings_of(machine(gpu(vbios="1"), gpu(vbios="2")))["vbios"].status == "warning"
+    assert findings_of(machine(gpu()))["vbios"].status == "skipped"
 
 
 def test_expected_links_are_counted() -> None:
     links = {"0": True, "1": False}
-    assert judge(gpu(nvlinks=links), Settings(expected_nvlinks=2))["nvlink_state"].status == "critical"
-    assert judge(gpu(nvlinks=links), Settings(expected_nvlinks=1))["nvlink_state"].status == "ok"
+    assert findings_of(gpu(nvlinks=links), Settings(expected_nvlinks=2))["nvlink_state"].status == "critical"
+    assert findings_of(gpu(nvlinks=links), Settings(expected_nvlinks=1))["nvlink_state"].status == "ok"
 
 
-def test_idle_is_judged_when_asked() -> None:
-    assert judge(gpu(processes=[42]))["idle"].status == "skipped"
-    assert "42" in judge(gpu(processes=[42]), idle=True)["idle"].detail
-    assert judge(gpu(), idle=True)["idle"].status == "ok"
+def test_idle_is_checked_when_asked() -> None:
+    assert findings_of(gpu(processes=[42]))["idle"].status == "skipped"
+    assert "42" in findings_of(gpu(processes=[42]), idle=True)["idle"].detail
+    assert findings_of(gpu(), idle=True)["idle"].status == "ok"
     used = {"total_mib": 81920, "used_mib": 300}
-    assert judge(gpu(memory=used), idle=True)["idle"].status == "critical"
+    assert findings_of(gpu(memory=used), idle=True)["idle"].status == "critical"
     mig = {"current": True, "pending": True}
-    assert judge(gpu(memory=used, mig=mig), idle=True)["idle"].status == "ok"
+    assert findings_of(gpu(memory=used, mig=mig), idle=True)["idle"].status == "ok"
 
 
 def test_a_disabled_check_is_not_made() -> None:
-    assert "persistence" not in judge(gpu(), Settings(disabled_checks=("persistence",)))
+    assert "persistence" not in findings_of(gpu(), Settings(disabled_checks=("persistence",)))
 
 
 # errors in the kernel's log
@@ -224,12 +224,12 @@ def test_errors_of_the_log_are_told_once_for_each_code_and_gpu() -> None:
     assert [(one.status, one.gpu, one.value) for one in findings] == [("critical", UUID, 79), ("ok", "", 13)]
     assert "2 time(s)" in findings[0].detail
     acknowledged = Baseline(boot_id=BOOT, acknowledged=3)
-    assert judge(machine(gpu(), events=events), baseline=acknowledged)["xid"].status == "ok"
+    assert findings_of(machine(gpu(), events=events), baseline=acknowledged)["xid"].status == "ok"
 
 
 def test_a_log_that_cannot_be_read_is_unknown_and_one_that_is_not_there_skipped() -> None:
-    assert judge(machine(gpu(), events=None, log_error="No journalctl."))["xid"].status == "unknown"
-    assert judge(machine(gpu(), events=None))["xid"].status == "skipped"
+    assert findings_of(machine(gpu(), events=None, log_error="No journalctl."))["xid"].status == "unknown"
+    assert findings_of(machine(gpu(), events=None))["xid"].status == "skipped"
 
 
 # settings
@@ -246,7 +246,7 @@ def test_settings_are_read() -> None:
     )
     assert settings.limit("temperature_warning") == 70 and settings.limit("temperature_critical") == 90
     assert settings.xid_status == {"13": "critical"} and settings.drain_command == ("a", "b")
-    assert judge(gpu(temperature=71), settings)["temperature"].status == "warning"
+    assert findings_of(gpu(temperature=71), settings)["temperature"].status == "warning"
 
 
 @pytest.mark.parametrize(

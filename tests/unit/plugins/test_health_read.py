@@ -19,7 +19,7 @@ from ansible_collections.gpufarm.cluster.plugins.module_utils._health.io import 
 from ansible_collections.gpufarm.cluster.plugins.module_utils._health.io import read as health_read
 from ansible_collections.gpufarm.cluster.plugins.module_utils._health.machine import next_baseline
 from ansible_collections.gpufarm.cluster.plugins.module_utils._nvml.io import kernel_module
-from health_readings import judge
+from health_readings import findings_of
 from simulated_machine import Machine
 
 from lab.gpu_models import KEYS
@@ -71,7 +71,7 @@ def test_a_hang_is_bounded_and_named_and_the_other_gpus_are_read(
     hung, well = read(5).gpus
     assert hung.hung_in == "nvmlDeviceGetPersistenceMode within 5 s" and hung.uuid == first[0]
     assert well.hung_in == "" and well.values
-    finding = judge(hung)["gpu_responds"]
+    finding = findings_of(hung)["gpu_responds"]
     assert finding.status == "critical" and "nvmlDeviceGetPersistenceMode" in finding.detail
 
 
@@ -121,8 +121,8 @@ def test_a_gpu_that_is_lost_is_told_beside_the_others(make_machine: Make) -> Non
     machine = make_machine("a100-80gb", "a100-80gb")
     machine.simgpu("set", 1, "lost=1")
     well, lost = read().gpus
-    assert judge(well)["gpu_responds"].status == "ok"
-    assert judge(lost)["gpu_responds"].status == "critical"
+    assert findings_of(well)["gpu_responds"].status == "ok"
+    assert findings_of(lost)["gpu_responds"].status == "critical"
 
 
 @pytest.mark.parametrize(
@@ -143,25 +143,25 @@ def test_a_gpu_that_is_lost_is_told_beside_the_others(make_machine: Make) -> Non
 def test_what_is_wrong_with_a_gpu_is_found(make_machine: Make, fault: str, check: str) -> None:
     machine = make_machine("a100-80gb")
     machine.simgpu("set", 0, "persistence=1")
-    assert judge(read().gpus[0])[check].status == "ok"
+    assert findings_of(read().gpus[0])[check].status == "ok"
     machine.simgpu("set", 0, fault)
-    bad = {name for name, one in judge(read().gpus[0]).items() if one.status not in ("ok", "skipped")}
+    bad = {name for name, one in findings_of(read().gpus[0]).items() if one.status not in ("ok", "skipped")}
     assert bad == {check}
 
 
 @pytest.mark.parametrize("model", KEYS)
 def test_a_healthy_gpu_of_any_model_is_left_without_a_finding(make_machine: Make, model: str) -> None:
     make_machine(model).simgpu("set", 0, "persistence=1")
-    found = judge(read().gpus[0])
+    found = findings_of(read().gpus[0])
     assert {name: one.detail for name, one in found.items() if one.status not in ("ok", "skipped")} == {}
 
 
-def test_a_card_that_retires_pages_is_judged_by_them(make_machine: Make) -> None:
+def test_a_card_that_retires_pages_is_checked_by_them(make_machine: Make) -> None:
     machine = make_machine("t4")
     machine.simgpu("set", 0, "persistence=1")
-    assert judge(read().gpus[0])["row_remap_count"].status == "skipped"
+    assert findings_of(read().gpus[0])["row_remap_count"].status == "skipped"
     machine.simgpu("set", 0, "retired_double=64")
-    assert judge(read().gpus[0])["retired_pages"].status == "critical"
+    assert findings_of(read().gpus[0])["retired_pages"].status == "critical"
 
 
 # the kernel

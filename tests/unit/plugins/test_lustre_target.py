@@ -43,9 +43,9 @@ def target(device: Path, **changes: Any) -> dict[str, Any]:
 
 
 def test_an_empty_device_is_formatted_when_it_is_confirmed(device: Path) -> None:
-    needed, problem = lustre_target.judge(target(device), [], "oss1")
+    needed, problem = lustre_target.check(target(device), [], "oss1")
     assert not needed and "is empty and would be formatted as home-OST0000; add it to" in problem
-    assert lustre_target.judge(target(device), [str(device)], "oss1") == (True, "")
+    assert lustre_target.check(target(device), [str(device)], "oss1") == (True, "")
 
 
 def make_ext4(device: Path) -> None:
@@ -74,7 +74,7 @@ def test_a_device_that_holds_something_is_not_although_it_is_confirmed(
 ) -> None:
     plant(device)
     before = device.read_bytes()
-    needed, problem = lustre_target.judge(target(device), [str(device)], "oss1")
+    needed, problem = lustre_target.check(target(device), [str(device)], "oss1")
     assert not needed and words in problem
     assert device.read_bytes() == before
 
@@ -93,7 +93,7 @@ def test_a_device_that_the_kernel_has_in_use_is_not_although_its_beginning_is_em
 
     monkeypatch.setattr(stat, "S_ISBLK", lambda _mode: True)
     monkeypatch.setattr(os, "open", opened)
-    needed, problem = lustre_target.judge(target(device), [str(device)], "oss1")
+    needed, problem = lustre_target.check(target(device), [str(device)], "oss1")
     assert needed is not busy
     assert problem == (f"{device} on oss1 is in use; 'lsblk {device}' there tells by what." if busy else "")
 

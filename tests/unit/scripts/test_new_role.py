@@ -48,7 +48,7 @@ def test_a_new_role_keeps_the_contracts(checkout: Path) -> None:
     assert not [path for path in written if path.is_file() and "NAME" in path.read_text()]
     subprocess.run(["git", "add", "--all"], cwd=checkout, check=True)
     contracts = [f"tests/contract/test_{name}.py" for name in CONTRACTS]
-    judged = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *contracts]
-    judged += ["-k", "slurm_node or SlurmNode or every_file or every_page or up_to_date"]
-    result = subprocess.run(judged, cwd=checkout, capture_output=True, text=True, check=False)
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *contracts]
+    command += ["-k", "slurm_node or SlurmNode or every_file or every_page or up_to_date"]
+    result = subprocess.run(command, cwd=checkout, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stdout[-4000:]

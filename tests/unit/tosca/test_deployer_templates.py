@@ -84,7 +84,7 @@ def test_the_template_reads_the_flavors_that_the_role_reads(flavor: str) -> None
 
 
 @pytest.mark.parametrize("ends", [[0, 10], [10, 65536]])
-def test_both_ends_of_a_range_of_ports_are_judged(site: Site, ends: list[int]) -> None:
+def test_both_ends_of_a_range_of_ports_are_checked(site: Site, ends: list[int]) -> None:
     ports = {"notebooks": {"source_range": ends}}
     given = ("--input", "iam_url=https://x", "--input", f"ports={json.dumps(ports)}")
     answer = site.gpufarm("validate", ML_INFN, *given)

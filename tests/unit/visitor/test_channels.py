@@ -31,7 +31,7 @@ async def talk(connection: ServerConnection) -> None:
             await connection.send(f"you said {message}")
 
 
-async def judge(connection: ServerConnection, request: Request) -> Response | None:
+async def check(connection: ServerConnection, request: Request) -> Response | None:
     if request.path == "/forbidden":
         return connection.respond(http.HTTPStatus.FORBIDDEN, "not you")
     if request.path == "/slow":
@@ -58,7 +58,7 @@ def address(context: tuple[ssl.SSLContext, ssl.SSLContext]) -> Iterator[str]:
 
     async def run() -> None:
         nonlocal port
-        async with serve(talk, "127.0.0.1", 0, ssl=context[0], process_request=judge) as server:
+        async with serve(talk, "127.0.0.1", 0, ssl=context[0], process_request=check) as server:
             port = next(iter(server.sockets)).getsockname()[1]
             started.set()
             await stop

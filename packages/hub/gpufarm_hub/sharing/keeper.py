@@ -140,7 +140,7 @@ def look(ours: Desk, hub: Hub, rules: Rules, use_gpu: bool, now: float, jump: fl
         if old and (old["started"] != server.started or "skipped" not in old):
             old = None  # of an earlier notebook, or of an earlier version of this program
         entry = _measure(server, ours.engine, leases.get(server.owner), used, old, now, jump)
-        if _judge(ours, hub, rules, server, entry, now):
+        if _check(ours, hub, rules, server, entry, now):
             notebooks[server.owner] = entry
     with ours.use.change() as content:
         content.clear()
@@ -197,7 +197,7 @@ def _measure(
     }
 
 
-def _judge(ours: Desk, hub: Hub, rules: Rules, server: Server, entry: dict[str, Any], now: float) -> bool:
+def _check(ours: Desk, hub: Hub, rules: Rules, server: Server, entry: dict[str, Any], now: float) -> bool:
     """Warn or end; tell whether the notebook goes on."""
     limit = ours.limit_of(server.owner.partition("/")[0], server.groups)
     notebook = Notebook(
@@ -209,7 +209,7 @@ def _judge(ours: Desk, hub: Hub, rules: Rules, server: Server, entry: dict[str, 
         limit=limit.name,
         warned=entry["warned"],
     )
-    verdict = keeping.judge(notebook, rules, now)
+    verdict = keeping.check(notebook, rules, now)
     entry["ends"] = verdict.ends
     if verdict.over:
         log.info("Ending the notebook %s: %s", server.owner, verdict.why)

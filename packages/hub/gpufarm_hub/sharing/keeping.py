@@ -118,7 +118,7 @@ def latest(times: Iterable[float], now: float) -> float:
     return min(max((when for when in times if when < now + JUMP), default=now), now)
 
 
-def judge(notebook: Notebook, rules: Rules, now: float) -> Verdict:
+def check(notebook: Notebook, rules: Rules, now: float) -> Verdict:
     """Tell what becomes of a notebook. Nobody's notebook ends without the full time of warning."""
     idle = rules.idle_gpu if notebook.holds_slices else rules.idle
     ends: list[tuple[float, str]] = []

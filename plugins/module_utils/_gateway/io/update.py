@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from ..._host.io.files import replace_file
 from ..claims import settle
 from ..configuration import backends, place_map
-from ..routes import Route, Settings, judge
+from ..routes import Route, Settings, check_apps
 from .haproxy import HaproxyError
 
 MODE = 0o644  # HAProxy reads the files under another account
@@ -113,10 +113,10 @@ class Gateway:
             HaproxyError: the new configuration as a whole is refused; the old one is served on.
             OSError: files cannot be written; the old ones are served on.
         """
-        judged = judge(apps, self.settings)
-        settled = settle(judged.routes, self._holders)
+        checked = check_apps(apps, self.settings)
+        settled = settle(checked.routes, self._holders)
         problems = [
-            text for texts in (judged.problems, settled.problems) for one in texts.values() for text in one
+            text for texts in (checked.problems, settled.problems) for one in texts.values() for text in one
         ]
         routes, blocked = self._without_taken_ports(settled.routes)
         addresses = self.addresses({server.host for route in routes for server in route.servers})
@@ -135,7 +135,7 @@ class Gateway:
         if reloaded:
             self._take_over(wanted)
         self._remember({claim: route.name for route in routes for claim in route.claims})
-        notes = [text for texts in judged.notes.values() for text in texts]
+        notes = [text for texts in checked.notes.values() for text in texts]
         return Report(routes, sorted(problems), sorted(notes), reloaded)
 
     def _without_taken_ports(self, routes: Sequence[Route]) -> tuple[list[Route], list[str]]:

@@ -8,7 +8,7 @@ import math
 
 import pytest
 
-from lab.hub_judge import buckets, overtaken, quantile, shared
+from lab.hub_check import buckets, overtaken, quantile, shared
 
 
 def events(*words: str) -> list[dict[str, str]]:

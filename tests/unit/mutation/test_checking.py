@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 from mutation import gate
+from mutation.check import Broken, Unconfined, Verdict, check
 from mutation.choosing import changed, shuffled
-from mutation.judge import Broken, Unconfined, Verdict, judge
 from mutation.listed import Entry, find
 from mutation.mutant import Mutant
 from mutation.noticing import Noticing
@@ -57,7 +57,7 @@ def checkout(tmp_path: Path) -> Path:
 
 
 def verdict(checkout: Path, text: str) -> Verdict:
-    return judge(checkout, mutant(text), [("tests/unit/test_x.py",)])
+    return check(checkout, mutant(text), [("tests/unit/test_x.py",)])
 
 
 @AS_ROOT
@@ -76,7 +76,7 @@ def test_a_mistake_that_removes_files_removes_them_for_itself_only(checkout: Pat
 
 
 @AS_ROOT
-def test_tests_that_fail_without_a_mistake_cannot_judge(checkout: Path) -> None:
+def test_tests_that_fail_without_a_mistake_decide_nothing(checkout: Path) -> None:
     (checkout / "tests/unit/test_x.py").write_text("def test_x():\n    assert False\n")
     with pytest.raises(Broken, match="fail without this mistake too"):
         verdict(checkout, "def f(a):\n    return a <= 1\n")
@@ -89,16 +89,16 @@ def test_settings_of_the_kernel_can_only_be_read(checkout: Path) -> None:
 
 
 @pytest.mark.parametrize("program", [("false",), ("sh", "-c", "echo mount: not permitted; exit 32")])
-def test_a_sandbox_that_cannot_be_set_up_judges_nothing(
+def test_a_sandbox_that_cannot_be_set_up_checks_nothing(
     program: tuple[str, ...], checkout: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mutation.judge.NAMESPACES", program)
+    monkeypatch.setattr("mutation.check.NAMESPACES", program)
     with pytest.raises(Unconfined, match=r"was not set up \(.+\); run this as root"):
         verdict(checkout, "def f(a):\n    return a <= 1\n")
 
 
 def test_a_file_that_no_test_comes_to_is_noticed_by_none(checkout: Path) -> None:
-    assert not judge(checkout, mutant(), []).noticed
+    assert not check(checkout, mutant(), []).noticed
 
 
 def test_tests_of_a_file_are_those_that_import_it_the_nearest_first() -> None:
@@ -176,8 +176,8 @@ def test_the_gate_says_when_too_few_mistakes_are_noticed() -> None:
     assert gate.changed(verdicts(5, 5)) == []
     assert gate.changed(verdicts(4, 6))[0].startswith("Tests notice 40% of the mistakes in changed lines")
     assert gate.changed(verdicts(0, gate.ENOUGH - 1)) == [], "too few to say"
-    assert gate.unjudged(0, []) == gate.unjudged(3, verdicts(1, 0)) == []
-    assert gate.unjudged(3, [])[0].startswith("None of the mistakes was checked")
+    assert gate.unchecked(0, []) == gate.unchecked(3, verdicts(1, 0)) == []
+    assert gate.unchecked(3, [])[0].startswith("None of the mistakes was checked")
 
 
 def command(checkout: Path) -> subprocess.CompletedProcess[str]:
@@ -199,7 +199,7 @@ def test_the_command_prints_what_is_not_noticed_and_fails(checkout: Path) -> Non
 
 
 @AS_ROOT
-def test_the_command_fails_where_nothing_is_judged(checkout: Path) -> None:
+def test_the_command_fails_where_nothing_is_checked(checkout: Path) -> None:
     (checkout / "tests/unit/test_x.py").write_text(f"PATH = '{PATH}'\ndef test_x():\n    assert False\n")
     done = command(checkout)
     assert done.returncode == 1, done.stdout + done.stderr

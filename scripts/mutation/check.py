@@ -42,7 +42,7 @@ class Verdict:
     output: str
 
 
-def judge(root: Path, mutant: Mutant, commands: Sequence[Sequence[str]]) -> Verdict:
+def check(root: Path, mutant: Mutant, commands: Sequence[Sequence[str]]) -> Verdict:
     """Run tests on a mutant.
 
     Args:
