@@ -17,7 +17,7 @@ from unittest import mock
 import pynvml
 
 from lab.demo import ROOT
-from lab.mig_oracle import Oracle, Wish
+from lab.mig_oracle import Oracle, Request
 from lab.nvmlsim import build
 from lab.nvmlsim.install import GUEST
 
@@ -67,21 +67,24 @@ def flavors(profiles: tuple[Any, ...]) -> list[str]:
         min((sizes[one.id], one.id) for one in plain if one.slices == width)[1] for width in _widths(plain)
     }
     whole = max(one.slices for one in plain)
-    chosen: set[Wish] = set()
+    chosen: set[Request] = set()
     for one in plain:
-        count = max(wish[0][1] for wish in oracle.by_wish if len(wish) == 1 and wish[0][0] == one.id)
+        count = max(
+            request[0][1] for request in oracle.by_request if len(request) == 1 and request[0][0] == one.id
+        )
         chosen.add(((one.id, count),))
-    for wish in oracle.by_wish:
-        used = sum(by_id[profile].slices * count for profile, count in wish)
-        if len(wish) > 1 and used == whole and {profile for profile, _count in wish} <= least:
-            chosen.add(wish)
+    for request in oracle.by_request:
+        used = sum(by_id[profile].slices * count for profile, count in request)
+        if len(request) > 1 and used == whole and {profile for profile, _count in request} <= least:
+            chosen.add(request)
     order = sorted(
-        chosen, key=lambda wish: (len(wish) > 1, [-count for _id, count in _large_first(wish, sizes)])
+        chosen,
+        key=lambda request: (len(request) > 1, [-count for _id, count in _large_first(request, sizes)]),
     )
     return [
-        ", ".join(f"{count}x {by_id[profile].name}" for profile, count in _large_first(wish, sizes))
+        ", ".join(f"{count}x {by_id[profile].name}" for profile, count in _large_first(request, sizes))
         + " MIG GPUs"
-        for wish in order
+        for request in order
     ]
 
 
@@ -89,5 +92,5 @@ def _widths(profiles: tuple[Any, ...]) -> set[int]:
     return {one.slices for one in profiles}
 
 
-def _large_first(wish: Wish, sizes: dict[int, int]) -> list[tuple[int, int]]:
-    return sorted(wish, key=lambda pair: (-sizes[pair[0]], pair[0]))
+def _large_first(request: Request, sizes: dict[int, int]) -> list[tuple[int, int]]:
+    return sorted(request, key=lambda pair: (-sizes[pair[0]], pair[0]))

@@ -16,7 +16,7 @@ from typing import Any
 
 Place = tuple[int, int]  # profile id, start
 Layout = frozenset[Place]
-Wish = tuple[tuple[int, int], ...]  # profile ids with counts, in the order of the ids
+Request = tuple[tuple[int, int], ...]  # profile ids with counts, in the order of the ids
 
 
 @dataclass(frozen=True)
@@ -87,15 +87,15 @@ class Oracle:
         return {name: max(one[name] for one in whole) for name in whole[0]}
 
     @cached_property
-    def by_wish(self) -> dict[Wish, tuple[Layout, ...]]:
+    def by_request(self) -> dict[Request, tuple[Layout, ...]]:
         """The layouts of each multiset of profiles."""
         found = defaultdict(list)
         for layout in self.layouts:
-            found[self.wish(layout)].append(layout)
-        return {wish: tuple(layouts) for wish, layouts in found.items()}
+            found[self.request(layout)].append(layout)
+        return {request: tuple(layouts) for request, layouts in found.items()}
 
     @staticmethod
-    def wish(layout: Layout) -> Wish:
+    def request(layout: Layout) -> Request:
         """The profiles of a layout with their counts."""
         return tuple(sorted(Counter(profile for profile, _start in layout).items()))
 
@@ -109,18 +109,18 @@ class Oracle:
         grown = (layout | {(kind.id, start)} for start in kind.starts if (kind.id, start) not in layout)
         return max((1 + self._most(one, kind) for one in grown if one in self.layouts), default=0)
 
-    def best(self, current: Layout, used: Layout, wish: Wish) -> tuple[int, tuple[int, ...]] | None:
+    def best(self, current: Layout, used: Layout, request: Request) -> tuple[int, tuple[int, ...]] | None:
         """The fewest instances that must go for a request, and the most room that such a change can leave.
 
         Args:
             current: what is on the GPU.
             used: the part of it that must stay.
-            wish: what is wanted.
+            request: what is wanted.
 
         Returns:
             None if nothing will do.
         """
-        fitting = [layout for layout in self.by_wish.get(wish, ()) if used <= layout]
+        fitting = [layout for layout in self.by_request.get(request, ()) if used <= layout]
         if not fitting:
             return None
         fewest = min(len(current - layout) for layout in fitting)

@@ -20,7 +20,7 @@ from pathlib import Path
 from rich.console import Console
 
 from lab.demo import ROOT
-from lab.mig_oracle import Layout, Oracle, Wish
+from lab.mig_oracle import Layout, Oracle, Request
 from lab.nvmlsim import build
 from lab.nvmlsim.install import GUEST
 
@@ -123,7 +123,7 @@ def verify(gpu: Gpu, oracle: Oracle, currents: list[Layout]) -> Found:
     """Plan from some layouts to every multiset of profiles, and verify each plan by brute force."""
     found = Found()
     by_id = {profile.id: profile for profile in gpu.profiles}
-    flavors = {wish: flavor_of(gpu, wish) for wish in oracle.by_wish}
+    flavors = {request: flavor_of(gpu, request) for request in oracle.by_request}
     for current in currents:
         instances = []
         for number, (profile, start) in enumerate(sorted(current)):
@@ -131,30 +131,34 @@ def verify(gpu: Gpu, oracle: Oracle, currents: list[Layout]) -> Found:
             whole = ComputeInstance(0, by_id[profile].slices, "")
             instances.append(GpuInstance(number, by_id[profile], placement, (whole,)))
         machine = replace(gpu, mig_enabled=True, mig_pending=True, instances=tuple(instances))
-        for wish, flavor in flavors.items():
+        for request, flavor in flavors.items():
             # of this thread, so that what else runs on the machine does not count
             started = time.thread_time()
             plan = plan_flavor(machine, flavor)
             found.milliseconds.append((time.thread_time() - started) * 1000)
             layout = frozenset((slot.profile.id, slot.placement.start) for slot in plan.layout)
-            best = oracle.best(current, frozenset(), wish)
+            best = oracle.best(current, frozenset(), request)
             assert best is not None
-            found.worse += best != (len(plan.destroy), oracle.room(layout)) or oracle.wish(layout) != wish
+            found.worse += (
+                best != (len(plan.destroy), oracle.room(layout)) or oracle.request(layout) != request
+            )
             found.plans += 1
             found.planned += CALLS * (len(plan.destroy) + len(plan.create))
-            found.fewest += CALLS * fewest(current, best[0], wish)
-            found.rebuilt += CALLS * rebuilt(oracle, current, wish)
+            found.fewest += CALLS * fewest(current, best[0], request)
+            found.rebuilt += CALLS * rebuilt(oracle, current, request)
     return found
 
 
-def fewest(current: Layout, gone: int, wish: Wish) -> int:
+def fewest(current: Layout, gone: int, request: Request) -> int:
     """Instances that must be destroyed and created at least, when so many have to go."""
-    return gone + sum(count for _profile, count in wish) - (len(current) - gone)
+    return gone + sum(count for _profile, count in request) - (len(current) - gone)
 
 
-def rebuilt(oracle: Oracle, current: Layout, wish: Wish) -> int:
+def rebuilt(oracle: Oracle, current: Layout, request: Request) -> int:
     """Instances that are destroyed and created by clearing the GPU whenever its profiles are wrong."""
-    return 0 if oracle.wish(current) == wish else len(current) + sum(count for _profile, count in wish)
+    return (
+        0 if oracle.request(current) == request else len(current) + sum(count for _profile, count in request)
+    )
 
 
 def verify_all(gpu: Gpu) -> Found:
@@ -182,11 +186,11 @@ def executed(nvml: session.Nvml, oracle: Oracle, log: Path) -> float:
     log.write_text("")
     for _change in range(CHANGES):
         gpu = nvml.gpus()[0]
-        wish = oracle.wish(chance.choice(layouts))
-        best = oracle.best(current, frozenset(), wish)
+        request = oracle.request(chance.choice(layouts))
+        best = oracle.best(current, frozenset(), request)
         assert best is not None
-        fewest_calls += CALLS * fewest(current, best[0], wish)
-        plan = plan_flavor(gpu, flavor_of(gpu, wish))
+        fewest_calls += CALLS * fewest(current, best[0], request)
+        plan = plan_flavor(gpu, flavor_of(gpu, request))
         if plan.changed:
             apply.apply(nvml, [plan])
         current = frozenset((slot.profile.id, slot.placement.start) for slot in plan.layout)
@@ -194,10 +198,10 @@ def executed(nvml: session.Nvml, oracle: Oracle, log: Path) -> float:
     return calls / fewest_calls
 
 
-def flavor_of(gpu: Gpu, wish: Wish) -> Flavor:
+def flavor_of(gpu: Gpu, request: Request) -> Flavor:
     """A request of the oracle in the grammar of the planner."""
     names = {profile.id: profile.name for profile in gpu.profiles}
-    return Flavor("layout", tuple(Item(names[profile], count) for profile, count in wish))
+    return Flavor("layout", tuple(Item(names[profile], count) for profile, count in request))
 
 
 def seconds_and_mebibytes(code: str) -> tuple[float, float]:

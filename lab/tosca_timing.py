@@ -70,7 +70,7 @@ from pathlib import Path
 from gpufarm import deployment, template
 from gpufarm.functions import Scope
 from gpufarm.conformance import check_template
-from gpufarm.match import Wish, match
+from gpufarm.match import MachineRequest, match
 from gpufarm.plan import steps
 from gpufarm.pool import Machine, Pool
 from gpufarm import waves
@@ -80,9 +80,9 @@ marks = [taken()]
 library, topology = template.read(Path(sys.argv[1])); marks.append(taken())
 check_template(library, {}); marks.append(taken())
 scope = Scope(topology, {})
-wishes = {node.name: Wish.of(node, scope) for node in topology.nodes.values() if node.is_machine}
-hosts = [Machine(f"m{i}", f"m{i}", 4, 10**11, 10**12, "debian", "12", ()) for i in range(2 * len(wishes))]
-machines = match(wishes, Pool(Path("."), {entry.host: entry for entry in hosts}, {}), {}, {})
+requests = {node.name: MachineRequest.of(node, scope) for node in topology.nodes.values() if node.is_machine}
+hosts = [Machine(f"m{i}", f"m{i}", 4, 10**11, 10**12, "debian", "12", ()) for i in range(2 * len(requests))]
+machines = match(requests, Pool(Path("."), {entry.host: entry for entry in hosts}, {}), {}, {})
 scope = scope.on({node: entry.address for node, entry in machines.items()})
 plays = waves.plays(steps(scope, {node: entry.host for node, entry in machines.items()}, frozenset()))
 marks.append(taken())
@@ -151,28 +151,39 @@ def planned(folder: Path) -> dict[str, str]:
 
 
 def matched() -> dict[str, str]:
-    """Match a thousand different wishes with two thousand machines.
+    """Match a thousand different requests with two thousand machines.
 
     Returns:
         CPU seconds.
     """
-    from gpufarm.match import Wish, match
+    from gpufarm.match import MachineRequest, match
     from gpufarm.pool import Gpu, Machine, Pool
 
     numbers = random.Random(1)  # noqa: S311  (the same ones every time)
     gpu = Gpu("NVIDIA A100-SXM4-80GB", 85 * 10**9, True)
-    wishes = {
-        f"n{index}": Wish(cpus=numbers.randint(1, 64), memory=numbers.randint(1, 512) * 10**9, gpus=index % 5)
+    requests = {
+        f"n{index}": MachineRequest(
+            cpus=numbers.randint(1, 64), memory=numbers.randint(1, 512) * 10**9, gpus=index % 5
+        )
         for index in range(1000)
     }
     machines = [
-        Machine(f"m{index}", f"m{index}", wish.cpus, wish.memory, 10**12, "debian", "12", (gpu,) * wish.gpus)
-        for index, wish in enumerate([*wishes.values(), *wishes.values()])
+        Machine(
+            f"m{index}",
+            f"m{index}",
+            request.cpus,
+            request.memory,
+            10**12,
+            "debian",
+            "12",
+            (gpu,) * request.gpus,
+        )
+        for index, request in enumerate([*requests.values(), *requests.values()])
     ]
     numbers.shuffle(machines)
     pool = Pool(Path(), {entry.host: entry for entry in machines}, {})
     start = time.process_time()
-    match(wishes, pool, {}, {})
+    match(requests, pool, {}, {})
     return {"match 1000 nodes with 2000 machines": f"{time.process_time() - start:.2f} s"}
 
 

@@ -118,44 +118,44 @@ class Chronos:
             raise Refusal(400, f"Job '{name}' not found")
         return self.data["jobs"][name]
 
-    def put(self, wish: Mapping[str, Any]) -> None:
+    def put(self, request: Mapping[str, Any]) -> None:
         """Create or replace a job.
 
         :raises Refusal: it cannot be
         """
-        name = str(wish.get("name", ""))
+        name = str(request.get("name", ""))
         if not NAME.fullmatch(name):
             raise Refusal(400, "the job's name is invalid. Allowed names: '[\\w.-]+'")
         job = DEFAULTS | {
-            key: value for key, value in wish.items() if key in DEFAULTS and key not in READ_ONLY
+            key: value for key, value in request.items() if key in DEFAULTS and key not in READ_ONLY
         }
-        job |= {"name": name, "cpus": wish.get("cpus") or self.values["mesos_task_cpu"]}
-        job |= {"mem": wish.get("mem") or self.values["mesos_task_mem"]}
-        job |= {"disk": wish.get("disk") or self.values["mesos_task_disk"]}
-        job["runAsUser"] = wish.get("runAsUser") or self.values["user"]
+        job |= {"name": name, "cpus": request.get("cpus") or self.values["mesos_task_cpu"]}
+        job |= {"mem": request.get("mem") or self.values["mesos_task_mem"]}
+        job |= {"disk": request.get("disk") or self.values["mesos_task_disk"]}
+        job["runAsUser"] = request.get("runAsUser") or self.values["user"]
         if self.gpu_patch:
-            job["gpus"] = int(wish.get("gpus") or self.values["mesos_task_gpu"])
-        if wish.get("container", {}).get("image"):
+            job["gpus"] = int(request.get("gpus") or self.values["mesos_task_gpu"])
+        if request.get("container", {}).get("image"):
             container = CONTAINER | {
-                key: wish["container"][key] for key in (*CONTAINER, "image") if key in wish["container"]
+                key: request["container"][key] for key in (*CONTAINER, "image") if key in request["container"]
             }
             if container["network"] not in ("HOST", "BRIDGE", "USER"):
                 raise Refusal(500, f"No enum constant NetworkMode.{container['network']}")
             job["container"] = container | {"type": container["type"].upper()}
-        self._when(job, wish)
+        self._when(job, request)
         old = self.data["jobs"].get(name, {})
         self.data["jobs"][name] = job | {key: old[key] for key in READ_ONLY if key in old}
 
-    def _when(self, job: dict[str, Any], wish: Mapping[str, Any]) -> None:
+    def _when(self, job: dict[str, Any], request: Mapping[str, Any]) -> None:
         name = job["name"]
         self.data["due"].pop(name, None)
-        if "parents" in wish:
-            missing = [parent for parent in wish["parents"] if parent not in self.data["jobs"]]
-            if missing or not wish["parents"]:
+        if "parents" in request:
+            missing = [parent for parent in request["parents"] if parent not in self.data["jobs"]]
+            if missing or not request["parents"]:
                 raise Refusal(400, f"parents does not exist: {missing}")
-            job["parents"] = list(wish["parents"])
+            job["parents"] = list(request["parents"])
             return
-        schedule = wish.get("schedule", f"R1/{stamp(self.clock())}/PT24H")
+        schedule = request.get("schedule", f"R1/{stamp(self.clock())}/PT24H")
         match = SCHEDULE.fullmatch(schedule)
         if not match:
             raise Refusal(400, "the job's schedule is invalid")
@@ -163,7 +163,7 @@ class Chronos:
             start = datetime.fromisoformat(match[2]).timestamp() if match[2] else self.clock()
         except ValueError as error:
             raise Refusal(400, f"Invalid format: {match[2]!r}") from error
-        job["schedule"], job["scheduleTimeZone"] = schedule, wish.get("scheduleTimeZone", "")
+        job["schedule"], job["scheduleTimeZone"] = schedule, request.get("scheduleTimeZone", "")
         period = seconds(match[3])
         if start < self.clock() - self.values["task_epsilon"] and period:
             start += period * -(-(self.clock() - start) // period)

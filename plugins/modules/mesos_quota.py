@@ -79,25 +79,25 @@ from ansible_collections.gpufarm.cluster.plugins.module_utils._cluster.io.http i
 from ansible_collections.gpufarm.cluster.plugins.module_utils._cluster.io.module import run
 from ansible_collections.gpufarm.cluster.plugins.module_utils._mesos.io.client import MesosClient
 from ansible_collections.gpufarm.cluster.plugins.module_utils._mesos.quota import (
-    WishError,
+    RequestError,
     lines,
     names_of,
     plan_quotas,
     quota_request,
     read_quotas,
-    read_wish,
+    read_request,
 )
 
 
 def keep(module: AnsibleModule, client: MesosClient) -> dict[str, Any]:
     """Bring the quotas in line and return the result."""
-    wish = read_wish(module.params["quotas"])
+    request = read_request(module.params["quotas"])
     current = read_quotas(client.call("GET_QUOTA"))
-    plan = plan_quotas(current, wish)
-    after = {role: quota for role, quota in {**current, **wish}.items() if role in wish and any(quota)}
+    plan = plan_quotas(current, request)
+    after = {role: quota for role, quota in {**current, **request}.items() if role in request and any(quota)}
     if plan and not module.check_mode:
         client.call("UPDATE_QUOTA", quota_request(plan, module.params["force"]))
-        if plan_quotas(read_quotas(client.call("GET_QUOTA")), wish):
+        if plan_quotas(read_quotas(client.call("GET_QUOTA")), request):
             raise ClusterError(
                 "Mesos has accepted the quotas and does not show them; these credentials may lack the right "
                 "to read "
@@ -107,7 +107,7 @@ def keep(module: AnsibleModule, client: MesosClient) -> dict[str, Any]:
     return {
         "changed": bool(plan),
         "quotas": names_of(after),
-        "diff": {"before": lines(current, roles), "after": lines(wish, roles)},
+        "diff": {"before": lines(current, roles), "after": lines(request, roles)},
     }
 
 
@@ -123,7 +123,7 @@ def main() -> None:
         "quotas": {"type": "list", "elements": "dict", "required": True, "options": quota},
         "force": {"type": "bool", "default": False},
     }
-    run(MesosClient, keep, options, WishError)
+    run(MesosClient, keep, options, RequestError)
 
 
 if __name__ == "__main__":

@@ -49,7 +49,7 @@ from ansible_collections.gpufarm.cluster.plugins.module_utils._cluster.io.http i
 from ansible_collections.gpufarm.cluster.plugins.module_utils._cluster.io.module import run
 from ansible_collections.gpufarm.cluster.plugins.module_utils._mesos.io.client import MesosClient
 from ansible_collections.gpufarm.cluster.plugins.module_utils._mesos.quota import (
-    WishError,
+    RequestError,
     plan_weights,
     read_weights,
 )
@@ -81,7 +81,7 @@ def keep(module: AnsibleModule, client: MesosClient) -> dict[str, Any]:
 
 def main() -> None:
     """Run the module."""
-    run(MesosClient, keep, {"weights": {"type": "dict", "required": True}}, WishError)
+    run(MesosClient, keep, {"weights": {"type": "dict", "required": True}}, RequestError)
 
 
 if __name__ == "__main__":

@@ -272,7 +272,7 @@ def diff(plans: list[Plan], nodes: tuple[Any, ...], pending: set[str]) -> dict[s
     return {"before": "\n".join(before) + "\n", "after": "\n".join(after) + "\n"}
 
 
-def run(module: AnsibleModule, wish: Flavor, services: Services) -> dict[str, Any]:
+def run(module: AnsibleModule, request: Flavor, services: Services) -> dict[str, Any]:
     """Plan, carry it out unless in check mode, and return the result.
 
     Raises:
@@ -285,7 +285,7 @@ def run(module: AnsibleModule, wish: Flavor, services: Services) -> dict[str, An
             machine = holders.mark(machine, FOLDER / "holders.d")
         gpus = nvml_gpu.select(machine, module.params["gpus"])
         freed = services.processes(gpus)
-        plans = [plan_flavor(gpu, wish, module.params["equivalents"], freed) for gpu in gpus]
+        plans = [plan_flavor(gpu, request, module.params["equivalents"], freed) for gpu in gpus]
         nodes = missing_nodes(gpus)
         changed = any(plan.changed for plan in plans)
         pending = {
@@ -333,12 +333,12 @@ def main() -> None:
     result: dict[str, Any] = {}
     try:
         if parameters["layout"] is None:
-            wish = parse_flavor(parameters["flavor"])
+            request = parse_flavor(parameters["flavor"])
         else:
-            wish = parse_layout(parameters["layout"])
+            request = parse_layout(parameters["layout"])
         with contextlib.nullcontext() if module.check_mode else lock.locked(FOLDER):
             try:
-                result = run(module, wish, services)
+                result = run(module, request, services)
             except nvml_gpu.GpuError as error:
                 problems.append(str(error))
             finally:

@@ -11,7 +11,7 @@ short_description: Plan the installation of an NVIDIA driver
 version_added: 0.1.0
 description:
   - Reads the distribution, the kernels, the GPUs, the state of Secure Boot and the installed packages of a
-    machine, and tells what must be done so that it has the driver that is wished for.
+    machine, and tells what must be done so that it has the driver that is requested.
   - Settings that cannot work are refused with a sentence that says why. Nothing is changed.
   - The role P(gpufarm.cluster.nvidia_driver#role) carries the plan out.
 attributes:
@@ -44,16 +44,16 @@ options:
     elements: str
     default: []
   kernel_modules:
-    description: Which kernel modules are wished for.
+    description: Which kernel modules are requested.
     type: str
     choices: [auto, open, proprietary]
     default: auto
   persistence:
-    description: Whether the persistence daemon is wished for.
+    description: Whether the persistence daemon is requested.
     type: bool
     default: true
   fabric_manager:
-    description: Whether the fabric manager is wished for; V(auto) when there are NVSwitches on the bus.
+    description: Whether the fabric manager is requested; V(auto) when there are NVSwitches on the bus.
     type: str
     choices: [auto, present, absent]
     default: auto
@@ -270,7 +270,7 @@ class Reader:
         return driver_version.newest(one.version for one in builds) or "unknown"
 
 
-def read_machine(module: AnsibleModule, wish: driver_plan.Wish) -> driver_plan.Machine:
+def read_machine(module: AnsibleModule, request: driver_plan.Request) -> driver_plan.Machine:
     """Return what this machine is."""
     facts = DistributionFactCollector().collect(module=module, collected_facts={"ansible_system": "Linux"})
     where = driver_packages.distribution(facts["distribution"], facts["distribution_version"])
@@ -279,12 +279,12 @@ def read_machine(module: AnsibleModule, wish: driver_plan.Wish) -> driver_plan.M
     installed = {name: version for name, version in packages.items() if driver_packages.NAME.fullmatch(name)}
     running = platform.release()
     kernels = driver_machine.installed_kernels(ROOT)
-    asked = list(wish.kernels) or kernels or [running]
-    certificate = wish.key_certificate or driver_packages.signing_certificate(where)
+    asked = list(request.kernels) or kernels or [running]
+    certificate = request.key_certificate or driver_packages.signing_certificate(where)
     offered = {}
-    if wish.source != "runfile":
-        branch = driver_version.branch(wish.version)
-        leading = driver_packages.packages(where, wish.source, "proprietary", branch).driver[0]
+    if request.source != "runfile":
+        branch = driver_version.branch(request.version)
+        leading = driver_packages.packages(where, request.source, "proprietary", branch).driver[0]
         offered = {leading: reader.offered(leading)}
     return driver_plan.Machine(
         distribution=facts["distribution"],
@@ -321,12 +321,12 @@ def main() -> None:
         },
         supports_check_mode=True,
     )
-    wishes = dict(module.params, kernels=tuple(module.params["kernels"]))
-    settled = wishes.pop("settled")
-    wish = driver_plan.Wish(**wishes)
+    requests = dict(module.params, kernels=tuple(module.params["kernels"]))
+    settled = requests.pop("settled")
+    request = driver_plan.Request(**requests)
     try:
-        machine = read_machine(module, wish)
-        plan = driver_plan.driver_plan(machine, wish)
+        machine = read_machine(module, request)
+        plan = driver_plan.driver_plan(machine, request)
     except (driver_version.DriverError, OSError) as error:
         module.fail_json(msg=str(error))
     if settled and not plan.version:

@@ -169,8 +169,8 @@ def make(module: AnsibleModule, entry: Entry) -> dict[str, Any] | None:
         folder.mkdir()
     changed = bool(missing)
     for folder in missing or [path]:
-        wish = module.load_file_common_arguments(entry, str(folder))
-        changed = module.set_fs_attributes_if_different(wish, changed, shown)
+        request = module.load_file_common_arguments(entry, str(folder))
+        changed = module.set_fs_attributes_if_different(request, changed, shown)
     return shown if changed else None
 
 

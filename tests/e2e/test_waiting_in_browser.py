@@ -17,14 +17,15 @@ import json, sys
 from pathlib import Path
 from gpufarm_hub.sharing import desk
 from gpufarm_hub.sharing.slices import read_gpus
-from gpufarm_hub.sharing.waiting import Wish
+from gpufarm_hub.sharing.waiting import SliceRequest
 
 ours = desk.from_settings(json.loads(Path("/etc/jupyterhub/settings.json").read_text()))
 for number in range(7):
     owner = f"guest{number}/"
     if sys.argv[1] == "take":
         limit = ours.limit_of("guest", [])
-        ours.take(Wish(owner, sys.argv[2], 1, limit, {}), f"guest{number}.service", read_gpus().offered)
+        request = SliceRequest(owner, sys.argv[2], 1, limit, {})
+        ours.take(request, f"guest{number}.service", read_gpus().offered)
     else:
         ours.give_back(owner)
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Gives everyone a machine of his own if that is possible at all. Pure; knows neither machines nor wishes.
+"""Gives everyone a machine of his own if that is possible at all. Pure; knows neither machines nor requests.
 
 Sets of takers are integers with one bit for each, so that thousands of machines are a matter of milliseconds.
 """

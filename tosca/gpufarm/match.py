@@ -34,7 +34,7 @@ def _size(number: int) -> str:
 
 
 @dataclass(frozen=True)
-class Wish:
+class MachineRequest:
     """Requirements of a Compute node; zero and empty mean none.
 
     Attributes:
@@ -66,7 +66,7 @@ class Wish:
     among: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, node: Node, scope: Scope) -> Wish:
+    def of(cls, node: Node, scope: Scope) -> MachineRequest:
         """Read the capabilities of a node.
 
         Args:
@@ -92,7 +92,7 @@ class Wish:
         system: Mapping[str, Any],
         gpu: Mapping[str, Any],
         among: tuple[str, ...],
-    ) -> Wish:
+    ) -> MachineRequest:
         return cls(
             cpus=int(host.get("num_cpus") or 0),
             memory=_bytes(host.get("mem_size")),
@@ -206,17 +206,17 @@ def _at_most(amounts: Sequence[int]) -> Callable[[int], int]:
     return lambda amount: sets[bisect.bisect_right(steps, amount)]
 
 
-def _suits(wishes: Sequence[Wish], machines: Sequence[Machine]) -> list[int]:
-    """The set of wishes that each machine fulfils: what `Wish.lacks` says of every pair, but faster."""
-    cpus = _at_most([wish.cpus for wish in wishes])
-    memory = _at_most([wish.memory for wish in wishes])
-    disk = _at_most([wish.disk for wish in wishes])
-    kinds: dict[Wish, int] = {}
-    places: dict[Wish, int] = {}
-    for index, wish in enumerate(wishes):
-        rest = replace(wish, cpus=0, memory=0, disk=0, among=())
+def _suits(requests: Sequence[MachineRequest], machines: Sequence[Machine]) -> list[int]:
+    """The set of requests that each machine fulfils: `MachineRequest.lacks` of every pair, but faster."""
+    cpus = _at_most([request.cpus for request in requests])
+    memory = _at_most([request.memory for request in requests])
+    disk = _at_most([request.disk for request in requests])
+    kinds: dict[MachineRequest, int] = {}
+    places: dict[MachineRequest, int] = {}
+    for index, request in enumerate(requests):
+        rest = replace(request, cpus=0, memory=0, disk=0, among=())
         kinds[rest] = kinds.get(rest, 0) | 1 << index
-        place = Wish(among=wish.among)
+        place = MachineRequest(among=request.among)
         places[place] = places.get(place, 0) | 1 << index
 
     @functools.cache
@@ -239,11 +239,11 @@ def _suits(wishes: Sequence[Wish], machines: Sequence[Machine]) -> list[int]:
     ]
 
 
-def _nearest(wish: Wish, pool: Pool, held: Mapping[str, str]) -> str:
+def _nearest(request: MachineRequest, pool: Pool, held: Mapping[str, str]) -> str:
     """The machines that come nearest to a request, and what each lacks; empty if there are none."""
     misses = []
     for host, machine in pool.machines.items():
-        lacking = wish.lacks(machine)
+        lacking = request.lacks(machine)
         why = [f"lacks {' and '.join(lacking)}"] if lacking else []
         if machine.address in held:
             why.append(f"is held by deployment {held[machine.address]}")
@@ -259,25 +259,27 @@ def _some(names: Iterable[str]) -> str:
     return ", ".join(known[:5]) + (f" and {len(known) - 5} more" if len(known) > 5 else "")
 
 
-def _refusal(nodes: list[str], wish: Wish, fitting: list[str], pool: Pool, held: Mapping[str, str]) -> str:
+def _refusal(
+    nodes: list[str], request: MachineRequest, fitting: list[str], pool: Pool, held: Mapping[str, str]
+) -> str:
     """Why there are not enough machines: none fits, or too few for all who need one of them."""
     if not fitting:
-        sentence = f"no free machine of {pool.path} has {wish} for node {nodes[0]}"
+        sentence = f"no free machine of {pool.path} has {request} for node {nodes[0]}"
     else:
         sentence = (
             f"the nodes {_some(nodes)} need {len(nodes)} machines, but only {len(fitting)} of {pool.path} "
             f"{'fit and are' if len(fitting) > 1 else 'fits and is'} free: {_some(fitting)}"
         )
-    return sentence + _nearest(wish, pool, held)
+    return sentence + _nearest(request, pool, held)
 
 
-def _standing(node: str, wish: Wish, host: str, pool: Pool) -> Machine:
+def _standing(node: str, request: MachineRequest, host: str, pool: Pool) -> Machine:
     """The machine that a node has already, if it still has what is asked for."""
     if host not in pool.machines:
         why = pool.silent.get(host)
         state = f"cannot be reached ({why})" if why else f"is not in {pool.path}"
         raise NoMachine(f"node {node} stands on {host}, which {state}; repair that, or undeploy")
-    lacking = " and ".join(wish.lacks(pool.machines[host]))
+    lacking = " and ".join(request.lacks(pool.machines[host]))
     if lacking:
         raise NoMachine(
             f"node {node} stands on {host}, which lacks {lacking}; ask for less, or undeploy first"
@@ -286,7 +288,7 @@ def _standing(node: str, wish: Wish, host: str, pool: Pool) -> Machine:
 
 
 def match(
-    wishes: Mapping[str, Wish], pool: Pool, held: Mapping[str, str], previous: Mapping[str, str]
+    requests: Mapping[str, MachineRequest], pool: Pool, held: Mapping[str, str], previous: Mapping[str, str]
 ) -> dict[str, Machine]:
     """Choose a machine for every Compute node.
 
@@ -294,7 +296,7 @@ def match(
     GPUs, then CPUs, then memory, then by name; machines whose GPUs are known before those whose GPUs are not.
 
     Args:
-        wishes: what each node asks for.
+        requests: what each node asks for.
         pool: the machines.
         held: deployment that holds each address that is not free.
         previous: host that each node stands on already.
@@ -311,21 +313,23 @@ def match(
         return unknown, len(machine.gpus), machine.cpus, machine.memory, machine.host
 
     found = {
-        node: _standing(node, wish, previous[node], pool) for node, wish in wishes.items() if node in previous
+        node: _standing(node, request, previous[node], pool)
+        for node, request in requests.items()
+        if node in previous
     }
     kept = {machine.host for machine in found.values()}
     free = sorted(
         (entry for entry in pool.machines.values() if entry.address not in held and entry.host not in kept),
         key=waste,
     )
-    new = [node for node in wishes if node not in previous]
-    suits = _suits([wishes[node] for node in new], free)
+    new = [node for node in requests if node not in previous]
+    suits = _suits([requests[node] for node in new], free)
     chosen = assign(suits, len(new))
     for index, node in enumerate(new):
         if index not in chosen:
             takers, machines = shortage(suits, chosen, index)
             nodes = [new[taker] for taker in sorted(takers)]
             fitting = [free[machine].host for machine in sorted(machines)]
-            raise NoMachine(_refusal(nodes, wishes[node], fitting, pool, held))
+            raise NoMachine(_refusal(nodes, requests[node], fitting, pool, held))
         found[node] = free[chosen[index]]
-    return {node: found[node] for node in wishes}
+    return {node: found[node] for node in requests}

@@ -15,7 +15,7 @@ from gpufarm.errors import BadInput
 from gpufarm.functions import Scope
 from gpufarm.instances import multiply, parsed
 from gpufarm.library import Library
-from gpufarm.match import Wish
+from gpufarm.match import MachineRequest
 from gpufarm.plan import Step
 from gpufarm.pool import Machine, Pool
 from gpufarm.reasons import Reason
@@ -77,7 +77,7 @@ class Survey:
         scope: template, with its instances, and values.
         given: values of inputs given now or earlier.
         instances: chosen numbers of instances, now or earlier.
-        wishes: what each Compute node asks for.
+        machine_requests: what each Compute node asks for.
         pool: the machines.
     """
 
@@ -86,7 +86,7 @@ class Survey:
     scope: Scope
     given: dict[str, Any]
     instances: dict[str, int]
-    wishes: dict[str, Wish]
+    machine_requests: dict[str, MachineRequest]
     pool: Pool
 
 
@@ -210,16 +210,22 @@ def survey(store: Store, request: Request, previous: Deployment | None, *, refre
     given, known = values(request, previous)
     chosen, numbers = _counts(request, previous, known)
     scope = Scope(multiply(request.template, numbers), known, files=store.files)
-    wishes = {node.name: Wish.of(node, scope) for node in scope.topology.nodes.values() if node.is_machine}
-    path = request.pool or (Path(previous.pool) if previous else None if wishes else NO_POOL)
+    machine_requests = {
+        node.name: MachineRequest.of(node, scope) for node in scope.topology.nodes.values() if node.is_machine
+    }
+    path = request.pool or (Path(previous.pool) if previous else None if machine_requests else NO_POOL)
     if path is None:
         raise BadInput("--pool is missing: name the inventory with your machines, such as inventories/mysite")
     # a plan that cannot be compiled is refused before machines are bothered
-    plan.steps(scope.on(dict.fromkeys(wishes, "")), dict.fromkeys(wishes, ""), frozenset(given))
+    plan.steps(
+        scope.on(dict.fromkeys(machine_requests, "")), dict.fromkeys(machine_requests, ""), frozenset(given)
+    )
     standing = [entry["host"] for entry in previous.machines.values()] if previous else []
-    settled = not wishes or (previous is not None and set(wishes) <= set(previous.machines))
+    settled = not machine_requests or (
+        previous is not None and set(machine_requests) <= set(previous.machines)
+    )
     found = facts.survey(store, path, only=standing if settled else None, refresh=refresh or request.refresh)
-    return Survey(request, previous, scope, given, chosen, wishes, found)
+    return Survey(request, previous, scope, given, chosen, machine_requests, found)
 
 
 def choose(store: Store, found: Survey) -> Prepared:
@@ -237,11 +243,11 @@ def choose(store: Store, found: Survey) -> Prepared:
     """
     name, previous = found.request.name, found.previous
     before = previous.machines if previous else {}
-    standing = {node: entry["host"] for node, entry in before.items() if node in found.wishes}
+    standing = {node: entry["host"] for node, entry in before.items() if node in found.machine_requests}
     held = store.held(name, [machine.address for machine in found.pool.machines.values()])
     # a machine that is about to be given up is not free before that
-    held |= {entry["address"]: name for node, entry in before.items() if node not in found.wishes}
-    machines = match.match(found.wishes, found.pool, held, standing)
+    held |= {entry["address"]: name for node, entry in before.items() if node not in found.machine_requests}
+    machines = match.match(found.machine_requests, found.pool, held, standing)
     placed = {node: {"host": entry.host, "address": entry.address} for node, entry in machines.items()}
     return _prepared(store, found, placed, machines)
 

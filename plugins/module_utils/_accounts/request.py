@@ -61,33 +61,35 @@ class User(NamedTuple):
     shell: str = SHELL
 
 
-def read_users(wish: list[dict[str, Any]], allow_options: bool = False, name_suffix: str = "") -> list[User]:
+def read_users(
+    request: list[dict[str, Any]], allow_options: bool = False, name_suffix: str = ""
+) -> list[User]:
     """Return the users of a list, in the words of INDIGO's data type ``tosca.datatypes.indigo.User``.
 
     Args:
-        wish: a map for each user, with names of `KEYS`; a value of None is as if it were not there.
+        request: a map for each user, with names of `KEYS`; a value of None is as if it were not there.
         allow_options: whether options may stand before keys.
         name_suffix: what the names of all accounts end with, besides what is asked for.
 
     Raises:
         UserProblem: something is wrong; all of it is told.
     """
-    users, wrong = _read_all(wish, allow_options, name_suffix)
+    users, wrong = _read_all(request, allow_options, name_suffix)
     if wrong:
         raise UserProblem(" ".join(wrong))
     return users
 
 
-def problems(wish: list[dict[str, Any]], allow_options: bool = False, name_suffix: str = "") -> list[str]:
+def problems(request: list[dict[str, Any]], allow_options: bool = False, name_suffix: str = "") -> list[str]:
     """Return what is wrong with a list of users, one sentence each; arguments as for `read_users`."""
-    return _read_all(wish, allow_options, name_suffix)[1]
+    return _read_all(request, allow_options, name_suffix)[1]
 
 
 def _read_all(
-    wish: list[dict[str, Any]], allow_options: bool, name_suffix: str
+    request: list[dict[str, Any]], allow_options: bool, name_suffix: str
 ) -> tuple[list[User], list[str]]:
     users, wrong = [], []
-    for number, entry in enumerate(wish, 1):
+    for number, entry in enumerate(request, 1):
         try:
             users.append(_read(entry, number, allow_options, name_suffix))
         except UserProblem as problem:

@@ -120,25 +120,25 @@ def read_schedule(text: str) -> Schedule:
     return Schedule(int(match[1]) if match[1] else None, start, match[3])
 
 
-def read_job(wish: Mapping[str, Any]) -> dict[str, Any]:
+def read_job(request: Mapping[str, Any]) -> dict[str, Any]:
     """Return a definition that can be.
 
     Raises:
         JobProblem: all that is wrong with it.
     """
-    found = list(problems(wish))
+    found = list(problems(request))
     if found:
         raise JobProblem(" ".join(found))
-    return dict(wish)
+    return dict(request)
 
 
-def problems(wish: Mapping[str, Any]) -> Iterator[str]:
+def problems(request: Mapping[str, Any]) -> Iterator[str]:
     """Yield what is wrong with a definition, each a sentence."""
     try:
-        read_name(wish.get("name"))
+        read_name(request.get("name"))
     except JobProblem as error:
         yield str(error)
-    for name in wish:
+    for name in request:
         if name in DROPPED:
             yield f"Chronos 3 drops the field {name} without a word; leave it out."
         elif name in READ_ONLY:
@@ -146,15 +146,15 @@ def problems(wish: Mapping[str, Any]) -> Iterator[str]:
         elif name not in FIELDS:
             near = difflib.get_close_matches(name, FIELDS, 1)
             yield f"Jobs have no field {name}{f'; did you mean {near[0]}?' if near else ''}."
-    yield from _when_problems(wish)
-    yield from _number_problems(wish)
-    container = wish.get("container") or {}
-    if not (wish.get("command") or wish.get("arguments") or container):
+    yield from _when_problems(request)
+    yield from _number_problems(request)
+    container = request.get("container") or {}
+    if not (request.get("command") or request.get("arguments") or container):
         yield "The job has nothing to run; give a command, arguments or a container."
-    yield from _container_problems(container, bool(wish.get("gpus")))
-    if wish.get("fetch") and wish.get("uris"):
+    yield from _container_problems(container, bool(request.get("gpus")))
+    if request.get("fetch") and request.get("uris"):
         yield "The job has both fetch and uris; give fetch only."
-    for rule in wish.get("constraints") or ():
+    for rule in request.get("constraints") or ():
         if not isinstance(rule, (list, tuple)) or len(rule) != 3 or rule[1] not in CONSTRAINTS:
             yield (
                 f"The constraint {rule} is none: give an attribute, one of {', '.join(CONSTRAINTS)}, and"
@@ -162,19 +162,19 @@ def problems(wish: Mapping[str, Any]) -> Iterator[str]:
             )
 
 
-def _when_problems(wish: Mapping[str, Any]) -> Iterator[str]:
-    if bool(wish.get("schedule")) == bool(wish.get("parents")):
+def _when_problems(request: Mapping[str, Any]) -> Iterator[str]:
+    if bool(request.get("schedule")) == bool(request.get("parents")):
         yield "The job needs a schedule or parents, and not both."
-    if wish.get("schedule"):
+    if request.get("schedule"):
         try:
-            read_schedule(wish["schedule"])
+            read_schedule(request["schedule"])
         except JobProblem as error:
             yield str(error)
 
 
-def _number_problems(wish: Mapping[str, Any]) -> Iterator[str]:
+def _number_problems(request: Mapping[str, Any]) -> Iterator[str]:
     for name, whole in (("cpus", False), ("mem", False), ("disk", False), ("gpus", True), ("retries", True)):
-        value = wish.get(name)
+        value = request.get(name)
         if value is None:
             continue
         number = isinstance(value, (int, float)) and not isinstance(value, bool)

@@ -42,13 +42,13 @@ OWN = {
 GLOBAL = ("CVMFS_CLIENT_PROFILE", "CVMFS_CONFIG_REPOSITORY", "CVMFS_DEFAULT_DOMAIN", "CVMFS_REPOSITORIES")
 
 
-def read_repositories(wish: str) -> list[str]:
+def read_repositories(request: str) -> list[str]:
     """Return the names of repositories, each once, in their order.
 
     Args:
-        wish: names separated by blanks or commas.
+        request: names separated by blanks or commas.
     """
-    return list(dict.fromkeys(name for name in re.split(r"[\s,]+", wish) if name))
+    return list(dict.fromkeys(name for name in re.split(r"[\s,]+", request) if name))
 
 
 def domain_of(repository: str) -> str:

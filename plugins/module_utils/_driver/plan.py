@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""From what a machine is and what is wished for to what must be done about the NVIDIA driver."""
+"""From what a machine is and what is requested to what must be done about the NVIDIA driver."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Machine:
 
 
 @dataclass(frozen=True)
-class Wish:
+class Request:
     """The variables of the role, without its prefix."""
 
     source: str
@@ -139,20 +139,20 @@ def header_packages(manager: str, kernels: Iterable[str], images: Iterable[str])
     return [f"linux-headers-{one}" for one in kernels] + sorted(following)
 
 
-def certificate(machine: Machine, wish: Wish) -> str:
+def certificate(machine: Machine, request: Request) -> str:
     """Return the path of the certificate of the key that modules are signed with."""
     where = packages.distribution(machine.distribution, machine.version)
-    return wish.key_certificate or packages.signing_certificate(where)
+    return request.key_certificate or packages.signing_certificate(where)
 
 
-def check_secure_boot(machine: Machine, wish: Wish) -> None:
+def check_secure_boot(machine: Machine, request: Request) -> None:
     """Refuse to build modules that the machine would refuse to load.
 
     Raises:
         DriverError: tells how the key that DKMS signs with is enrolled.
     """
     if machine.secure_boot and not machine.key_enrolled:
-        key = certificate(machine, wish)
+        key = certificate(machine, request)
         raise DriverError(
             "Secure Boot is on, and the kernel would refuse the driver's modules, as the key that DKMS"
             " signs them with"
@@ -163,7 +163,7 @@ def check_secure_boot(machine: Machine, wish: Wish) -> None:
         )
 
 
-def resolve(wish: Wish, installed: str, offered: Iterable[str]) -> str:
+def resolve(request: Request, installed: str, offered: Iterable[str]) -> str:
     """Return the version to have: the installed one as long as it is wanted, else the newest offered one.
 
     Empty when it cannot be known yet, as nothing is offered.
@@ -177,47 +177,46 @@ def resolve(wish: Wish, installed: str, offered: Iterable[str]) -> str:
     offered
     """
     versions = list(offered)
-    if installed and not matches(wish.version, installed) and not wish.upgrade:
+    if installed and not matches(request.version, installed) and not request.upgrade:
         raise DriverError(
             f"Version {upstream(installed)} of the NVIDIA driver is installed, and nvidia_driver_version"
-            " asks for"
-            f" {wish.version}: set nvidia_driver_upgrade to true to replace it, or ask for the version that"
-            " is there."
+            f" asks for {request.version}: set nvidia_driver_upgrade to true to replace it, or ask for the"
+            " version that is there."
         )
-    if installed and matches(wish.version, installed) and not wish.upgrade:
+    if installed and matches(request.version, installed) and not request.upgrade:
         return installed
-    wanted = [one for one in versions if matches(wish.version, one)]
+    wanted = [one for one in versions if matches(request.version, one)]
     if versions and not wanted:
         raise DriverError(
             f"The package sources of this machine offer the NVIDIA driver in"
             f" {', '.join(sorted(set(versions), key=versions.index))}, and nvidia_driver_version asks for"
-            f" {wish.version}: ask for one of these, or set nvidia_driver_source to another."
+            f" {request.version}: ask for one of these, or set nvidia_driver_source to another."
         )
     return newest(wanted)
 
 
-def wants_fabric_manager(machine: Machine, wish: Wish) -> bool:
+def wants_fabric_manager(machine: Machine, request: Request) -> bool:
     """Whether the fabric manager is to be installed."""
-    if wish.fabric_manager == "auto":
+    if request.fabric_manager == "auto":
         return gpu.has_nvswitch(machine.devices)
-    return wish.fabric_manager == "present"
+    return request.fabric_manager == "present"
 
 
-def driver_plan(machine: Machine, wish: Wish) -> Plan:
-    """Return what must be done so that the machine has the driver that is wished for.
+def driver_plan(machine: Machine, request: Request) -> Plan:
+    """Return what must be done so that the machine has the driver that is requested.
 
     Raises:
         DriverError: it cannot be had; nothing should be changed then.
     """
-    check_secure_boot(machine, wish)
+    check_secure_boot(machine, request)
     found = gpu.gpus(machine.devices)
-    gpu.check_version(wish.version, found)
-    if wish.source == "runfile":
-        return _runfile_plan(machine, wish, found)
-    return _package_plan(machine, wish, found)
+    gpu.check_version(request.version, found)
+    if request.source == "runfile":
+        return _runfile_plan(machine, request, found)
+    return _package_plan(machine, request, found)
 
 
-def _package_plan(machine: Machine, wish: Wish, found: list[gpu.PciDevice]) -> Plan:
+def _package_plan(machine: Machine, request: Request, found: list[gpu.PciDevice]) -> Plan:
     where = packages.distribution(machine.distribution, machine.version)
     if machine.runfile_version:
         raise DriverError(
@@ -226,25 +225,29 @@ def _package_plan(machine: Machine, wish: Wish, found: list[gpu.PciDevice]) -> P
             " collide with: run 'nvidia-uninstall' and run again, or set nvidia_driver_source to runfile."
         )
     # The packages that tell versions have the same names for both kinds of kernel modules.
-    telling = packages.packages(where, wish.source, "proprietary", branch(wish.version))
+    telling = packages.packages(where, request.source, "proprietary", branch(request.version))
     same = re.compile(re.sub(r"\d{3}", r"\\d{3}", telling.library))
     installed = newest(version for name, version in machine.installed.items() if same.fullmatch(name))
-    version = resolve(wish, installed, machine.offered.get(telling.driver[0], ()))
-    gpu.check_version(upstream(version) or wish.version, found)
-    number = branch(version) or branch(wish.version)
-    kind = gpu.kernel_modules(wish.kernel_modules, found, number)
-    names = packages.packages(where, wish.source, kind, number)
-    other = packages.packages(where, wish.source, "proprietary" if kind == "open" else "open", number).driver
+    version = resolve(request, installed, machine.offered.get(telling.driver[0], ()))
+    gpu.check_version(upstream(version) or request.version, found)
+    number = branch(version) or branch(request.version)
+    kind = gpu.kernel_modules(request.kernel_modules, found, number)
+    names = packages.packages(where, request.source, kind, number)
+    other = packages.packages(
+        where, request.source, "proprietary" if kind == "open" else "open", number
+    ).driver
     former = [re.sub(r"\b\d{3}\b", branch(installed) or number, one) for one in (*names.driver, *other)]
-    kernels, left_out = kernels_to_build(machine, wish.kernels)
+    kernels, left_out = kernels_to_build(machine, request.kernels)
     driver, companions, services = list(names.driver), list(names.companions), []
     persistence = packages.persistence_packages(where)
-    if wish.persistence:
-        (driver if wish.source == "nvidia" else companions).extend(persistence)
+    if request.persistence:
+        (driver if request.source == "nvidia" else companions).extend(persistence)
         services.append(PERSISTENCE)
-    disabled = (PERSISTENCE,) if not wish.persistence and set(persistence) <= set(machine.installed) else ()
-    if wants_fabric_manager(machine, wish):
-        driver.append(packages.fabric_manager_package(where, wish.source, number))
+    disabled = (
+        (PERSISTENCE,) if not request.persistence and set(persistence) <= set(machine.installed) else ()
+    )
+    if wants_fabric_manager(machine, request):
+        driver.append(packages.fabric_manager_package(where, request.source, number))
         services.append("nvidia-fabricmanager.service")
     versioned = [f"{one}{'=' if where.manager == 'apt' else '-'}{_plain(where, version)}" for one in driver]
     install = tuple((versioned if version else driver) + companions)
@@ -266,8 +269,8 @@ def _package_plan(machine: Machine, wish: Wish, found: list[gpu.PciDevice]) -> P
         kernels=kernels,
         left_out=left_out,
         change=change or any(one not in machine.installed for one in companions),
-        repository=_repository(machine, where, wish) if wish.source == "nvidia" else {},
-        components=_components(where, wish),
+        repository=_repository(machine, where, request) if request.source == "nvidia" else {},
+        components=_components(where, request),
         archive=packages.ARCHIVES.get(where.name.split()[0], {}),
         prerequisites=prerequisites,
         install=install,
@@ -288,10 +291,12 @@ def _plain(where: packages.Distribution, version: str) -> str:
     return version if where.manager == "apt" else version.split(":", 1)[-1]
 
 
-def _components(where: packages.Distribution, wish: Wish) -> tuple[str, ...]:
+def _components(where: packages.Distribution, request: Request) -> tuple[str, ...]:
     """The components of the distribution's sources that the driver, or what it depends on, is in."""
     if where.name.startswith("Debian"):
-        return ("contrib", "non-free", "non-free-firmware") if wish.source == "distribution" else ("contrib",)
+        return (
+            ("contrib", "non-free", "non-free-firmware") if request.source == "distribution" else ("contrib",)
+        )
     return ("restricted",) if where.name.startswith("Ubuntu") else ()
 
 
@@ -303,7 +308,7 @@ def pin(patterns: str, version: str) -> str:
     )
 
 
-def _repository(machine: Machine, where: packages.Distribution, wish: Wish) -> dict[str, str]:
+def _repository(machine: Machine, where: packages.Distribution, request: Request) -> dict[str, str]:
     """NVIDIA's repository for the machine: the file that declares it, and the key that signs it."""
     cpu = packages.REPOSITORY_ARCHITECTURE.get(machine.architecture)
     if not cpu:
@@ -311,7 +316,7 @@ def _repository(machine: Machine, where: packages.Distribution, wish: Wish) -> d
             f"NVIDIA has no packages of the driver for the processor {machine.architecture}: set"
             " nvidia_driver_source to another source."
         )
-    url = f"{wish.repository_url.rstrip('/')}/{where.repository}/{cpu}/"
+    url = f"{request.repository_url.rstrip('/')}/{where.repository}/{cpu}/"
     name, fingerprint = where.key
     if where.manager == "apt":
         file, key_file = APT_SOURCE_FILE, APT_KEY_FILE
@@ -327,7 +332,7 @@ def _repository(machine: Machine, where: packages.Distribution, wish: Wish) -> d
         "content": content,
         "key_url": url + name,
         "key_file": key_file,
-        "key_fingerprint": wish.key_fingerprint.replace(" ", "").upper() or fingerprint,
+        "key_fingerprint": request.key_fingerprint.replace(" ", "").upper() or fingerprint,
     }
 
 
@@ -348,8 +353,8 @@ def _dnf_commands(
     )
 
 
-def _runfile_plan(machine: Machine, wish: Wish, found: list[gpu.PciDevice]) -> Plan:
-    if len(wish.version.split(".")) < 2:
+def _runfile_plan(machine: Machine, request: Request, found: list[gpu.PciDevice]) -> Plan:
+    if len(request.version.split(".")) < 2:
         raise DriverError(
             "A runfile has one version, and nvidia_driver_version must name it in full, such as 570.133.20,"
             " so that a"
@@ -363,13 +368,13 @@ def _runfile_plan(machine: Machine, wish: Wish, found: list[gpu.PciDevice]) -> P
             " with nvidia_driver_state absent and run again, or install from packages."
         )
     installed = machine.runfile_version
-    if installed and installed != wish.version and not wish.upgrade:
-        resolve(wish, installed, ())
+    if installed and installed != request.version and not request.upgrade:
+        resolve(request, installed, ())
     where = packages.distribution(machine.distribution, machine.version)
-    number = branch(wish.version)
-    kind = gpu.kernel_modules(wish.kernel_modules, found, number)
-    kernels, left_out = kernels_to_build(machine, wish.kernels)
-    if wants_fabric_manager(machine, wish):
+    number = branch(request.version)
+    kind = gpu.kernel_modules(request.kernel_modules, found, number)
+    kernels, left_out = kernels_to_build(machine, request.kernels)
+    if wants_fabric_manager(machine, request):
         raise DriverError(
             "The fabric manager, which the NVSwitches of this machine need, is in no runfile: set"
             " nvidia_driver_source to"
@@ -392,12 +397,12 @@ def _runfile_plan(machine: Machine, wish: Wish, found: list[gpu.PciDevice]) -> P
         manager=where.manager,
         kernel_modules=kind,
         dkms="nvidia",
-        version=wish.version,
+        version=request.version,
         installed_version=installed,
         kernels=kernels,
         left_out=left_out,
-        change=installed != wish.version,
+        change=installed != request.version,
         prerequisites=("dkms", *header_packages(where.manager, kernels, machine.images)),
         commands=(("sh", RUNFILE, *options, f"--kernel-name={kernels[-1]}"),),
-        services=(PERSISTENCE,) if wish.persistence else (),
+        services=(PERSISTENCE,) if request.persistence else (),
     )

@@ -52,17 +52,19 @@ def merged(one: Flags, other: Flags) -> Flags:
 KINDS = ("float", "int", "list", "switch", "text", "toggle", "zk")
 
 
-def problems(flags: Flags, wish: Mapping[str, Any], variable: str, own: Mapping[str, str]) -> Iterator[str]:
+def problems(
+    flags: Flags, request: Mapping[str, Any], variable: str, own: Mapping[str, str]
+) -> Iterator[str]:
     """Yield what is wrong with options, each a sentence.
 
     Args:
         flags: those that there are.
-        wish: values by name.
+        request: values by name.
         variable: what the user has written them in.
         own: variables of the role by the options that they set, which are not to be set twice.
     """
     known = flags.by_name()
-    for name, value in wish.items():
+    for name, value in request.items():
         if name in own:
             yield f"{variable} sets {name}, which has a variable of its own; set {own[name]} in its place."
         elif name in flags.gone:
@@ -117,11 +119,11 @@ def is_secret(name: str, value: Any) -> bool:
     return bool(SECRET.search(name) or CREDENTIALS.search(written(value)))
 
 
-def words(flags: Flags, wish: Mapping[str, Any]) -> list[tuple[str, str | None]]:
+def words(flags: Flags, request: Mapping[str, Any]) -> list[tuple[str, str | None]]:
     """Return options as name and text, None for one without value; a toggle that is off has another name."""
     known = flags.by_name()
     rows: list[tuple[str, str | None]] = []
-    for name, value in sorted(wish.items()):
+    for name, value in sorted(request.items()):
         if known[name] in ("toggle", "switch"):
             rows.append((name if value else "disable_" + name, None))
         else:

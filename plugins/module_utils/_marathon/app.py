@@ -129,36 +129,36 @@ def read_path(path: str) -> str:
     return absolute
 
 
-def read_app(wish: Mapping[str, Any]) -> dict[str, Any]:
+def read_app(request: Mapping[str, Any]) -> dict[str, Any]:
     """Return a definition with its path made absolute.
 
     Raises:
         AppProblem: all that is wrong with it.
     """
-    found = list(problems(wish))
+    found = list(problems(request))
     if found:
         raise AppProblem(" ".join(found))
-    return {**wish, "id": read_path(wish["id"])}
+    return {**request, "id": read_path(request["id"])}
 
 
-def problems(wish: Mapping[str, Any]) -> Iterator[str]:
+def problems(request: Mapping[str, Any]) -> Iterator[str]:
     """Yield what is wrong with a definition, each a sentence."""
-    name = wish.get("id")
+    name = request.get("id")
     try:
         read_path(name if isinstance(name, str) else "")
     except AppProblem as error:
         yield f"The app's id {error}"
-    yield from _names(wish)
-    yield from _numbers(wish)
-    container = wish.get("container") or {}
+    yield from _names(request)
+    yield from _numbers(request)
+    container = request.get("container") or {}
     image = isinstance(container, Mapping) and (container.get("docker") or {}).get("image")
-    if wish.get("cmd") and wish.get("args"):
+    if request.get("cmd") and request.get("args"):
         yield "The app has both cmd and args; give one of them."
-    if not (wish.get("cmd") or wish.get("args") or image):
+    if not (request.get("cmd") or request.get("args") or image):
         yield "The app has nothing to run; give cmd, args, or a container with docker.image."
-    if wish.get("gpus") and isinstance(container, Mapping):
+    if request.get("gpus") and isinstance(container, Mapping):
         yield from _gpu_problems(container)
-    for rule in wish.get("constraints") or ():
+    for rule in request.get("constraints") or ():
         if not isinstance(rule, Sequence) or len(rule) not in (2, 3) or rule[1] not in CONSTRAINTS:
             yield (
                 f"The constraint {rule} is none: give a field, one of {', '.join(CONSTRAINTS)}, and a"
@@ -166,8 +166,8 @@ def problems(wish: Mapping[str, Any]) -> Iterator[str]:
             )
 
 
-def _names(wish: Mapping[str, Any]) -> Iterator[str]:
-    for name in wish:
+def _names(request: Mapping[str, Any]) -> Iterator[str]:
+    for name in request:
         if name in OUTDATED:
             yield f"The field {name} is outdated; use {OUTDATED[name]}."
         elif name in READ_ONLY:
@@ -177,7 +177,7 @@ def _names(wish: Mapping[str, Any]) -> Iterator[str]:
             yield f"Apps have no field {name}{f'; did you mean {near[0]}?' if near else ''}."
 
 
-def _numbers(wish: Mapping[str, Any]) -> Iterator[str]:
+def _numbers(request: Mapping[str, Any]) -> Iterator[str]:
     for name, whole, least in (
         ("instances", True, 0),
         ("gpus", True, 0),
@@ -185,7 +185,7 @@ def _numbers(wish: Mapping[str, Any]) -> Iterator[str]:
         ("mem", False, 0),
         ("disk", False, 0),
     ):
-        value = wish.get(name)
+        value = request.get(name)
         if value is None:
             continue
         number = isinstance(value, (int, float)) and not isinstance(value, bool)
@@ -207,19 +207,19 @@ def _gpu_problems(container: Mapping[str, Any]) -> Iterator[str]:
             yield f"The app wants GPUs, and containers of type MESOS have no docker.{name}; leave it out."
 
 
-def warnings(wish: Mapping[str, Any]) -> Iterator[str]:
+def warnings(request: Mapping[str, Any]) -> Iterator[str]:
     """Yield what can work and mostly is not meant, each a sentence."""
-    strategy = wish.get("upgradeStrategy") or {}
+    strategy = request.get("upgradeStrategy") or {}
     over = strategy.get("maximumOverCapacity", 1) > 0
-    if wish.get("gpus") and over and strategy.get("minimumHealthCapacity", 1) > 0:
+    if request.get("gpus") and over and strategy.get("minimumHealthCapacity", 1) > 0:
         yield (
-            f"{wish['id']} is updated by starting new instances beside the old ones, for which there may be"
-            " no GPUs; set upgradeStrategy to minimumHealthCapacity 0 and maximumOverCapacity 0."
+            f"{request['id']} is updated by starting new instances beside the old ones, for which there may"
+            " be no GPUs; set upgradeStrategy to minimumHealthCapacity 0 and maximumOverCapacity 0."
         )
-    for check in wish.get("healthChecks") or ():
+    for check in request.get("healthChecks") or ():
         if not str(check.get("protocol", "HTTP")).startswith(("MESOS_", "COMMAND")):
             yield (
-                f"{wish['id']} has a health check that Marathon itself makes, which does not scale;"
+                f"{request['id']} has a health check that Marathon itself makes, which does not scale;"
                 f" MESOS_{check.get('protocol', 'HTTP')} is made on the agents."
             )
 
@@ -301,7 +301,7 @@ def _ports(defaults: Mapping[str, Any], field: str) -> Callable[[Any, Any], Any]
 
 
 def _container(value: Any, wanted: Any) -> Any:
-    wished = wanted if isinstance(wanted, Mapping) else {}
+    requested = wanted if isinstance(wanted, Mapping) else {}
     full = {"type": "DOCKER", **value}
     if full.get("docker"):
         full["docker"] = {**DOCKER, **full["docker"]}
@@ -309,9 +309,9 @@ def _container(value: Any, wanted: Any) -> Any:
         full.pop("volumes", None)
     if full.get("portMappings"):
         full["portMappings"] = _ports(PORT_MAPPING, "servicePort")(
-            full["portMappings"], wished.get("portMappings")
+            full["portMappings"], requested.get("portMappings")
         )
-    if "portMappings" not in wished:
+    if "portMappings" not in requested:
         full.pop("portMappings", None)
     return full
 

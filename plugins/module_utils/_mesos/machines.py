@@ -42,21 +42,21 @@ Schedule = dict[Machine, Window]
 Call = tuple[str, dict[str, Any]]
 
 
-def window_of(wish: Mapping[str, Any] | None) -> Window:
+def window_of(request: Mapping[str, Any] | None) -> Window:
     """Return the window of a plan with `start`, as 2026-12-01T06:00:00Z, and `duration` in seconds or None.
 
     Raises:
         MachineError: it is none.
     """
-    if wish is None:
+    if request is None:
         raise MachineError("State scheduled needs a window; give its start, and its duration if it has one.")
     try:
-        start = datetime.strptime(wish["start"], FORM).replace(tzinfo=timezone.utc)
+        start = datetime.strptime(request["start"], FORM).replace(tzinfo=timezone.utc)
     except ValueError:
         raise MachineError(
-            f"The window starts at '{wish['start']}'; give the time in UTC, as 2026-12-01T06:00:00Z."
+            f"The window starts at '{request['start']}'; give the time in UTC, as 2026-12-01T06:00:00Z."
         ) from None
-    seconds = wish["duration"]
+    seconds = request["duration"]
     if seconds is not None and seconds <= 0:
         raise MachineError(f"The window lasts {seconds:g} seconds; give more than 0, or nothing for no end.")
     length = None if seconds is None else round(seconds * NANOSECONDS)

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from .options import acl_problems, common_problems, environment, problems, rendered, tls, unwanted
-from .quota import WishError, plan_weights, read_wish
+from .quota import RequestError, plan_weights, read_request
 
 FOLDER = "/etc/mesos-master"
 SECRETS = FOLDER + "/secrets"
@@ -86,14 +86,14 @@ def _problems(settings: Mapping[str, Any]) -> Iterator[str]:
         if settings["flags"].get(name) is False:
             yield f"mesos_master_flags.{name} is false, which lets anybody in; leave it out."
     try:
-        read_wish(settings["quotas"])
-    except WishError as error:
+        read_request(settings["quotas"])
+    except RequestError as error:
         yield str(error)
     except (AttributeError, KeyError, TypeError):
         yield "mesos_master_quotas has an entry that is no map with role, and guarantees or limits."
     try:
         plan_weights({}, settings["weights"])
-    except WishError as error:
+    except RequestError as error:
         yield str(error)
 
 

@@ -25,7 +25,7 @@ class Quota(NamedTuple):
 NO_QUOTA = Quota({}, {})
 
 
-class WishError(ValueError):
+class RequestError(ValueError):
     """The declared quotas are impossible; the text is a sentence for a user for each problem."""
 
 
@@ -39,28 +39,28 @@ def read_quotas(answer: Mapping[str, Any]) -> dict[str, Quota]:
     return found
 
 
-def read_wish(entries: Sequence[Mapping[str, Any]]) -> dict[str, Quota]:
+def read_request(entries: Sequence[Mapping[str, Any]]) -> dict[str, Quota]:
     """Return the quotas that are declared, by role; one that shall be absent has no amounts.
 
     Args:
         entries: each with `role`, and possibly `guarantees`, `limits` and `state`.
 
     Raises:
-        WishError: entries cannot be; a sentence for each problem.
+        RequestError: entries cannot be; a sentence for each problem.
     """
-    wish: dict[str, Quota] = {}
+    request: dict[str, Quota] = {}
     problems: list[str] = []
     for entry in entries:
         role = entry["role"]
         wrong = list(_entry_problems(entry)) or (
-            [f"The role {role} is declared twice; Mesos would heed the last only."] if role in wish else []
+            [f"The role {role} is declared twice; Mesos would heed the last only."] if role in request else []
         )
         problems += wrong
         if not wrong:
-            wish[role] = NO_QUOTA if entry.get("state") == "absent" else _quota(entry)
+            request[role] = NO_QUOTA if entry.get("state") == "absent" else _quota(entry)
     if problems:
-        raise WishError(" ".join(problems))
-    return wish
+        raise RequestError(" ".join(problems))
+    return request
 
 
 def _entry_problems(entry: Mapping[str, Any]) -> Iterator[str]:
@@ -85,9 +85,9 @@ def _entry_problems(entry: Mapping[str, Any]) -> Iterator[str]:
             )
 
 
-def plan_quotas(current: Mapping[str, Quota], wish: Mapping[str, Quota]) -> dict[str, Quota]:
+def plan_quotas(current: Mapping[str, Quota], request: Mapping[str, Quota]) -> dict[str, Quota]:
     """Return the quotas that have to be set, by role."""
-    return {role: quota for role, quota in wish.items() if current.get(role, NO_QUOTA) != quota}
+    return {role: quota for role, quota in request.items() if current.get(role, NO_QUOTA) != quota}
 
 
 def quota_request(quotas: Mapping[str, Quota], force: bool) -> dict[str, Any]:
@@ -118,20 +118,20 @@ def read_weights(answer: Mapping[str, Any]) -> dict[str, float]:
     return {entry["role"]: float(entry["weight"]) for entry in answer.get("weight_infos") or []}
 
 
-def plan_weights(current: Mapping[str, float], wish: Mapping[str, Any]) -> dict[str, float]:
+def plan_weights(current: Mapping[str, float], request: Mapping[str, Any]) -> dict[str, float]:
     """Return the weights that have to be set; a role without a weight has 1 (documentation, "Weights").
 
     Raises:
-        WishError: weights cannot be; a sentence for each problem.
+        RequestError: weights cannot be; a sentence for each problem.
     """
-    problems = [role_problem(role) for role in wish] + [
+    problems = [role_problem(role) for role in request] + [
         f"The weight of the role {role} is {value}; give a number above 0."
-        for role, value in wish.items()
+        for role, value in request.items()
         if not 0 < _number(value) < math.inf
     ]
     if any(problems):
-        raise WishError(" ".join(filter(None, problems)))
-    return {role: float(value) for role, value in wish.items() if current.get(role, 1.0) != float(value)}
+        raise RequestError(" ".join(filter(None, problems)))
+    return {role: float(value) for role, value in request.items() if current.get(role, 1.0) != float(value)}
 
 
 def role_problem(role: str) -> str:

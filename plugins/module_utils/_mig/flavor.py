@@ -186,15 +186,15 @@ def parse_layout(entries: Iterable[Mapping[str, Any]]) -> Flavor:
     return Flavor(LAYOUT, tuple(_item(number, entry) for number, entry in enumerate(entries, start=1)))
 
 
-def problems(wish: Any) -> list[str]:
+def problems(request: Any) -> list[str]:
     """Return what is wrong with a flavor or a layout, one sentence each.
 
     Args:
-        wish: what `parse_flavor` reads, or a list that `parse_layout` reads.
+        request: what `parse_flavor` reads, or a list that `parse_layout` reads.
     """
-    if isinstance(wish, list):
-        return [text for one in enumerate(wish, start=1) for text in _refusal(_item, *one)]
-    return _refusal(parse_flavor, str(wish))
+    if isinstance(request, list):
+        return [text for one in enumerate(request, start=1) for text in _refusal(_item, *one)]
+    return _refusal(parse_flavor, str(request))
 
 
 def _refusal(read: Callable[..., Any], *words: Any) -> list[str]:

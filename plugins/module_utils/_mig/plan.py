@@ -132,15 +132,15 @@ def layout_entries(plan: Plan) -> list[dict[str, object]]:
     ]
 
 
-def _check_mode(gpu: Gpu, wish: Flavor, freed: Collection[int]) -> None:
+def _check_mode(gpu: Gpu, request: Flavor, freed: Collection[int]) -> None:
     """Refuse a layout for a GPU that has no MIG mode, or whose programs keep it from being switched on."""
     if not gpu.mig_capable:
         raise GpuError(
-            f"{gpu} cannot be partitioned, so '{wish}' cannot be had: leave it out of the selected GPUs."
+            f"{gpu} cannot be partitioned, so '{request}' cannot be had: leave it out of the selected GPUs."
         )
     if not gpu.profiles:
         raise GpuError(
-            f"{gpu} offers no MIG profiles, so '{wish}' cannot be had: update the driver, which is too old"
+            f"{gpu} offers no MIG profiles, so '{request}' cannot be had: update the driver, which is too old"
             " for it."
         )
     if not gpu.mig_enabled:

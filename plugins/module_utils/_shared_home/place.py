@@ -128,9 +128,9 @@ def _other_problems(settings: Mapping[str, Any], homes: Sequence[str]) -> Iterat
     path = settings["path"]
     for other in homes:
         if other != path or not settings["source"]:
-            wish = f"shared_home_path is {path}" if other != path else "shared_home_source is empty"
+            setting = f"shared_home_path is {path}" if other != path else "shared_home_source is empty"
             yield (
-                f"Homes are mounted at {other} by an earlier run, and {wish}; run the role with that path"
+                f"Homes are mounted at {other} by an earlier run, and {setting}; run the role with that path"
                 " and shared_home_state absent first."
             )
 

@@ -107,12 +107,12 @@ def _option_problems(settings: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _quota_problems(settings: Mapping[str, Any]) -> Iterator[str]:
-    wishes = {"shared_home_quota": settings["quota"]}
+    sizes = {"shared_home_quota": settings["quota"]}
     for name, size in settings["user_quotas"].items():
         if not NAME.fullmatch(str(name)):
             yield f"shared_home_user_quotas names '{name}', which is no name of an account."
-        wishes[f"shared_home_user_quotas of {name}"] = size
-    for what, size in wishes.items():
+        sizes[f"shared_home_user_quotas of {name}"] = size
+    for what, size in sizes.items():
         try:
             parse_size(str(size))
         except ValueError as error:

@@ -101,8 +101,8 @@ def test_a_task_gets_its_gpus_and_no_others(machine: GpuMachine) -> None:
 def test_an_agent_in_a_container_has_the_rights_that_it_needs(machine: GpuMachine) -> None:
     added = re.findall(r"--cap-add (\w+)", UNIT.read_text())
     assert added == ["SYS_ADMIN", "SYS_PTRACE"]
-    wish = options(isolation=ISOLATION[:-1])
-    with machine.mesos("rights", *wish, rights=[*OF_DOCKER, *added]) as mesos:
+    request = options(isolation=ISOLATION[:-1])
+    with machine.mesos("rights", *request, rights=[*OF_DOCKER, *added]) as mesos:
         framework = Framework(mesos.port)
         framework.launch(framework.offers()[0], "mount -t tmpfs none /mnt")
         framework.wait("TASK_FINISHED")
@@ -184,10 +184,10 @@ def test_the_cache_of_a_new_c_library_ends_the_agent(machine: GpuMachine) -> Non
     seen = given.machine(glibc="2.36", gpus=SEEN)
     found = " ".join(mesos_plan(settings(gpu_devices=[0]), "agent", seen)["problems"])
     assert "whose library cache Apache Mesos 1.11.0 cannot read" in found
-    wish = options(gpu_devices=[0])
+    request = options(gpu_devices=[0])
     with (
         pytest.raises(RuntimeError, match=r"ldcache::parse: Invalid format"),
-        machine.mesos("cache", *wish, old_cache=False),
+        machine.mesos("cache", *request, old_cache=False),
     ):
         pass
 

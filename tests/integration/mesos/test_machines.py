@@ -35,19 +35,19 @@ def listens(port: int) -> bool:
 
 
 def test_frameworks_are_told_of_a_window(mesos: Mesos, run: Any) -> None:
-    wish = {"agents": HERE, "state": "scheduled", "window": WINDOW}
-    foreseen = run(mesos_maintenance, check=True, **wish)
+    request = {"agents": HERE, "state": "scheduled", "window": WINDOW}
+    foreseen = run(mesos_maintenance, check=True, **request)
     assert foreseen["changed"] and foreseen["machines"] == [PLANNED]
     assert mesos.call("GET_MAINTENANCE_SCHEDULE")["schedule"] == {}
-    done = run(mesos_maintenance, **wish)
+    done = run(mesos_maintenance, **request)
     assert done["changed"] and done["machines"] == [PLANNED] and done["diff"] == foreseen["diff"]
     assert done["diff"]["after"] == "127.0.0.1: scheduled, from 2036-12-01T06:00:00Z for 7200 s\n"
-    assert not run(mesos_maintenance, **wish)["changed"]
+    assert not run(mesos_maintenance, **request)["changed"]
     framework = Framework(mesos.port)
     told = {offer["unavailability"]["start"]["nanoseconds"] for offer in framework.offers()}
     assert told == {datetime.fromisoformat(WINDOW["start"]).timestamp() * 10**9}
     framework.stop()
-    moved = {**wish, "window": {"start": "2037-01-01T00:00:00Z"}}
+    moved = {**request, "window": {"start": "2037-01-01T00:00:00Z"}}
     assert run(mesos_maintenance, **moved)["machines"][0]["duration"] is None
     back = {"agents": HERE, "state": "up"}
     assert run(mesos_maintenance, **back)["diff"]["after"] == "127.0.0.1: up\n"
@@ -88,7 +88,7 @@ def test_a_master_that_starts_is_waited_for(mesos: Mesos) -> None:
 
 
 @pytest.mark.parametrize(
-    ("wish", "words"),
+    ("wanted", "words"),
     [
         ({"state": "scheduled"}, "needs a window"),
         ({"state": "scheduled", "window": {"start": "tomorrow"}}, "give the time in UTC"),
@@ -96,6 +96,6 @@ def test_a_master_that_starts_is_waited_for(mesos: Mesos) -> None:
         ({"state": "up", "agents": ["gone"]}, "knows no machine gone"),
     ],
 )
-def test_a_window_that_cannot_be_is_refused(run: Any, wish: dict[str, Any], words: str) -> None:
-    found = run(mesos_maintenance, **{"agents": HERE, **wish})
+def test_a_window_that_cannot_be_is_refused(run: Any, wanted: dict[str, Any], words: str) -> None:
+    found = run(mesos_maintenance, **{"agents": HERE, **wanted})
     assert found["failed"] and words in found["msg"]

@@ -26,13 +26,13 @@ def test_info_tells_what_there_is(mesos: Mesos, run: Any) -> None:
 
 
 def test_a_quota_limits_what_is_offered(mesos: Mesos, run: Any) -> None:
-    wish = [{"role": "alice", "limits": {"gpus": 3, "cpus": 4}}, {"role": "bob", "limits": {"gpus": 0}}]
-    foreseen = run(mesos_quota, check=True, quotas=wish)
+    request = [{"role": "alice", "limits": {"gpus": 3, "cpus": 4}}, {"role": "bob", "limits": {"gpus": 0}}]
+    foreseen = run(mesos_quota, check=True, quotas=request)
     assert foreseen["changed"] and run(mesos_info)["quotas"] == []
-    done = run(mesos_quota, quotas=wish)
+    done = run(mesos_quota, quotas=request)
     assert done["changed"] and done["diff"]["before"] == "alice: none\nbob: none\n"
     assert done["diff"]["after"] == "alice: limit cpus 4, limit gpus 3\nbob: limit gpus 0\n"
-    assert not run(mesos_quota, quotas=wish)["changed"]
+    assert not run(mesos_quota, quotas=request)["changed"]
     for role, gpus in (("alice", 3), ("bob", 0)):
         framework = Framework(mesos.port, role)
         assert amounts(framework.offers(), "gpus") == gpus
@@ -91,17 +91,17 @@ def test_an_agent_is_drained_and_taken_back(mesos: Mesos, run: Any) -> None:
     offer = framework.offers()[0]
     framework.launch(offer, "trap '' TERM; while :; do sleep 1; done")
     framework.wait("TASK_RUNNING")
-    wish = {"agents": [offer["agent_id"]["value"]], "state": "drained", "max_grace_period": 1.5}
-    assert run(mesos_maintenance, check=True, **wish)["changed"]
-    done = run(mesos_maintenance, **wish)
+    request = {"agents": [offer["agent_id"]["value"]], "state": "drained", "max_grace_period": 1.5}
+    assert run(mesos_maintenance, check=True, **request)["changed"]
+    done = run(mesos_maintenance, **request)
     assert done["changed"] and done["agents"][0]["state"] == "drained"
     assert done["diff"] == {"before": "127.0.0.1: active\n", "after": "127.0.0.1: drained\n"}
     assert framework.wait("TASK_KILLED")["reason"] == "REASON_AGENT_DRAINING"
-    assert not run(mesos_maintenance, **wish)["changed"]
+    assert not run(mesos_maintenance, **request)["changed"]
     assert run(mesos_info)["total"]["gpus"] == 4
-    back = run(mesos_maintenance, agents=wish["agents"], state="active")
+    back = run(mesos_maintenance, agents=request["agents"], state="active")
     assert back["changed"] and back["agents"][0]["state"] == "active"
-    assert not run(mesos_maintenance, agents=wish["agents"], state="active")["changed"]
+    assert not run(mesos_maintenance, agents=request["agents"], state="active")["changed"]
     framework.stop()
 
 

@@ -18,7 +18,7 @@ from gpufarm_hub.sharing.leases import Lease, Leases
 from gpufarm_hub.sharing.limits import Limit
 from gpufarm_hub.sharing.notices import Notices
 from gpufarm_hub.sharing.slices import GpuQueryError, Gpus, Slice
-from gpufarm_hub.sharing.waiting import Wish
+from gpufarm_hub.sharing.waiting import SliceRequest
 from gpufarm_hub.spawning import containers, engines, notebooks, units
 from gpufarm_hub.spawning.container import GpuAccess, Plan, environment_of, given, host_config
 from gpufarm_hub.spawning.engine import EngineError
@@ -73,7 +73,7 @@ class Machine:
     def take(self, owner: str, unit: str, uuid: str) -> None:
         """Have a notebook that runs take a slice."""
         one = [piece for piece in self.slices if piece.uuid == uuid]
-        self.desk.take(Wish(owner, "1g.10gb", 1, Limit("students", slices=9), {}), unit, one)
+        self.desk.take(SliceRequest(owner, "1g.10gb", 1, Limit("students", slices=9), {}), unit, one)
         self.opens[unit] = nodes(one[0].gpu_instance or 0)
 
     def adopt(self) -> dict[str, list[str]]:
@@ -245,7 +245,7 @@ def test_no_slice_of_a_notebook_is_handed_out_when_the_file_is_changed_under_the
     else:
         path.write_text(damage)
     slices = adoption.agree(machine.desk, LOG).offered
-    taken = machine.desk.take(Wish("bob/", "1g.10gb", 1, Limit("x"), {}), "unit", slices)
+    taken = machine.desk.take(SliceRequest("bob/", "1g.10gb", 1, Limit("x"), {}), "unit", slices)
     assert isinstance(taken, Lease) and taken.pieces == (mig(8),)
     assert machine.held() == {"alice/": ["MIG-7"], "bob/": ["MIG-8"]}
 
@@ -253,7 +253,7 @@ def test_no_slice_of_a_notebook_is_handed_out_when_the_file_is_changed_under_the
 def test_a_file_that_knows_the_queue_only_does_not_know_who_holds_what(machine: Machine, path: Path) -> None:
     machine.take("alice/", ALICE, "MIG-7")
     path.unlink()
-    machine.desk.enter(Wish("bob/", "1g.10gb", 1, Limit("x"), {}), machine.slices)
+    machine.desk.enter(SliceRequest("bob/", "1g.10gb", 1, Limit("x"), {}), machine.slices)
     machine.engine = False
     with pytest.raises(EngineError):
         adoption.agree(machine.desk, LOG)
@@ -314,7 +314,7 @@ def test_a_lease_that_changed_while_notebooks_were_looked_at_is_right(
 def test_a_gpu_that_is_lost_costs_nobody_a_lease_and_its_slices_are_given_to_nobody(machine: Machine) -> None:
     lost = [Slice(f"GPU-{n}", "Tesla T4", n, None, None, 16 << 30) for n in (1, 2)]
     machine.slices += lost
-    machine.desk.take(Wish("alice/", "Tesla T4", 1, Limit("x"), {}), ALICE, lost[:1])
+    machine.desk.take(SliceRequest("alice/", "Tesla T4", 1, Limit("x"), {}), ALICE, lost[:1])
     machine.opens = {ALICE: frozenset({"/dev/nvidia1"}), BOB: frozenset({"/dev/nvidia2"})}
     machine.lost = [1, 2]
     offered = adoption.agree(machine.desk, LOG).offered

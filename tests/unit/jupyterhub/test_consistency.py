@@ -12,7 +12,7 @@ from gpufarm_hub.sharing import consistency
 from gpufarm_hub.sharing.leases import Leases
 from gpufarm_hub.sharing.limits import Limit
 from gpufarm_hub.sharing.slices import Gpus, Slice
-from gpufarm_hub.sharing.waiting import Wish
+from gpufarm_hub.sharing.waiting import SliceRequest
 from gpufarm_hub.spawning import engines, units
 
 ALICE, BOB = units.name_of("alice/"), units.name_of("bob/")
@@ -29,7 +29,7 @@ class Machine:
 
     def start(self, owner: str) -> None:
         unit = units.name_of(owner)
-        lease = Leases(self.path).take(Wish(owner, "1g.10gb", 1, Limit("x"), {}), unit, self.slices)
+        lease = Leases(self.path).take(SliceRequest(owner, "1g.10gb", 1, Limit("x"), {}), unit, self.slices)
         self.reach[unit] = frozenset([lease.uuids])  # type: ignore[union-attr]
 
     def problems(self) -> str:

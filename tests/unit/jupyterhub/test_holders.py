@@ -13,7 +13,7 @@ from gpufarm_hub.sharing import holders
 from gpufarm_hub.sharing.leases import Lease, Leases
 from gpufarm_hub.sharing.limits import Limit
 from gpufarm_hub.sharing.slices import Slice
-from gpufarm_hub.sharing.waiting import Wish
+from gpufarm_hub.sharing.waiting import SliceRequest
 
 SLICES = [Slice(f"MIG-{number}", "1g.10gb", 0, number, 0, 10 << 30) for number in (7, 8)]
 UNIT = "jupyterhub-notebook-alice.service"
@@ -30,8 +30,8 @@ def leases(tmp_path: Path, folder: Path) -> Leases:
 
 
 def take(leases: Leases, owner: str, unit: str) -> None:
-    wish = Wish(owner, "1g.10gb", 1, Limit("many", slices=9), {})
-    assert isinstance(leases.take(wish, unit, SLICES), Lease)
+    request = SliceRequest(owner, "1g.10gb", 1, Limit("many", slices=9), {})
+    assert isinstance(leases.take(request, unit, SLICES), Lease)
 
 
 def test_the_module_reads_what_the_hub_writes(leases: Leases, folder: Path) -> None:
@@ -65,5 +65,5 @@ def test_who_only_waits_holds_nothing(leases: Leases, folder: Path) -> None:
     take(leases, "alice/", UNIT)
     take(leases, "bob/", UNIT)
     before = (folder / "hub.json").stat().st_ino
-    leases.enter(Wish("carol/", "1g.10gb", 1, Limit("many", slices=9), {}), SLICES)
+    leases.enter(SliceRequest("carol/", "1g.10gb", 1, Limit("many", slices=9), {}), SLICES)
     assert (folder / "hub.json").stat().st_ino == before

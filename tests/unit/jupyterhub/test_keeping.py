@@ -27,7 +27,7 @@ from gpufarm_hub.sharing.limits import Limit
 from gpufarm_hub.sharing.notices import Notices
 from gpufarm_hub.sharing.slices import GpuQueryError, Gpus, Slice
 from gpufarm_hub.sharing.strays import Stray
-from gpufarm_hub.sharing.waiting import Wish
+from gpufarm_hub.sharing.waiting import SliceRequest
 from gpufarm_hub.spawning import units
 from gpufarm_hub.store import JsonStore
 from hypothesis import given
@@ -168,7 +168,7 @@ def desk(tmp_path: Path) -> Desk:
         tmp_path / "audit.jsonl",
         limits,
     )
-    desk.take(Wish("alice/", "1g.10gb", 1, limits[0], {}), "unit", [PIECE])
+    desk.take(SliceRequest("alice/", "1g.10gb", 1, limits[0], {}), "unit", [PIECE])
     return desk
 
 
@@ -266,17 +266,17 @@ def test_what_a_notebook_left_is_taken_back(
     over: list[str] = []
     monkeypatch.setattr(units, "is_over", lambda unit: unit in over)
     old = Leases(desk.leases._store.path, clock=lambda: time.time() - 60)
-    old.take(Wish("alice/", "1g.10gb", 1, Limit("x"), {}), "unit", [PIECE])
+    old.take(SliceRequest("alice/", "1g.10gb", 1, Limit("x"), {}), "unit", [PIECE])
     hub = FakeHub(stopped=["alice/"])
     keeper.look(desk, hub, RULES, True, 30)  # type: ignore[arg-type]
     assert desk.leases.all(), "it still runs, though the hub does not know it"
     over.append("unit")
     keeper.look(desk, FakeHub(), RULES, True, 60)  # type: ignore[arg-type]
     assert desk.leases.all(), "the hub starts or stops it"
-    desk.leases.take(Wish("alice/", "1g.10gb", 1, Limit("x"), {}), "unit", [PIECE])
+    desk.leases.take(SliceRequest("alice/", "1g.10gb", 1, Limit("x"), {}), "unit", [PIECE])
     keeper.look(desk, hub, RULES, True, 90)  # type: ignore[arg-type]
     assert desk.leases.all(), "it has been taken just now"
-    old.take(Wish("alice/", "1g.10gb", 1, Limit("x"), {}), "unit", [PIECE])
+    old.take(SliceRequest("alice/", "1g.10gb", 1, Limit("x"), {}), "unit", [PIECE])
     keeper.look(desk, hub, RULES, True, 120)  # type: ignore[arg-type]
     assert not desk.leases.all() and events(desk)[-1] == "returned"
 

@@ -19,7 +19,7 @@ from gpufarm_hub.sharing import answers
 from gpufarm_hub.sharing.leases import Lease, Leases, NoSliceError
 from gpufarm_hub.sharing.limits import Limit
 from gpufarm_hub.sharing.slices import Slice, count_by_profile
-from gpufarm_hub.sharing.waiting import Wish
+from gpufarm_hub.sharing.waiting import SliceRequest
 from gpufarm_hub.store import JsonStore, StoreError
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -41,7 +41,7 @@ class WaitError(Exception):
 
 
 def take(leases: Leases, owner: str, unit: str, profile: str, slices: list[Slice]) -> Lease:
-    taken = leases.take(Wish(owner, profile, 1, MANY, {}), unit, slices)
+    taken = leases.take(SliceRequest(owner, profile, 1, MANY, {}), unit, slices)
     if isinstance(taken, Lease):
         return taken
     raise WaitError(answers.waits(taken))
@@ -61,7 +61,7 @@ def test_setting_the_time_back_lets_nobody_overtake(tmp_path: Path) -> None:
     leases = Leases(tmp_path / "leases.json", clock=lambda: now[0])
     take(leases, "alice/", "a", "1g.10gb", [mig(7)])
     for owner in ("bob/", "carol/"):
-        leases.enter(Wish(owner, "1g.10gb", 1, MANY, {}), [mig(7)])
+        leases.enter(SliceRequest(owner, "1g.10gb", 1, MANY, {}), [mig(7)])
         now[0] -= 300
     assert [place.ticket.owner for place in leases.queue([mig(7)])] == ["bob/", "carol/"]
 

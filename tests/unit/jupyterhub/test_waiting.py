@@ -18,7 +18,7 @@ from gpufarm_hub.sharing import limits, turns, waiting
 from gpufarm_hub.sharing.leases import Lease, Leases, NoSliceError
 from gpufarm_hub.sharing.limits import Limit
 from gpufarm_hub.sharing.slices import Slice
-from gpufarm_hub.sharing.waiting import Ticket, Wish
+from gpufarm_hub.sharing.waiting import SliceRequest, Ticket
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -73,7 +73,7 @@ SEVEN = [mig(instance) for instance in range(7, 14)]
         (0, 0, 6),
     ],
 )
-def test_a_wish_for_seven_slices_idles_none_that_it_cannot_have_yet(
+def test_a_request_for_seven_slices_idles_none_that_it_cannot_have_yet(
     hours: int, small: int, ahead: int
 ) -> None:
     held = [lease("x/", SEVEN[0], hours=hours)]
@@ -183,23 +183,23 @@ class Clock:
         return self.now
 
 
-def wish(owner: str, count: int = 1, limit: Limit = limits.EVERYBODY) -> Wish:
-    return Wish(owner, "1g.10gb", count, limit, {"gpu": "1g.10gb"})
+def request(owner: str, count: int = 1, limit: Limit = limits.EVERYBODY) -> SliceRequest:
+    return SliceRequest(owner, "1g.10gb", count, limit, {"gpu": "1g.10gb"})
 
 
 def test_who_does_not_ask_again_loses_the_place(tmp_path: Path) -> None:
     clock = Clock()
     leases = Leases(tmp_path / "leases.json", patience=60, clock=clock)
-    leases.take(wish("alice/"), "a", [mig(7)])
+    leases.take(request("alice/"), "a", [mig(7)])
     for owner in ("gone/", "patient/"):
-        assert not leases.enter(wish(owner), [mig(7)]).called
+        assert not leases.enter(request(owner), [mig(7)]).called
         clock.now += 1
     for _ in range(4):
         clock.now += 19
         place = leases.ask("patient/", [mig(7)])
     assert place and (place.position, place.waiting) == (1, 1)
     leases.release("alice/")
-    assert isinstance(leases.take(wish("patient/"), "u", [mig(7)]), Lease)
+    assert isinstance(leases.take(request("patient/"), "u", [mig(7)]), Lease)
 
 
 def test_who_asks_again_keeps_the_place_and_who_wants_something_else_does_not(tmp_path: Path) -> None:
@@ -207,11 +207,11 @@ def test_who_asks_again_keeps_the_place_and_who_wants_something_else_does_not(tm
     leases = Leases(tmp_path / "leases.json", clock=clock)
     slices = [mig(7), mig(8)]
     two = Limit("two", slices=2)
-    leases.take(wish("alice/", 2, two), "a", slices)
+    leases.take(request("alice/", 2, two), "a", slices)
 
     def ask(owner: str, count: int) -> tuple[int, int]:
         clock.now += 1
-        place = leases.enter(wish(owner, count, two), slices)
+        place = leases.enter(request(owner, count, two), slices)
         return place.position, place.waiting
 
     assert [ask("bob/", 1), ask("carol/", 1), ask("bob/", 1), ask("bob/", 2)] == [
@@ -224,18 +224,18 @@ def test_who_asks_again_keeps_the_place_and_who_wants_something_else_does_not(tm
 
 def test_who_is_called_is_so_until_they_come(tmp_path: Path) -> None:
     leases = Leases(tmp_path / "leases.json")
-    assert leases.enter(wish("alice/"), [mig(7)]).called
-    assert not leases.enter(wish("bob/"), [mig(7)]).called
-    assert not isinstance(leases.take(wish("carol/"), "c", [mig(7)]), Lease)
-    assert isinstance(leases.take(wish("alice/"), "a", [mig(7)]), Lease)
+    assert leases.enter(request("alice/"), [mig(7)]).called
+    assert not leases.enter(request("bob/"), [mig(7)]).called
+    assert not isinstance(leases.take(request("carol/"), "c", [mig(7)]), Lease)
+    assert isinstance(leases.take(request("alice/"), "a", [mig(7)]), Lease)
 
 
 def test_nobody_who_holds_less_takes_away_what_is_kept_for_somebody(tmp_path: Path) -> None:
     leases = Leases(tmp_path / "leases.json")
     two = Limit("two", slices=2)
-    leases.take(wish("rich/", limit=two), "r", [mig(7), mig(8)])
-    assert leases.enter(wish("rich/second", limit=two), [mig(7), mig(8)]).called
-    assert not leases.enter(wish("poor/"), [mig(7), mig(8)]).called
+    leases.take(request("rich/", limit=two), "r", [mig(7), mig(8)])
+    assert leases.enter(request("rich/second", limit=two), [mig(7), mig(8)]).called
+    assert not leases.enter(request("poor/"), [mig(7), mig(8)]).called
 
 
 @dataclass
@@ -268,43 +268,43 @@ def line(tmp_path: Path) -> Line:
 
 
 def test_who_is_called_and_only_asks_loses_the_place(line: Line) -> None:
-    place = line.leases.enter(wish("mallory/"), [mig(7)])
+    place = line.leases.enter(request("mallory/"), [mig(7)])
     assert place.claim and place.claim.until == line.clock.now + 300
-    line.leases.enter(wish("bob/"), [mig(7)])
+    line.leases.enter(request("bob/"), [mig(7)])
     line.ask_for(295, "mallory/", "bob/")
-    assert not isinstance(line.leases.take(wish("bob/"), "b", [mig(7)]), Lease)
+    assert not isinstance(line.leases.take(request("bob/"), "b", [mig(7)]), Lease)
     line.ask_for(10, "mallory/", "bob/")
     assert line.missed == [("mallory/", 1300)]
     assert line.leases.ask("mallory/", [mig(7)]) is None
-    assert isinstance(line.leases.take(wish("bob/"), "b", [mig(7)]), Lease)
+    assert isinstance(line.leases.take(request("bob/"), "b", [mig(7)]), Lease)
 
 
 def test_nobody_keeps_a_slice_for_three_days_by_asking_again_and_again(line: Line) -> None:
     """Somebody who has lost the place, or leaves, comes back behind all who wait."""
     waited = []
     for _ in range(6):
-        line.leases.enter(wish("mallory/"), [mig(7)])
+        line.leases.enter(request("mallory/"), [mig(7)])
         line.ask_for(250, "mallory/")
-        line.leases.enter(wish("bob/"), [mig(7)])
+        line.leases.enter(request("bob/"), [mig(7)])
         start = line.clock.now
-        while not isinstance(line.leases.take(wish("bob/"), "b", [mig(7)]), Lease):
+        while not isinstance(line.leases.take(request("bob/"), "b", [mig(7)]), Lease):
             assert line.clock.now < start + 310
             line.ask_for(5, "mallory/", "bob/")
-            line.leases.enter(wish("mallory/"), [mig(7)])
+            line.leases.enter(request("mallory/"), [mig(7)])
         waited.append(line.clock.now - start)
         line.leases.release("bob/")
     assert max(waited) <= 300
 
 
 def test_a_slice_that_nobody_comes_for_is_taken_by_whoever_does(line: Line) -> None:
-    line.leases.enter(wish("mallory/"), [mig(7)])
+    line.leases.enter(request("mallory/"), [mig(7)])
     line.ask_for(72 * 3600, "mallory/")
-    assert isinstance(line.leases.take(wish("bob/"), "b", [mig(7)]), Lease)
+    assert isinstance(line.leases.take(request("bob/"), "b", [mig(7)]), Lease)
     assert line.missed == [("mallory/", 1300)]
 
 
 def test_who_is_called_while_the_hub_is_down_is_called_anew(line: Line) -> None:
-    line.leases.enter(wish("alice/"), [mig(7)])
+    line.leases.enter(request("alice/"), [mig(7)])
     line.clock.now += 3600
     line.leases.keep_places()
     place = line.leases.ask("alice/", [mig(7)])
@@ -329,8 +329,8 @@ class Comer:
     late: int
     used: int
 
-    def wish(self, owner: str) -> Wish:
-        return wish(owner, self.count, Limit("any", slices=9, hours=self.hours))
+    def request(self, owner: str) -> SliceRequest:
+        return request(owner, self.count, Limit("any", slices=9, hours=self.hours))
 
 
 COMERS = st.lists(
@@ -362,11 +362,11 @@ def test_nobody_who_goes_ahead_delays_the_first_in_line(
             if count <= free:
                 free -= count
                 known += count * [start + 3600 * hours]
-                first = wish(f"holder{number}/", count, Limit("any", slices=9, hours=hours))
+                first = request(f"holder{number}/", count, Limit("any", slices=9, hours=hours))
                 assert isinstance(leases.take(first, "u", SEVEN), Lease)
         # Told apart from the program: the request starts when so many of those who hold slices have ended.
         latest = start if wanted <= free else sorted(known)[wanted - free - 1]
-        large = wish("large/", wanted, Limit("any", slices=9))
+        large = request("large/", wanted, Limit("any", slices=9))
         waiting: dict[str, tuple[Comer, float | None]] = {}
         stops: dict[str, float] = {}
         while not isinstance(leases.take(large, "l", SEVEN), Lease):
@@ -378,11 +378,11 @@ def test_nobody_who_goes_ahead_delays_the_first_in_line(
                     leases.release(one.owner)
             waiting |= {f"u{n}/": (one, None) for n, one in enumerate(comers) if one.when == minute - 1}
             for owner, (comer, since) in list(waiting.items()):
-                place = leases.enter(comer.wish(owner), SEVEN)
+                place = leases.enter(comer.request(owner), SEVEN)
                 if place.called and since is None:
                     waiting[owner] = comer, clock.now
                 elif since is not None and clock.now >= since + 60 * comer.late:
-                    if isinstance(leases.take(comer.wish(owner), "u", SEVEN), Lease):
+                    if isinstance(leases.take(comer.request(owner), "u", SEVEN), Lease):
                         stops[owner] = clock.now + 60 * comer.used
                     del waiting[owner]
             assert sum(len(one.pieces) for one in leases.all()) <= len(SEVEN)
@@ -391,24 +391,24 @@ def test_nobody_who_goes_ahead_delays_the_first_in_line(
 def test_the_hub_was_down_longer_than_anybodys_patience(tmp_path: Path) -> None:
     clock = Clock()
     leases = Leases(tmp_path / "leases.json", patience=60, clock=clock)
-    leases.take(wish("alice/"), "a", [mig(7)])
-    leases.enter(wish("bob/"), [mig(7)])
+    leases.take(request("alice/"), "a", [mig(7)])
+    leases.enter(request("bob/"), [mig(7)])
     clock.now += 3600
     leases.keep_places()
     assert [place.ticket.owner for place in leases.queue([mig(7)])] == ["bob/"]
 
 
-def test_a_wish_that_cannot_be_granted_leaves_the_queue(tmp_path: Path) -> None:
+def test_a_request_that_cannot_be_granted_leaves_the_queue(tmp_path: Path) -> None:
     leases = Leases(tmp_path / "leases.json")
-    leases.take(wish("alice/"), "a", [mig(7)])
-    leases.enter(wish("bob/"), [mig(7)])
+    leases.take(request("alice/"), "a", [mig(7)])
+    leases.enter(request("bob/"), [mig(7)])
     assert leases.ask("bob/", [mig(7, "2g.20gb")]) is None
     assert leases.queue([mig(7)]) == []
 
 
 def test_a_place_that_an_earlier_version_wrote_down_is_kept(tmp_path: Path) -> None:
     file = tmp_path / "leases.json"
-    Leases(file).enter(wish("alice/"), [mig(7)])
+    Leases(file).enter(request("alice/"), [mig(7)])
     content = json.loads(file.read_text())
     del content["queue"]["alice/"]["gpus"]
     file.write_text(json.dumps(content))
@@ -419,12 +419,12 @@ def test_no_more_whole_gpus_than_the_limit_says(tmp_path: Path) -> None:
     leases = Leases(tmp_path / "leases.json")
     gpus = [Slice(f"GPU-{n}", "1g.10gb", n, None, None, 80 << 30) for n in (1, 2)]
     one, none = Limit("one", slices=2, gpus=1), Limit("none", slices=2, gpus=0)
-    assert isinstance(leases.take(wish("alice/", limit=one), "a", gpus), Lease)
+    assert isinstance(leases.take(request("alice/", limit=one), "a", gpus), Lease)
     with pytest.raises(NoSliceError, match=r"hold 1 whole GPU and may hold 1 at once \(limit one\)"):
-        leases.take(wish("alice/second", limit=one), "b", gpus)
+        leases.take(request("alice/second", limit=one), "b", gpus)
     with pytest.raises(NoSliceError, match=r"hold 0 whole GPUs and may hold 0 at once \(limit none\)"):
-        leases.enter(wish("bob/", limit=none), gpus)
-    assert isinstance(leases.take(wish("bob/", limit=none), "c", [mig(7)]), Lease)
+        leases.enter(request("bob/", limit=none), gpus)
+    assert isinstance(leases.take(request("bob/", limit=none), "c", [mig(7)]), Lease)
 
 
 @pytest.mark.parametrize(
@@ -442,9 +442,9 @@ def test_what_cannot_be_had_is_refused_and_not_waited_for(
 ) -> None:
     leases = Leases(tmp_path / "leases.json")
     slices = [mig(7), mig(8), mig(9)]
-    leases.take(wish("alice/other"), "a", slices)
+    leases.take(request("alice/other"), "a", slices)
     with pytest.raises(NoSliceError, match=sentence):
-        leases.take(wish("alice/", count, limit), "a", slices)
+        leases.take(request("alice/", count, limit), "a", slices)
     assert leases.queue(slices) == []
 
 

@@ -11,7 +11,7 @@ from ansible_collections.gpufarm.cluster.plugins.module_utils._mig.plan import p
 from ansible_collections.gpufarm.cluster.plugins.module_utils._nvml.gpu import Gpu, GpuError, Process
 from mig_geometry import instance
 
-from lab.mig_oracle import Layout, Oracle, Wish
+from lab.mig_oracle import Layout, Oracle, Request
 
 
 def situation(machine: Gpu, current: Layout, used: Layout) -> Gpu:
@@ -29,24 +29,24 @@ def situation(machine: Gpu, current: Layout, used: Layout) -> Gpu:
     )
 
 
-def flavor(machine: Gpu, wish: Wish) -> Flavor:
+def flavor(machine: Gpu, request: Request) -> Flavor:
     """A request of the oracle in the grammar of users."""
     names = {profile.id: profile.name for profile in machine.profiles}
-    return Flavor("layout", tuple(Item(names[profile], count) for profile, count in wish))
+    return Flavor("layout", tuple(Item(names[profile], count) for profile, count in request))
 
 
-def compare(machine: Gpu, oracle: Oracle, current: Layout, used: Layout, wish: Wish) -> None:
+def compare(machine: Gpu, oracle: Oracle, current: Layout, used: Layout, request: Request) -> None:
     """Fail unless the plan for a request is as good as the best, or refused when there is none."""
     gpu = situation(machine, current, used)
-    best = oracle.best(current, used, wish)
+    best = oracle.best(current, used, request)
     try:
-        plan = plan_flavor(gpu, flavor(gpu, wish))
+        plan = plan_flavor(gpu, flavor(gpu, request))
     except GpuError as error:
-        assert best is None, f"{error} {sorted(current)} {sorted(used)} {wish}"
+        assert best is None, f"{error} {sorted(current)} {sorted(used)} {request}"
         assert "stop what uses it" in str(error)
         return
     layout = frozenset((slot.profile.id, slot.placement.start) for slot in plan.layout)
-    assert layout in oracle.layouts and oracle.wish(layout) == wish
+    assert layout in oracle.layouts and oracle.request(layout) == request
     assert used <= layout
     assert {(one.profile.id, one.placement.start) for one in plan.destroy} == current - layout
     assert {(slot.profile.id, slot.placement.start) for slot in plan.create} == layout - current

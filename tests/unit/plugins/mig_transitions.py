@@ -90,7 +90,7 @@ def used(gpu: Gpu) -> set[tuple[str, int]]:
 
 
 class Transitions:
-    """Changes of one GPU, each from a random situation to a random wish."""
+    """Changes of one GPU, each from a random situation to a random request."""
 
     def __init__(self, machine: Machine, seed: str, interruption: Interruption) -> None:
         self._machine, self._interruption = machine, interruption
@@ -105,35 +105,35 @@ class Transitions:
         with session.session() as nvml:
             self._prepare(nvml)
             before, start = nvml.gpus()[0], self._machine.state
-            wish = self._wish(before)
+            request = self._request(before)
             try:
-                goal = plan_flavor(before, wish)
+                goal = plan_flavor(before, request)
             except GpuError:
                 return 0
             with self._interruption.at(0, kill=False):
-                self._run(nvml, wish)
+                self._run(nvml, request)
             calls = self._interruption.calls
             self._reached(nvml, goal, before)
             for nth in range(1, calls + 1):
                 self._machine.state = start
-                self._fails(nvml, wish, nth, before)
+                self._fails(nvml, request, nth, before)
                 self._machine.state = start
-                self._is_killed(nvml, wish, nth, before, goal)
+                self._is_killed(nvml, request, nth, before, goal)
         return 1 + 2 * calls
 
-    def _fails(self, nvml: session.Nvml, wish: Flavor, nth: int, before: Gpu) -> None:
+    def _fails(self, nvml: session.Nvml, request: Flavor, nth: int, before: Gpu) -> None:
         with self._interruption.at(nth, kill=False), pytest.raises(GpuError) as caught:
-            self._run(nvml, wish)
+            self._run(nvml, request)
         assert str(caught.value).endswith(
             ("were put back: run again when the cause is gone.", "Nothing was changed.")
         )
         assert state(nvml.gpus()[0]) == state(before)
 
-    def _is_killed(self, nvml: session.Nvml, wish: Flavor, nth: int, before: Gpu, goal: Plan) -> None:
+    def _is_killed(self, nvml: session.Nvml, request: Flavor, nth: int, before: Gpu, goal: Plan) -> None:
         with self._interruption.at(nth, kill=True), pytest.raises(Killed):
-            self._run(nvml, wish)
+            self._run(nvml, request)
         assert used(before) <= used(nvml.gpus()[0])
-        self._run(nvml, wish)
+        self._run(nvml, request)
         self._reached(nvml, goal, before)
 
     def _reached(self, nvml: session.Nvml, goal: Plan, before: Gpu) -> None:
@@ -143,8 +143,8 @@ class Transitions:
         found = sorted((one.profile.name, one.widths) for one in gpu.instances)
         assert found == sorted((slot.profile.name, slot.compute) for slot in goal.layout)
 
-    def _run(self, nvml: session.Nvml, wish: Flavor) -> None:
-        plan = plan_flavor(nvml.gpus()[0], wish)
+    def _run(self, nvml: session.Nvml, request: Flavor) -> None:
+        plan = plan_flavor(nvml.gpus()[0], request)
         if plan.changed:
             apply.apply(nvml, [plan])
 
@@ -160,7 +160,7 @@ class Transitions:
                 if self._chance.random() < 0.15:
                     self._machine.control("process-start", compute.uuid, str(4000 + instance.id), "1")
 
-    def _wish(self, gpu: Gpu) -> Flavor:
+    def _request(self, gpu: Gpu) -> Flavor:
         if self._chance.random() < 0.1:
             return parse_flavor("disabled")
         return self._divided(gpu, self._chance.choice(self._layouts), places=self._chance.random() < 0.2)

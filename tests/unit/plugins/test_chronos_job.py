@@ -73,15 +73,15 @@ DEFINITIONS = st.fixed_dictionaries(
 
 
 @given(DEFINITIONS, st.integers(0, 5))
-def test_what_a_server_fills_in_and_runs_rewrite_is_no_difference(wish: dict[str, Any], hours: int) -> None:
+def test_what_a_server_fills_in_and_runs_rewrite_is_no_difference(wanted: dict[str, Any], hours: int) -> None:
     clock = [NOW.timestamp()]
     server = Chronos(lambda: clock[0], OPTIONS, gpu_patch=False)
-    server.put(read_job(wish))
+    server.put(read_job(wanted))
     for _hour in range(hours):
         server.advance()
         clock[0] += 3600
     now = datetime.fromtimestamp(clock[0], UTC)
-    assert difference(server.job("job"), wish, now) == ({}, {})
+    assert difference(server.job("job"), wanted, now) == ({}, {})
 
 
 @pytest.mark.parametrize(

@@ -39,16 +39,16 @@ def assignments(text: str) -> dict[str, str]:
     return dict(words[0].split("=", 1) for words in pairs)
 
 
-@pytest.mark.parametrize("wish", ["sft.cern.ch  software.eessi.io", "sft.cern.ch, software.eessi.io"])
-def test_repositories_are_separated_by_blanks_or_commas(wish: str) -> None:
-    plan = cvmfs_client_plan(role_settings(repositories=wish))
+@pytest.mark.parametrize("wanted", ["sft.cern.ch  software.eessi.io", "sft.cern.ch, software.eessi.io"])
+def test_repositories_are_separated_by_blanks_or_commas(wanted: str) -> None:
+    plan = cvmfs_client_plan(role_settings(repositories=wanted))
     assert plan["repositories"] == ["sft.cern.ch", "software.eessi.io"]
     assert (
         assignments(plan["files"]["default.local"])["CVMFS_REPOSITORIES"] == "sft.cern.ch,software.eessi.io"
     )
 
 
-def test_the_defaults_of_the_role_are_an_empty_wish() -> None:
+def test_the_defaults_of_the_role_are_an_empty_request() -> None:
     plan = cvmfs_client_plan(role_settings(repositories=""))
     assert (plan["problems"], plan["repositories"]) == ([], [])
 
@@ -91,8 +91,8 @@ def test_an_alien_cache_takes_what_it_needs_with_it() -> None:
 
 
 def test_a_machine_that_stands_alone_leaves_proxies_to_the_configuration_repository() -> None:
-    wish = role_settings(profile="single", proxies="")
-    plan = cvmfs_client_plan(wish)
+    request = role_settings(profile="single", proxies="")
+    plan = cvmfs_client_plan(request)
     assert plan["problems"] == []
     default = assignments(plan["files"]["default.local"])
     assert default["CVMFS_CLIENT_PROFILE"] == "single"
@@ -192,8 +192,8 @@ VALUES = st.one_of(
 @given(st.dictionaries(st.sampled_from(sorted(cvmfs_parameters.PARAMETERS)), VALUES, max_size=4))
 @settings(max_examples=300, deadline=None)
 def test_whatever_is_rendered_is_known_and_of_its_kind(parameters: dict[str, Any]) -> None:
-    wish = role_settings(parameters=parameters, domains={"cern.ch": parameters})
-    for text in cvmfs_client_plan(wish).get("files", {}).values():
+    request = role_settings(parameters=parameters, domains={"cern.ch": parameters})
+    for text in cvmfs_client_plan(request).get("files", {}).values():
         for name, value in assignments(text).items():
             assert cvmfs_parameters.read_value(name, value) == value
 

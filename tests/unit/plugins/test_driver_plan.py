@@ -1,4 +1,4 @@
-"""From machine and wish to the plan; whole plans stand in driver_plans.yaml."""
+"""From machine and request to the plan; whole plans stand in driver_plans.yaml."""
 
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
@@ -13,7 +13,7 @@ import yaml
 from ansible_collections.gpufarm.cluster.plugins.module_utils._driver.gpu import PciDevice
 from ansible_collections.gpufarm.cluster.plugins.module_utils._driver.plan import (
     Machine,
-    Wish,
+    Request,
     driver_plan,
     header_packages,
     kernels_to_build,
@@ -49,18 +49,18 @@ def machine(distribution: str, version: str, **values: Any) -> Machine:
 
 
 DEBIAN = machine("Debian", "12.11", offered={"libnvidia-ml1": (BOOKWORM, "535.261.03-1~deb12u1")})
-DISTRIBUTION = Wish(source="distribution", version="535")
+DISTRIBUTION = Request(source="distribution", version="535")
 INSTALLED = {
     **dict.fromkeys(("libnvidia-ml1", "libcuda1", "nvidia-smi", "nvidia-kernel-dkms"), BOOKWORM),
     "nvidia-modprobe": "535.161.07-1~deb12u1",
     "nvidia-persistenced": "535.171.04-1~deb12u1",
 }
 
-CASES: dict[str, tuple[Machine, Wish]] = {
+CASES: dict[str, tuple[Machine, Request]] = {
     "debian 12, distribution": (DEBIAN, DISTRIBUTION),
     "debian 13, distribution, open, branch 550": (
         machine("Debian", "13.1", offered={"libnvidia-ml1": (TRIXIE,)}),
-        Wish(source="distribution", version="550", kernel_modules="open", persistence=False),
+        Request(source="distribution", version="550", kernel_modules="open", persistence=False),
     ),
     "debian 12, nvidia, on an NVSwitch system": (
         machine(
@@ -69,11 +69,13 @@ CASES: dict[str, tuple[Machine, Wish]] = {
             devices=(H100, SWITCH),
             offered={"nvidia-driver-cuda": ("580.82.07-1", "570.133.20-1")},
         ),
-        Wish(source="nvidia", version="570"),
+        Request(source="nvidia", version="570"),
     ),
     "debian 13, nvidia, from a mirror": (
         machine("Debian", "13", offered={"nvidia-driver-cuda": ("580.82.07-1",)}),
-        Wish(source="nvidia", repository_url="https://mirror.example.org/cuda/", key_fingerprint="ab cd 12"),
+        Request(
+            source="nvidia", repository_url="https://mirror.example.org/cuda/", key_fingerprint="ab cd 12"
+        ),
     ),
     "ubuntu 22.04, distribution, on an NVSwitch system": (
         machine(
@@ -82,23 +84,23 @@ CASES: dict[str, tuple[Machine, Wish]] = {
             devices=(H100, SWITCH),
             offered={"libnvidia-compute-550-server": ("550.144.03-0ubuntu0.22.04.1",)},
         ),
-        Wish(source="distribution", version="550"),
+        Request(source="distribution", version="550"),
     ),
     "ubuntu 24.04, nvidia": (
         machine("Ubuntu", "24.04", offered={"libnvidia-compute-570": ("570.133.20-0ubuntu1",)}),
-        Wish(source="nvidia", version="570"),
+        Request(source="nvidia", version="570"),
     ),
     "rocky 8, nvidia, proprietary": (
         machine("Rocky", "8.10", offered={"nvidia-driver-cuda": ("3:570.133.20-1.el8",)}),
-        Wish(source="nvidia", version="570.133.20", kernel_modules="proprietary"),
+        Request(source="nvidia", version="570.133.20", kernel_modules="proprietary"),
     ),
     "alma 9, nvidia, on an NVSwitch system": (
         machine(
             "AlmaLinux", "9.4", devices=(H100, SWITCH), offered={"nvidia-driver-cuda": ("3:580.82.07-1.el9",)}
         ),
-        Wish(source="nvidia", version="580"),
+        Request(source="nvidia", version="580"),
     ),
-    "debian 12, runfile": (DEBIAN, Wish(source="runfile", version="570.133.20")),
+    "debian 12, runfile": (DEBIAN, Request(source="runfile", version="570.133.20")),
 }
 
 
@@ -133,12 +135,12 @@ def test_an_upgrade_takes_the_newest_and_is_tried_first() -> None:
 def test_another_branch_replaces_the_packages_that_have_the_branch_in_their_names() -> None:
     old = {f"{name}-535": "535.1-0ubuntu1" for name in ("libnvidia-compute", "nvidia-utils", "nvidia-dkms")}
     there = machine("Ubuntu", "24.04", installed=old, offered={"libnvidia-compute-570": ("570.1-0ubuntu1",)})
-    wish = Wish(source="nvidia", version="570")
+    request = Request(source="nvidia", version="570")
     with pytest.raises(
         DriverError, match=r"Version 535.1 .* is installed, and .* asks for 570: set nvidia_driver_up"
     ):
-        driver_plan(there, wish)
-    plan = driver_plan(there, replace(wish, upgrade=True))
+        driver_plan(there, request)
+    plan = driver_plan(there, replace(request, upgrade=True))
     assert (plan.installed_version, plan.version) == ("535.1-0ubuntu1", "570.1-0ubuntu1")
     assert set(plan.replaced) == {"libnvidia-compute-535", "nvidia-utils-535", "nvidia-dkms-535"}
 
@@ -189,7 +191,7 @@ def test_resolve() -> None:
 
 
 @pytest.mark.parametrize(
-    ("there", "wish", "words"),
+    ("there", "wanted", "words"),
     [
         (
             machine("Fedora", "42"),
@@ -197,7 +199,7 @@ def test_resolve() -> None:
             "runs Fedora 42, and the driver can be installed on Debian 12",
         ),
         (machine("Rocky", "9"), DISTRIBUTION, "Enterprise Linux 9 has no packages of the NVIDIA driver"),
-        (machine("Rocky", "9"), Wish(source="nvidia"), "branch in their names .* such as 570"),
+        (machine("Rocky", "9"), Request(source="nvidia"), "branch in their names .* such as 570"),
         (
             machine("Ubuntu", "24.04"),
             replace(DISTRIBUTION, version=""),
@@ -220,26 +222,26 @@ def test_resolve() -> None:
         ),
         (
             replace(DEBIAN, installed=INSTALLED),
-            Wish(source="runfile", version="570.1"),
+            Request(source="runfile", version="570.1"),
             "from packages .libcuda1 535",
         ),
-        (DEBIAN, Wish(source="runfile", version="570"), "must name it in full, such as 570.133.20"),
+        (DEBIAN, Request(source="runfile", version="570"), "must name it in full, such as 570.133.20"),
         (
             replace(DEBIAN, runfile_version="550.1"),
-            Wish(source="runfile", version="570.1"),
+            Request(source="runfile", version="570.1"),
             "Version 550.1 .* is inst",
         ),
         (
             replace(DEBIAN, architecture="riscv64"),
-            Wish(source="nvidia"),
+            Request(source="nvidia"),
             "no packages .* for the processor riscv64",
         ),
         (DEBIAN, replace(DISTRIBUTION, version="470"), "H100 .* needs version 525.85.12"),
     ],
 )
-def test_what_cannot_work_is_refused(there: Machine, wish: Wish, words: str) -> None:
+def test_what_cannot_work_is_refused(there: Machine, wanted: Request, words: str) -> None:
     with pytest.raises(DriverError, match=words):
-        driver_plan(there, wish)
+        driver_plan(there, wanted)
 
 
 def test_an_enrolled_key_lets_secure_boot_pass() -> None:

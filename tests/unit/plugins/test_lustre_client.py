@@ -39,7 +39,7 @@ def unit(plan: dict[str, Any], name: str) -> dict[str, str]:
     return dict(map(tuple, pairs))
 
 
-def test_the_defaults_of_the_role_are_an_empty_wish() -> None:
+def test_the_defaults_of_the_role_are_an_empty_request() -> None:
     defaults = yaml.safe_load((ROLE / "defaults" / "main.yml").read_text())
     found = {name.removeprefix("lustre_client_"): value for name, value in defaults.items()}
     plan = lustre_client_plan(found)

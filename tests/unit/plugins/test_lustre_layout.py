@@ -37,7 +37,7 @@ def system(**changes: Any) -> dict[str, Any]:
     return {"file_systems": [{**HOME, **changes}]}
 
 
-def test_the_defaults_of_the_role_are_an_empty_wish() -> None:
+def test_the_defaults_of_the_role_are_an_empty_request() -> None:
     defaults = yaml.safe_load((ROLE / "defaults" / "main.yml").read_text())
     settings = {name.removeprefix("lustre_server_"): one for name, one in defaults.items()}
     assert lustre_server_plan(settings, "a")["problems"] == []

@@ -63,27 +63,27 @@ DEFINITIONS = st.fixed_dictionaries(
 
 
 @given(DEFINITIONS)
-def test_what_a_server_fills_in_is_no_difference(wish: dict[str, Any]) -> None:
-    assert list(problems(wish)) == []
-    assert difference(server.complete(wish, "*"), read_app(wish)) == ({}, {})
+def test_what_a_server_fills_in_is_no_difference(wanted: dict[str, Any]) -> None:
+    assert list(problems(wanted)) == []
+    assert difference(server.complete(wanted, "*"), read_app(wanted)) == ({}, {})
 
 
 @given(DEFINITIONS, st.sampled_from(["cmd", "cpus", "instances", "env", "labels", "mem"]))
-def test_a_change_of_one_field_is_found_and_no_other(wish: dict[str, Any], field: str) -> None:
+def test_a_change_of_one_field_is_found_and_no_other(wanted: dict[str, Any], field: str) -> None:
     value = {"env": {"NEW": "1"}, "labels": {"new": "1"}, "cmd": "other-command"}.get(field, 77777)
-    before, after = difference(server.complete(wish, "*"), read_app({**wish, field: value}))
+    before, after = difference(server.complete(wanted, "*"), read_app({**wanted, field: value}))
     assert set(before) | set(after) == {field} and after[field] == value
 
 
 @given(DEFINITIONS)
-def test_a_field_that_is_left_out_goes_back_to_its_default(wish: dict[str, Any]) -> None:
-    current = server.complete({**wish, "user": "root", "tty": True, "maxLaunchDelaySeconds": 9}, "*")
-    before, after = difference(current, read_app(wish))
+def test_a_field_that_is_left_out_goes_back_to_its_default(wanted: dict[str, Any]) -> None:
+    current = server.complete({**wanted, "user": "root", "tty": True, "maxLaunchDelaySeconds": 9}, "*")
+    before, after = difference(current, read_app(wanted))
     assert before == {"user": "root", "tty": True, "maxLaunchDelaySeconds": 9}
     assert after == {"tty": False, "maxLaunchDelaySeconds": 300}
 
 
-def test_a_new_app_shows_what_is_wished() -> None:
+def test_a_new_app_shows_what_is_requested() -> None:
     assert difference({}, read_app(APP)) == ({}, APP)
 
 

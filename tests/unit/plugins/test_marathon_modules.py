@@ -193,15 +193,15 @@ def test_errors_that_pass_are_waited_out(call: Caller, cluster: Instances) -> No
     assert call(marathon_app, app=APP)["changed"]
 
 
-@pytest.mark.parametrize(("method", "wish"), [("PUT", {**APP, "mem": 65}), ("DELETE", None)])
+@pytest.mark.parametrize(("method", "wanted"), [("PUT", {**APP, "mem": 65}), ("DELETE", None)])
 def test_what_was_done_before_its_leader_died_is_done(
-    call: Caller, cluster: Instances, method: str, wish: dict[str, Any] | None
+    call: Caller, cluster: Instances, method: str, wanted: dict[str, Any] | None
 ) -> None:
     call(marathon_app, app=APP)
     lose_answer(cluster.leader, method)
-    result = call(marathon_app, app=wish or APP, state="present" if wish else "absent")
+    result = call(marathon_app, app=wanted or APP, state="present" if wanted else "absent")
     assert result.get("msg") is None and result["changed"]
-    assert [app["mem"] for app in call(marathon_info)["apps"]] == ([65] if wish else [])
+    assert [app["mem"] for app in call(marathon_info)["apps"]] == ([65] if wanted else [])
 
 
 def test_a_group_that_was_removed_before_its_leader_died_is_gone(call: Caller, cluster: Instances) -> None:

@@ -92,7 +92,7 @@ def value(kind: str, name: str, role: str) -> st.SearchStrategy[Any]:
     }[kind]
 
 
-def wishes(role: str) -> st.SearchStrategy[dict[str, Any]]:
+def requests(role: str) -> st.SearchStrategy[dict[str, Any]]:
     free = {
         name: kind
         for name, kind in KNOWN[role].by_name().items()
@@ -104,11 +104,11 @@ def wishes(role: str) -> st.SearchStrategy[dict[str, Any]]:
 @pytest.mark.parametrize("role", ["marathon", "chronos"])
 @given(data=st.data())
 def test_every_option_that_can_be_set_is_taken_by_the_program(role: str, data: st.DataObject) -> None:
-    wish = data.draw(wishes(role))
-    plan = framework_plan(settings(role, flags=wish), role)
+    request = data.draw(requests(role))
+    plan = framework_plan(settings(role, flags=request), role)
     assert plan["problems"] == []
     found = parsed(role, plan)
-    for name, given_value in wish.items():
+    for name, given_value in request.items():
         shown = ",".join(given_value) if isinstance(given_value, list) else given_value
         assert found[name] == shown, name
 
@@ -121,14 +121,14 @@ def test_marathon_as_it_is_by_default() -> None:
 
 
 def test_what_has_a_password_goes_to_the_file_that_nobody_reads() -> None:
-    wish = settings(
+    request = settings(
         "marathon",
         zookeeper="zk://u:p@z:2181/marathon",
         mesos_principal="m",
         mesos_secret="s3cret",
         flags={"metrics_datadog_api_key": "k3y"},
     )
-    plan = framework_plan(wish, "marathon")
+    plan = framework_plan(request, "marathon")
     assert "MARATHON_ZK=zk://u:p@z:2181/marathon\n" in plan["secret_environment"]
     assert "k3y" in plan["secret_environment"] and "k3y" not in plan["environment"]
     assert "u:p" not in plan["environment"] and "s3cret" not in json.dumps(plan)
@@ -139,10 +139,10 @@ def test_what_has_a_password_goes_to_the_file_that_nobody_reads() -> None:
 
 @pytest.mark.parametrize("role", ["marathon", "chronos"])
 def test_libmesos_encrypts_where_the_masters_do(role: str) -> None:
-    wish = settings(
+    request = settings(
         role, mesos_tls_certificate="/srv/m1.pem", mesos_tls_key="/srv/m1.key", mesos_tls_ca="/srv/ca.pem"
     )
-    found = framework_plan(wish, role)["environment"]
+    found = framework_plan(request, role)["environment"]
     folder = f"/etc/{role}/secrets"
     for line in (
         "ENABLED=true",

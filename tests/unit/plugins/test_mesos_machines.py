@@ -73,16 +73,16 @@ def test_what_mesos_refuses_is_told_before() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wish", "words"),
+    ("wanted", "words"),
     [
         (None, "needs a window"),
         ({"start": "2030-01-01 00:00", "duration": None}, "give the time in UTC"),
         ({"start": "2030-01-01T00:00:00Z", "duration": -1}, "give more than 0"),
     ],
 )
-def test_a_window_that_is_none_is_refused(wish: dict[str, Any] | None, words: str) -> None:
+def test_a_window_that_is_none_is_refused(wanted: dict[str, Any] | None, words: str) -> None:
     with pytest.raises(MachineError, match=words):
-        window_of(wish)
+        window_of(wanted)
 
 
 def test_a_machine_is_known_by_its_agents_and_by_the_schedule() -> None:

@@ -10,12 +10,12 @@ import pytest
 from ansible_collections.gpufarm.cluster.plugins.module_utils._mesos import quota as quotas
 
 
-def wished(**entry: Any) -> dict[str, quotas.Quota]:
-    return quotas.read_wish([{"role": "alice", **entry}])
+def requested(**entry: Any) -> dict[str, quotas.Quota]:
+    return quotas.read_request([{"role": "alice", **entry}])
 
 
 def test_only_what_differs_is_set() -> None:
-    wish = quotas.read_wish(
+    request = quotas.read_request(
         [
             {"role": "alice", "limits": {"gpus": 2, "cpus": "4"}},
             {"role": "bob", "guarantees": {"cpus": 1}},
@@ -24,13 +24,13 @@ def test_only_what_differs_is_set() -> None:
         ]
     )
     current = {"alice": quotas.Quota({}, {"cpus": 4.0, "gpus": 2.0}), "carol": quotas.Quota({"mem": 1.0}, {})}
-    assert set(quotas.plan_quotas(current, wish)) == {"bob", "carol"}
+    assert set(quotas.plan_quotas(current, request)) == {"bob", "carol"}
 
 
 def test_what_is_set_is_read_back() -> None:
-    wish = wished(limits={"gpus": 0, "cpus": 1.5}, guarantees={"cpus": 1})
-    request = quotas.quota_request(wish, False)
-    assert quotas.read_quotas({"status": {"configs": request["quota_configs"]}}) == wish
+    request = requested(limits={"gpus": 0, "cpus": 1.5}, guarantees={"cpus": 1})
+    body = quotas.quota_request(request, False)
+    assert quotas.read_quotas({"status": {"configs": body["quota_configs"]}}) == request
     # a role whose quota was taken away keeps an entry
     assert quotas.read_quotas({"status": {"configs": [{"role": "alice"}]}}) == {}
     assert quotas.quota_request({"alice": quotas.NO_QUOTA}, True) == {
@@ -57,8 +57,8 @@ def test_a_role_that_is_not_named_keeps_its_weight() -> None:
     ],
 )
 def test_a_quota_that_cannot_be_is_refused(entry: dict[str, Any], words: str) -> None:
-    with pytest.raises(quotas.WishError) as error:
-        wished(**entry)
+    with pytest.raises(quotas.RequestError) as error:
+        requested(**entry)
     assert words in str(error.value)
 
 
@@ -69,11 +69,11 @@ def test_all_that_is_wrong_is_told_at_once() -> None:
         {"role": "bob", "limits": {"cpus": 2}},
         {"role": "a/b"},
     ]
-    with pytest.raises(quotas.WishError) as error:
-        quotas.read_wish(entries)
+    with pytest.raises(quotas.RequestError) as error:
+        quotas.read_request(entries)
     for words in ("-1 gpus", "x cpus", "bob is declared twice", "a/b is nested", "a/b names no amount"):
         assert words in str(error.value)
-    with pytest.raises(quotas.WishError) as error:
+    with pytest.raises(quotas.RequestError) as error:
         quotas.plan_weights({}, {"-a": 1, "bob": 0, "carol": None})
     for words in ("'-a' is no role", "bob is 0", "carol is None"):
         assert words in str(error.value)

@@ -32,14 +32,14 @@ def test_no_plan_is_better(make_machine: Callable[..., Machine], model: str) -> 
     with session.session() as nvml:
         machine = nvml.gpus()[0]
     oracle = Oracle.of_profiles(machine.profiles)
-    assert (len(oracle.layouts), len(oracle.by_wish)) == COUNTS[model]
+    assert (len(oracle.layouts), len(oracle.by_request)) == COUNTS[model]
     chance = random.Random(model)
     layouts = sorted(oracle.layouts, key=sorted)
-    wishes = sorted(oracle.by_wish)
+    requests = sorted(oracle.by_request)
     for _sample in range(SAMPLES):
         current = chance.choice(layouts)
         used = frozenset(place for place in sorted(current) if chance.random() < 0.3)
-        compare(machine, oracle, current, used, chance.choice(wishes))
+        compare(machine, oracle, current, used, chance.choice(requests))
 
 
 def test_other_models_have_one_of_these_geometries(make_machine: Callable[..., Machine]) -> None:

@@ -60,10 +60,10 @@ def test_what_is_read(text: str, flavor: Flavor) -> None:
 
 
 @given(LAYOUTS, st.sampled_from(["", " MIG GPUs"]), st.sampled_from([", ", ",", " , "]))
-def test_every_layout_is_read_as_it_was_written(wish: dict[str, int], suffix: str, comma: str) -> None:
-    text = comma.join(f"{count}x {name}" for name, count in wish.items()) + suffix
+def test_every_layout_is_read_as_it_was_written(wanted: dict[str, int], suffix: str, comma: str) -> None:
+    text = comma.join(f"{count}x {name}" for name, count in wanted.items()) + suffix
     flavor = parse_flavor(text)
-    assert {item.profile: item.count for item in flavor.items} == wish
+    assert {item.profile: item.count for item in flavor.items} == wanted
     assert parse_flavor(str(flavor)) == flavor
 
 
@@ -98,12 +98,12 @@ def test_a_compute_instance_wider_than_its_gpu_instance_is_refused() -> None:
 
 @given(st.dictionaries(st.tuples(st.integers(1, 7), st.integers(1, 7)), st.integers(1, 20), min_size=1))
 def test_compute_instances_are_packed_into_gpu_instances_that_hold_them(
-    wish: dict[tuple[int, int], int],
+    wanted: dict[tuple[int, int], int],
 ) -> None:
-    wish = {(width, slices): count for (width, slices), count in wish.items() if width <= slices}
-    if not wish:
+    wanted = {(width, slices): count for (width, slices), count in wanted.items() if width <= slices}
+    if not wanted:
         return
-    text = ", ".join(f"{count}x {width}c.{slices}g.5gb" for (width, slices), count in wish.items())
+    text = ", ".join(f"{count}x {width}c.{slices}g.5gb" for (width, slices), count in wanted.items())
     found: Counter[tuple[int, int]] = Counter()
     for item in parse_flavor(text).items:
         slices = int(item.profile[0])
@@ -111,7 +111,7 @@ def test_compute_instances_are_packed_into_gpu_instances_that_hold_them(
         assert sum(compute) <= slices
         for width in compute:
             found[(width, slices)] += item.count
-    assert found == Counter(wish)
+    assert found == Counter(wanted)
 
 
 # layouts

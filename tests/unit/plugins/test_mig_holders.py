@@ -112,8 +112,8 @@ def test_a_held_slice_is_kept_until_its_unit_ends(
     slices = run(flavor="7x 1g.10gb")["slices"]
     hold("the notebook of alice", NOTEBOOK, slices[2]["uuid"], "MIG-of-yesterday")
     before = machine.state
-    for wish in ({"flavor": "2x 3g.40gb"}, {"layout": []}, {"flavor": "disabled"}):
-        said = run(**wish)["msg"]
+    for request in ({"flavor": "2x 3g.40gb"}, {"layout": []}, {"flavor": "disabled"}):
+        said = run(**request)["msg"]
         assert "the partition 1g.10gb at 2 is used by the notebook of alice" in said and "PID" not in said
     assert machine.state == before
     kept = run(flavor="1x 3g.40gb, 1x 1g.10gb")["slices"]

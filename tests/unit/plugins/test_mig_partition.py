@@ -50,10 +50,10 @@ def profiles(result: dict[str, Any]) -> list[str]:
 
 def test_a_machine_is_partitioned(make_machine: Make, run: Run) -> None:
     machine = make_machine("a100-80gb", "t4")
-    wish = {"flavor": "1x 3g.40gb, 2x 1c.3g.40gb", "gpus": ["0"]}
-    foreseen = run(check_mode=True, **wish)
+    request = {"flavor": "1x 3g.40gb, 2x 1c.3g.40gb", "gpus": ["0"]}
+    foreseen = run(check_mode=True, **request)
     assert foreseen["changed"] and machine.writes() == [] and foreseen["slices"] == []
-    result = run(**wish)
+    result = run(**request)
     assert result["changed"] and not result["reboot_required"] and result["mapped"] == []
     assert profiles(result) == ["3g.40gb", "1c.3g.40gb", "1c.3g.40gb"]
     assert result["layout"] == foreseen["layout"]
@@ -64,7 +64,7 @@ def test_a_machine_is_partitioned(make_machine: Make, run: Run) -> None:
     assert result["diff"]["after"].splitlines()[1:] == ["  3g.40gb at 0", "  3g.40gb (1c, 1c) at 4"]
     assert len(result["machine"]) == 2
     writes = len(machine.writes())
-    again = run(**wish)
+    again = run(**request)
     assert not again["changed"] and "diff" not in again and again["slices"] == result["slices"]
     same = run(layout=result["layout"][0]["partitions"], gpus=["0"])
     assert not same["changed"] and len(machine.writes()) == writes
@@ -271,8 +271,8 @@ def test_a_layout_over_a_slice_in_use_changes_nothing(make_machine: Make, run: R
     slices = run(flavor="7x 1g.10gb")["slices"]
     machine.control("process-start", slices[9]["uuid"], "4242", "1")
     before = machine.state
-    for wish in ({"flavor": "2x 3g.40gb"}, {"layout": []}, {"flavor": "disabled"}):
-        assert "1g.10gb at 2 is used by process (PID 4242)" in run(**wish)["msg"]
+    for request in ({"flavor": "2x 3g.40gb"}, {"layout": []}, {"flavor": "disabled"}):
+        assert "1g.10gb at 2 is used by process (PID 4242)" in run(**request)["msg"]
     assert machine.state == before
 
 

@@ -289,17 +289,17 @@ def test_the_number_of_layouts_is_that_of_a_full_enumeration(model: str, layouts
     while frontier:
         # A GPU that holds a layout holds every part of it, so layouts are grown one partition at a time.
         grown = {
-            (*wish[:place], wish[place] + 1, *wish[place + 1 :])
-            for wish in frontier
-            for place in range(len(wish))
+            (*request[:place], request[place] + 1, *request[place + 1 :])
+            for request in frontier
+            for place in range(len(request))
         }
-        frontier = {wish for wish in grown if can_have(machine, dict(zip(names, wish, strict=True)))}
+        frontier = {request for request in grown if can_have(machine, dict(zip(names, request, strict=True)))}
         possible = possible | frontier
     assert len(possible) == layouts
 
 
-def can_have(machine: Gpu, wish: dict[str, int]) -> bool:
-    items = tuple(Item(name, count) for name, count in wish.items() if count)
+def can_have(machine: Gpu, request: dict[str, int]) -> bool:
+    items = tuple(Item(name, count) for name, count in request.items() if count)
     try:
         plan_flavor(machine, Flavor("layout", items))
     except GpuError:

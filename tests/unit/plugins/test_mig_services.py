@@ -33,10 +33,10 @@ def test_the_processes_of_units_are_known_by_their_control_groups(machine: Gpu, 
 
 
 def test_only_processes_that_will_be_stopped_do_not_keep_the_mode(machine: Gpu) -> None:
-    wish = parse_flavor("2x 3g.40gb")
-    assert plan_flavor(machine, wish, freed={10, 20, 30}).mode is True
+    request = parse_flavor("2x 3g.40gb")
+    assert plan_flavor(machine, request, freed={10, 20, 30}).mode is True
     with pytest.raises(GpuError, match=r"used by python3 \(PID 20\), python3 \(PID 30\): stop that"):
-        plan_flavor(machine, wish, freed={10})
+        plan_flavor(machine, request, freed={10})
 
 
 def test_a_machine_without_systemd_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -57,16 +57,16 @@ def test_the_filter_tells_a_role_all_that() -> None:
 
 
 OWNERS = st.sampled_from(["a playbook", "deployment x", "deployment y"])
-WISHES = st.lists(
+REQUESTS = st.lists(
     st.tuples(OWNERS, st.sampled_from(MACHINE), st.sampled_from(["1g.10gb", "3g.40gb"])), max_size=12
 )
 
 
-@given(wishes=WISHES)
-def test_nobody_can_take_away_what_somebody_else_made_last(wishes: list[tuple[str, str, str]]) -> None:
+@given(requests=REQUESTS)
+def test_nobody_can_take_away_what_somebody_else_made_last(requests: list[tuple[str, str, str]]) -> None:
     stored: list[dict[str, Any]] = []
     made: dict[str, tuple[str, str]] = {}
-    for owner, gpu, profile in wishes:
+    for owner, gpu, profile in requests:
         stored = merged(stored, [entry(gpu, profile)], MACHINE, owner)
         if made.get(gpu, ("", ""))[1] != profile:
             made[gpu] = (owner, profile)

@@ -90,18 +90,18 @@ def test_says_what_cannot_be_looked_at(run: Run, tmp_path: Path) -> None:
 
 def test_makes_folders_once(run: Run, tmp_path: Path) -> None:
     top, below = tmp_path / "new" / "top", tmp_path / "new" / "top" / "below"
-    wish = [
+    request = [
         {"path": f"{top}/", "mode": "0750", "owner": str(os.getuid())},
         {"path": str(below), "mode": "0700", "owner": getpass.getuser()},
     ]
-    told = run(paths, *wish, check=True)
+    told = run(paths, *request, check=True)
     assert told["changed_paths"] == [str(top), str(below)] and not top.parent.exists()
     assert [(diff["before"]["state"], diff["after"]["state"]) for diff in told["diff"]] == [
         ("absent", "directory")
     ] * 2
-    assert run(paths, *wish)["changed_paths"] == [str(top), str(below)]
+    assert run(paths, *request)["changed_paths"] == [str(top), str(below)]
     assert [mode(path) for path in (top.parent, top, below)] == [0o750, 0o750, 0o700]
-    again = run(paths, *wish)
+    again = run(paths, *request)
     assert (again["changed"], again["changed_paths"], again["diff"]) == (False, [], [])
 
 
@@ -109,9 +109,9 @@ def test_corrects_permissions_and_follows_a_link_to_a_folder(run: Run, tmp_path:
     folder = tmp_path / "folder"
     folder.mkdir(mode=0o755)
     (tmp_path / "link").symlink_to("folder")
-    wish = {"path": f"{tmp_path}/link", "mode": "0700"}
-    assert run(paths, wish, check=True)["changed"] and mode(folder) == 0o755
-    result = run(paths, wish)
+    request = {"path": f"{tmp_path}/link", "mode": "0700"}
+    assert run(paths, request, check=True)["changed"] and mode(folder) == 0o755
+    result = run(paths, request)
     assert (result["diff"][0]["before"]["mode"], result["diff"][0]["after"]["mode"]) == ("0755", "0700")
     assert mode(folder) == 0o700 and (tmp_path / "link").is_symlink()
     assert not run(paths, {"path": str(folder)})["changed"]
@@ -124,12 +124,12 @@ def test_shared_folders_go_with_the_last_file_in_them(run: Run, tmp_path: Path) 
     (tmp_path / "link").symlink_to("empty")
     (tmp_path / "file").touch()
     names = ["link", "file", "shared", "empty", "nothing"]
-    wish = [{"path": f"{tmp_path}/{name}", "state": "absent_if_empty"} for name in names]
-    told = run(paths, *wish, check=True)
+    request = [{"path": f"{tmp_path}/{name}", "state": "absent_if_empty"} for name in names]
+    told = run(paths, *request, check=True)
     assert told["changed_paths"] == [f"{tmp_path}/empty"] and (tmp_path / "empty").is_dir()
-    assert run(paths, *wish)["changed_paths"] == [f"{tmp_path}/empty"]
+    assert run(paths, *request)["changed_paths"] == [f"{tmp_path}/empty"]
     assert [name for name in names if os.path.lexists(tmp_path / name)] == ["link", "file", "shared"]
-    both = [{"path": f"{tmp_path}/shared/of others", "state": "absent"}, wish[2]]
+    both = [{"path": f"{tmp_path}/shared/of others", "state": "absent"}, request[2]]
     assert len(run(paths, *both)["changed_paths"]) == 2 and not (tmp_path / "shared").exists()
     assert not run(paths, *both)["changed"]
 
@@ -145,16 +145,16 @@ def test_removes_files_links_and_folders_and_nothing_through_a_link(run: Run, tm
     (tmp_path / "dangling").symlink_to("nowhere")
     (tmp_path / "file").touch()
     names = ["full", "link/", "dangling", "file", "nothing"]
-    wish = [{"path": f"{tmp_path}/{name}", "state": "absent"} for name in names]
+    request = [{"path": f"{tmp_path}/{name}", "state": "absent"} for name in names]
     gone = [f"{tmp_path}/{name}" for name in ["full", "link", "dangling", "file"]]
-    told = run(paths, *wish, check=True)
+    told = run(paths, *request, check=True)
     assert told["changed_paths"] == gone and all(os.path.lexists(path) for path in gone)
     content = told["diff"][0]["before"]["path_content"]
     assert sorted(content["directories"]) == [f"{gone[0]}/below", f"{gone[0]}/link"]
     assert content["files"] == [f"{gone[0]}/below/file"]
-    assert run(paths, *wish)["changed_paths"] == gone
+    assert run(paths, *request)["changed_paths"] == gone
     assert [path.name for path in tmp_path.iterdir()] == ["kept"] and (kept / "file").exists()
-    assert not run(paths, *wish)["changed"]
+    assert not run(paths, *request)["changed"]
 
 
 @pytest.mark.parametrize(
@@ -176,8 +176,10 @@ def test_changes_nothing_where_one_entry_cannot_be_had(
 ) -> None:
     (tmp_path / "file").write_text("kept")
     (tmp_path / "dangling").symlink_to("nowhere")
-    wish = {**entry, "path": entry["path"].format(tmp_path)}
-    result = run(paths, {"path": f"{tmp_path}/first"}, {"path": f"{tmp_path}/file", "state": "absent"}, wish)
+    request = {**entry, "path": entry["path"].format(tmp_path)}
+    result = run(
+        paths, {"path": f"{tmp_path}/first"}, {"path": f"{tmp_path}/file", "state": "absent"}, request
+    )
     assert result["failed"] and sentence.format(tmp_path) in result["msg"]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["dangling", "file"]
 

@@ -30,15 +30,15 @@ def run(monkeypatch: pytest.MonkeyPatch, check: bool = False, **arguments: Any) 
 
 
 def test_secrets_are_made_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    wish = {"folder": str(tmp_path / "secrets"), "names": ["a", "b"]}
-    first = run(monkeypatch, **wish)
+    request = {"folder": str(tmp_path / "secrets"), "names": ["a", "b"]}
+    first = run(monkeypatch, **request)
     assert first["changed"] and len(set(first["secrets"].values())) == 2
     for name, secret in first["secrets"].items():
         path = tmp_path / "secrets" / name
         assert re.fullmatch("[A-Za-z0-9_-]{43}", secret) and path.read_text() == secret
         assert path.stat().st_mode & 0o777 == 0o600
     assert (tmp_path / "secrets").stat().st_mode & 0o777 == 0o700
-    again = run(monkeypatch, **wish)
+    again = run(monkeypatch, **request)
     assert not again["changed"] and again["secrets"] == first["secrets"]
     assert sorted(path.name for path in (tmp_path / "secrets").iterdir()) == ["a", "b"]
 

@@ -30,7 +30,7 @@ SHELLS = frozenset({"/bin/bash", "/bin/zsh"})
 EMPTY = Machine({"root": Account(0, "/bin/bash", (), CHANGED)}, frozenset({"root", "video"}), shells=SHELLS)
 
 
-def wish(name: str, **more: Any) -> dict[str, Any]:
+def request(name: str, **more: Any) -> dict[str, Any]:
     return {"os_user_name": name, "os_user_ssh_public_key": KEY, **more}
 
 
@@ -46,36 +46,36 @@ def after(machine: Machine, done: Plan) -> Machine:
 
 
 def test_users_in_the_words_of_indigo() -> None:
-    users = read_users([wish("ada", os_user_add_to_sudoers=True, os_user_guid=None), wish("ben")])
+    users = read_users([request("ada", os_user_add_to_sudoers=True, os_user_guid=None), request("ben")])
     assert users == [User("ada", (KEY,), sudo=True), User("ben", (KEY,))]
 
 
 def test_a_suffix_keeps_names_apart() -> None:
-    assert [user.name for user in read_users([wish("ada")], name_suffix="-ssh")] == ["ada-ssh"]
-    assert "'ada/x' cannot be an account" in problems([wish("ada")], name_suffix="/x")[0]
+    assert [user.name for user in read_users([request("ada")], name_suffix="-ssh")] == ["ada-ssh"]
+    assert "'ada/x' cannot be an account" in problems([request("ada")], name_suffix="/x")[0]
 
 
 @pytest.mark.parametrize(
     ("users", "words"),
     [
         ([{}], "User number 1 of the list has no os_user_name"),
-        ([wish("Ada")], "cannot be an account"),
-        ([wish("../root")], "cannot be an account"),
-        ([wish("a" * 33)], "cannot be an account"),
-        ([wish("ada", os_user_ssh_pubkey=KEY)], "unknown key 'os_user_ssh_pubkey'"),
+        ([request("Ada")], "cannot be an account"),
+        ([request("../root")], "cannot be an account"),
+        ([request("a" * 33)], "cannot be an account"),
+        ([request("ada", os_user_ssh_pubkey=KEY)], "unknown key 'os_user_ssh_pubkey'"),
         ([{"os_user_name": "ada"}], "has no SSH key"),
-        ([wish("ada", os_user_ssh_public_key="ssh-rsa AAAA")], "The SSH key of the user ada is damaged"),
-        ([wish("ada"), wish("ada")], "is in the list twice"),
+        ([request("ada", os_user_ssh_public_key="ssh-rsa AAAA")], "The SSH key of the user ada is damaged"),
+        ([request("ada"), request("ada")], "is in the list twice"),
         (
-            [wish("ada", os_user_guid=1500), wish("ben", os_user_guid=1500)],
+            [request("ada", os_user_guid=1500), request("ben", os_user_guid=1500)],
             "Two users have os_user_guid 1500",
         ),
-        ([wish("ada", os_user_guid=0)], "numbers of persons' accounts"),
-        ([wish("ada", os_user_add_to_sudoers="maybe")], "it can be true or false"),
-        ([wish("ada", groups=["sudo"])], "set os_user_add_to_sudoers instead"),
-        ([wish("ada", groups="video")], "are no list"),
-        ([wish("ada", shell="bash")], "no plain absolute path"),
-        ([wish("ada", state="gone")], "it can be present or absent"),
+        ([request("ada", os_user_guid=0)], "numbers of persons' accounts"),
+        ([request("ada", os_user_add_to_sudoers="maybe")], "it can be true or false"),
+        ([request("ada", groups=["sudo"])], "set os_user_add_to_sudoers instead"),
+        ([request("ada", groups="video")], "are no list"),
+        ([request("ada", shell="bash")], "no plain absolute path"),
+        ([request("ada", state="gone")], "it can be present or absent"),
     ],
 )
 def test_what_nobody_can_have_is_refused(users: list[dict[str, Any]], words: str) -> None:
@@ -84,16 +84,16 @@ def test_what_nobody_can_have_is_refused(users: list[dict[str, Any]], words: str
 
 
 def test_everything_that_is_wrong_is_told_at_once() -> None:
-    twice = [wish("ben", os_user_guid=1500)] * 2
-    told = problems([{}, wish("Ada"), *twice])
+    twice = [request("ben", os_user_guid=1500)] * 2
+    told = problems([{}, request("Ada"), *twice])
     assert [one.split()[0] for one in told] == ["User", "The", "The", "Two"]
     with pytest.raises(UserProblem) as refusal:
-        read_users([{}, wish("Ada"), *twice])
+        read_users([{}, request("Ada"), *twice])
     assert str(refusal.value) == " ".join(told)
 
 
 def test_a_new_user() -> None:
-    done = plan(read_users([wish("ada", os_user_add_to_sudoers=True, groups=["video"])]), EMPTY)
+    done = plan(read_users([request("ada", os_user_add_to_sudoers=True, groups=["video"])]), EMPTY)
     assert done.commands[0] == ["groupadd", "--system", GROUP]
     assert done.commands[1][-1] == "ada" and f"{GROUP},video" in done.commands[1]
     assert done.keys == {"ada": (KEY,)}
@@ -104,12 +104,12 @@ def test_a_new_user() -> None:
     ("on_use", "option"), [(False, "--create-home"), (True, "--no-create-home")], ids=["with", "later"]
 )
 def test_a_home_is_made_with_the_account_or_at_the_first_login(on_use: bool, option: str) -> None:
-    commands = plan(read_users([wish("ada")]), EMPTY._replace(homes_on_use=on_use)).commands
+    commands = plan(read_users([request("ada")]), EMPTY._replace(homes_on_use=on_use)).commands
     assert option in next(words for words in commands if words[0] == "useradd")
 
 
 def test_who_is_gone_from_the_list_is_locked_and_comes_back() -> None:
-    users = read_users([wish("ada", os_user_add_to_sudoers=True), wish("ben", groups=["video"])])
+    users = read_users([request("ada", os_user_add_to_sudoers=True), request("ben", groups=["video"])])
     machine = after(EMPTY, plan(users, EMPTY))
     assert plan(users, machine).commands == []
     gone = plan(users[:1], machine)
@@ -131,22 +131,26 @@ OURS = Account(1000, "/bin/bash", (GROUP,), KEYS_ONLY)
 @pytest.mark.parametrize(
     ("user", "machine", "words"),
     [
-        (wish("root"), EMPTY, "an account of the system itself"),
-        (wish("nobody"), Machine({"nobody": PERSON._replace(uid=65534)}), "an account of the system itself"),
-        (wish("ada"), Machine({"ada": PERSON}), "hand it over with: gpasswd -a ada gpufarm-users"),
-        (wish("ada", state="absent"), Machine({"ada": PERSON}), "was made by somebody else"),
+        (request("root"), EMPTY, "an account of the system itself"),
         (
-            wish("ada"),
+            request("nobody"),
+            Machine({"nobody": PERSON._replace(uid=65534)}),
+            "an account of the system itself",
+        ),
+        (request("ada"), Machine({"ada": PERSON}), "hand it over with: gpasswd -a ada gpufarm-users"),
+        (request("ada", state="absent"), Machine({"ada": PERSON}), "was made by somebody else"),
+        (
+            request("ada"),
             Machine({"ada": PERSON._replace(groups=("jupyterhub-users",))}),
             "belongs to a user of the JupyterHub",
         ),
-        (wish("ada"), EMPTY._replace(elsewhere=frozenset({"ada"})), "comes from a directory service"),
-        (wish("ada"), EMPTY._replace(homes=frozenset({"ada"})), "/home/ada is there already"),
-        (wish("video"), EMPTY, "is that of a group"),
-        (wish("ada", os_user_guid=2000), EMPTY._replace(accounts={"ada": OURS}), "cannot have 2000"),
-        (wish("ben", os_user_guid=1000), EMPTY._replace(accounts={"ada": OURS}), "which is that of ada"),
-        (wish("ada", groups=["vidoe"]), EMPTY, "The group vidoe"),
-        (wish("ada", shell="/bin/fish"), EMPTY, "The shell /bin/fish"),
+        (request("ada"), EMPTY._replace(elsewhere=frozenset({"ada"})), "comes from a directory service"),
+        (request("ada"), EMPTY._replace(homes=frozenset({"ada"})), "/home/ada is there already"),
+        (request("video"), EMPTY, "is that of a group"),
+        (request("ada", os_user_guid=2000), EMPTY._replace(accounts={"ada": OURS}), "cannot have 2000"),
+        (request("ben", os_user_guid=1000), EMPTY._replace(accounts={"ada": OURS}), "which is that of ada"),
+        (request("ada", groups=["vidoe"]), EMPTY, "The group vidoe"),
+        (request("ada", shell="/bin/fish"), EMPTY, "The shell /bin/fish"),
     ],
 )
 def test_what_the_machine_cannot_have_is_refused(user: dict[str, Any], machine: Machine, words: str) -> None:
@@ -155,10 +159,10 @@ def test_what_the_machine_cannot_have_is_refused(user: dict[str, Any], machine: 
 
 
 def test_nobody_saws_off_the_branch_that_the_run_sits_on() -> None:
-    users = read_users([wish("ada", os_user_add_to_sudoers=True)])
+    users = read_users([request("ada", os_user_add_to_sudoers=True)])
     machine = after(EMPTY, plan(users, EMPTY))._replace(operators=frozenset({"ada"}))
     assert plan(users, machine).commands == []
-    for fewer in ([], [wish("ada")]):
+    for fewer in ([], [request("ada")]):
         with pytest.raises(UserProblem, match="the one that this run works with"):
             plan(read_users(fewer), machine)
 
@@ -179,7 +183,7 @@ def test_the_tables_of_accounts_are_read() -> None:
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.booleans(), st.booleans()), max_size=3))
 def test_any_list_is_reached_from_any_other(entries: list[tuple[str, bool, bool]]) -> None:
-    unique = {name: wish(name, os_user_add_to_sudoers=sudo) for name, sudo, _here in entries}
+    unique = {name: request(name, os_user_add_to_sudoers=sudo) for name, sudo, _here in entries}
     first = read_users(
         [entry for entry, (_n, _s, here) in zip(unique.values(), entries, strict=False) if here]
     )

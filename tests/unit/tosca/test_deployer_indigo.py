@@ -14,7 +14,7 @@ from gpufarm.catalogue import Catalogue
 from gpufarm.deployment import evaluate_outputs
 from gpufarm.functions import Scope
 from gpufarm.instances import multiply
-from gpufarm.match import Wish
+from gpufarm.match import MachineRequest
 from gpufarm.state import Deployment
 
 INDIGO = DATA / "indigo"
@@ -109,10 +109,15 @@ def test_artifacts_that_are_not_there(site: Site) -> None:
 
 def test_machines_are_chosen_by_what_the_capability_host_says() -> None:
     found = scope(NOTEBOOKS, num_gpus=2, gpu_model="A100")
-    wish = Wish.of(found.topology.nodes["vm_server"], found)
-    assert (wish.gpus, wish.gpu_model, wish.distribution, wish.version) == (2, "A100", "debian", "12")
+    request = MachineRequest.of(found.topology.nodes["vm_server"], found)
+    assert (request.gpus, request.gpu_model, request.distribution, request.version) == (
+        2,
+        "A100",
+        "debian",
+        "12",
+    )
     found = scope(NOTEBOOKS, gpu_model="A100")
-    assert Wish.of(found.topology.nodes["vm_server"], found).gpu_model == "", "no GPU, no model"
+    assert MachineRequest.of(found.topology.nodes["vm_server"], found).gpu_model == "", "no GPU, no model"
 
 
 def test_outputs() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from gpufarm.assignment import assign, shortage
 from gpufarm.errors import NoMachine
-from gpufarm.match import Wish, match
+from gpufarm.match import MachineRequest, match
 from gpufarm.pool import Gpu, Machine, Pool
 from hypothesis import given
 from hypothesis import strategies as st
@@ -30,25 +30,33 @@ def pool(*machines: Machine, **silent: str) -> Pool:
 
 def test_the_least_is_wasted() -> None:
     machines = pool(machine("big", gpus=(A100,) * 8), machine("cpu"), machine("small", gpus=(A100,)))
-    assert match({"server": Wish(gpus=1)}, machines, {}, {})["server"].host == "small"
-    assert match({"server": Wish()}, machines, {}, {})["server"].host == "cpu"
+    assert match({"server": MachineRequest(gpus=1)}, machines, {}, {})["server"].host == "small"
+    assert match({"server": MachineRequest()}, machines, {}, {})["server"].host == "cpu"
 
 
 def test_traits_of_gpus() -> None:
     machines = pool(machine("t4", gpus=(T4,)), machine("a100", gpus=(A100,)), machine("new", gpus=(UNKNOWN,)))
-    assert match({"server": Wish(gpus=1, gpu_model="a100")}, machines, {}, {})["server"].host == "a100"
-    assert match({"server": Wish(gpus=1, mig=True)}, machines, {}, {})["server"].host == "a100"
-    assert match({"server": Wish(gpus=1, gpu_memory=80 * 10**9)}, machines, {}, {})["server"].host == "a100"
+    assert (
+        match({"server": MachineRequest(gpus=1, gpu_model="a100")}, machines, {}, {})["server"].host == "a100"
+    )
+    assert match({"server": MachineRequest(gpus=1, mig=True)}, machines, {}, {})["server"].host == "a100"
+    assert (
+        match({"server": MachineRequest(gpus=1, gpu_memory=80 * 10**9)}, machines, {}, {})["server"].host
+        == "a100"
+    )
     # before the driver is installed the kernel tells only that there is a GPU; the roles check the rest
-    assert match({"server": Wish(gpus=1, mig=True)}, machines, {"a100": "x"}, {})["server"].host == "new"
+    assert (
+        match({"server": MachineRequest(gpus=1, mig=True)}, machines, {"a100": "x"}, {})["server"].host
+        == "new"
+    )
 
 
 def test_distributions() -> None:
-    assert match({"server": Wish(distribution="debian", version="12")}, pool(machine("a")), {}, {})
+    assert match({"server": MachineRequest(distribution="debian", version="12")}, pool(machine("a")), {}, {})
     with pytest.raises(NoMachine, match=r"a lacks version 1 \(has debian 12\)"):
-        match({"server": Wish(version="1")}, pool(machine("a")), {}, {})
+        match({"server": MachineRequest(version="1")}, pool(machine("a")), {}, {})
     with pytest.raises(NoMachine, match=r"a lacks ubuntu version 12 \(has debian 12\)"):
-        match({"server": Wish(distribution="ubuntu", version="12")}, pool(machine("a")), {}, {})
+        match({"server": MachineRequest(distribution="ubuntu", version="12")}, pool(machine("a")), {}, {})
 
 
 def test_the_nearest_miss_is_named() -> None:
@@ -59,7 +67,7 @@ def test_the_nearest_miss_is_named() -> None:
         gpu3="timed out",
     )
     with pytest.raises(NoMachine) as refusal:
-        match({"server": Wish(gpus=1, memory=64 * 10**9)}, machines, {"gpu1": "notebooks"}, {})
+        match({"server": MachineRequest(gpus=1, memory=64 * 10**9)}, machines, {"gpu1": "notebooks"}, {})
     assert refusal.value.message == (
         "no free machine of site has 1 NVIDIA GPU, 64 GB memory for node server; "
         "nearest: gpu1 is held by deployment notebooks; cpu1 lacks 1 NVIDIA GPU (has none); "
@@ -68,50 +76,57 @@ def test_the_nearest_miss_is_named() -> None:
     with pytest.raises(
         NoMachine, match=r"gpu2 lacks 1 NVIDIA GPU of model \"H100\" \(has 1: NVIDIA A100-SXM4-80GB\)"
     ):
-        match({"server": Wish(gpus=1, gpu_model="H100")}, pool(machines.machines["gpu2"]), {}, {})
+        match({"server": MachineRequest(gpus=1, gpu_model="H100")}, pool(machines.machines["gpu2"]), {}, {})
 
 
 def test_a_node_keeps_its_machine() -> None:
     machines = pool(machine("a"), machine("b"))
-    found = match({"x": Wish(), "y": Wish()}, machines, {}, {"y": "a"})
+    found = match({"x": MachineRequest(), "y": MachineRequest()}, machines, {}, {"y": "a"})
     assert {node: entry.host for node, entry in found.items()} == {"x": "b", "y": "a"}
     with pytest.raises(NoMachine, match="node y stands on c, which is not in site"):
-        match({"y": Wish()}, machines, {}, {"y": "c"})
+        match({"y": MachineRequest()}, machines, {}, {"y": "c"})
     with pytest.raises(NoMachine, match=r"node y stands on a, which lacks 16 CPUs \(has 8\)"):
-        match({"y": Wish(cpus=16)}, machines, {}, {"y": "a"})
+        match({"y": MachineRequest(cpus=16)}, machines, {}, {"y": "a"})
 
 
 def test_too_few_for_all_who_need_one() -> None:
     machines = pool(
         machine("gpu1", gpus=(A100,)), machine("gpu2", gpus=(A100,)), machine("cpu1"), machine("cpu2")
     )
-    wishes = {"head": Wish(), "x": Wish(gpus=1), "y": Wish(gpus=1), "z": Wish(gpus=1)}
+    requests = {
+        "head": MachineRequest(),
+        "x": MachineRequest(gpus=1),
+        "y": MachineRequest(gpus=1),
+        "z": MachineRequest(gpus=1),
+    }
     with pytest.raises(
         NoMachine, match="the nodes x, y, z need 3 machines, but only 2 of site fit and are free"
     ):
-        match(wishes, machines, {}, {})
+        match(requests, machines, {}, {})
     with pytest.raises(
         NoMachine, match=r"only 1 of site fits and is free: gpu2; .*gpu1 is held by deployment notes"
     ):
-        match(wishes, machines, {"gpu1": "notes"}, {})
+        match(requests, machines, {"gpu1": "notes"}, {})
 
 
 def test_a_thousand_nodes_on_two_thousand_machines_take_less_than_a_second() -> None:
     numbers = random.Random(1)
-    wishes = {
-        f"n{index}": Wish(cpus=numbers.randint(1, 64), memory=numbers.randint(1, 512) * 10**9, gpus=index % 5)
+    requests = {
+        f"n{index}": MachineRequest(
+            cpus=numbers.randint(1, 64), memory=numbers.randint(1, 512) * 10**9, gpus=index % 5
+        )
         for index in range(1000)
     }
     machines = [
-        machine(f"m{index}", wish.cpus + index % 2, wish.memory, (A100,) * wish.gpus)
-        for index, wish in enumerate([*wishes.values(), *wishes.values()])
+        machine(f"m{index}", request.cpus + index % 2, request.memory, (A100,) * request.gpus)
+        for index, request in enumerate([*requests.values(), *requests.values()])
     ]
     numbers.shuffle(machines)
     began = time.process_time()
-    found = match(wishes, pool(*machines), {}, {})
+    found = match(requests, pool(*machines), {}, {})
     assert time.process_time() - began < 1
     assert len({entry.host for entry in found.values()}) == 1000
-    assert not any(wishes[node].lacks(entry) for node, entry in found.items())
+    assert not any(requests[node].lacks(entry) for node, entry in found.items())
 
 
 SIZES = st.integers(1, 4)
@@ -124,18 +139,20 @@ def test_an_assignment_is_found_if_there_is_one(
     have: list[tuple[int, int]], want: list[tuple[int, int]]
 ) -> None:
     machines = pool(*(machine(f"m{number}", cpus, memory) for number, (cpus, memory) in enumerate(have)))
-    wishes = {f"n{number}": Wish(cpus=cpus, memory=memory) for number, (cpus, memory) in enumerate(want)}
+    requests = {
+        f"n{number}": MachineRequest(cpus=cpus, memory=memory) for number, (cpus, memory) in enumerate(want)
+    }
     possible = any(
-        all(not wish.lacks(chosen) for wish, chosen in zip(wishes.values(), order, strict=True))
-        for order in itertools.permutations(machines.machines.values(), len(wishes))
+        all(not request.lacks(chosen) for request, chosen in zip(requests.values(), order, strict=True))
+        for order in itertools.permutations(machines.machines.values(), len(requests))
     )
     try:
-        found = match(wishes, machines, {}, {})
+        found = match(requests, machines, {}, {})
     except NoMachine:
         assert not possible
         return
-    assert len({entry.host for entry in found.values()}) == len(wishes)
-    assert all(not wish.lacks(found[node]) for node, wish in wishes.items())
+    assert len({entry.host for entry in found.values()}) == len(requests)
+    assert all(not request.lacks(found[node]) for node, request in requests.items())
 
 
 @given(st.lists(st.integers(0, 31), max_size=6))

@@ -13,7 +13,7 @@ from gpufarm.catalogue import Catalogue
 from gpufarm.errors import BadInput
 from gpufarm.functions import Scope
 from gpufarm.instances import multiply
-from gpufarm.match import Wish
+from gpufarm.match import MachineRequest
 
 TEMPLATE = Path(__file__).resolve().parents[3] / "tosca" / "templates" / "mesos_cluster.yaml"
 PASSWORD = "opensesame-and-more"
@@ -91,8 +91,8 @@ def test_agents_with_gpus() -> None:
     assert made["mesos_agent[2].configure"]["mesos_agent_gpu_devices"] == ["all"]
     assert made["driver[2].configure"] == {"nvidia_driver_enabled": True}
     found = scope(**given)
-    wishes = [Wish.of(found.topology.nodes[name], found) for name in ("agents[2]", "masters")]
-    assert [(wish.gpus, wish.gpu_model) for wish in wishes] == [(4, "V100"), (0, "")]
+    requests = [MachineRequest.of(found.topology.nodes[name], found) for name in ("agents[2]", "masters")]
+    assert [(request.gpus, request.gpu_model) for request in requests] == [(4, "V100"), (0, "")]
 
 
 def test_passwords_are_secrets_and_no_other_secret_is_passed_on() -> None:

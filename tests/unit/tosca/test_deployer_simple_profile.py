@@ -9,7 +9,7 @@ from deployer_site import Site
 from deployer_stub import install
 from gpufarm import template
 from gpufarm.functions import Scope
-from gpufarm.match import Wish, match
+from gpufarm.match import MachineRequest, match
 from gpufarm.pool import Machine, Pool
 
 ONE_SERVER = """\
@@ -72,12 +72,12 @@ def test_architecture_and_kind_of_system_choose_machines(tmp_path: Path) -> None
     path = tmp_path / "one.yaml"
     path.write_text(ONE_SERVER.format(version="1_3", type="tosca.nodes.Compute"))
     _library, topology = template.read(path)
-    wish = Wish.of(topology.nodes["server"], Scope(topology, {"processors": 2}))
-    assert (wish.system, wish.architecture) == ("linux", "x86_64")
+    request = MachineRequest.of(topology.nodes["server"], Scope(topology, {"processors": 2}))
+    assert (request.system, request.architecture) == ("linux", "x86_64")
     arm, intel = (
         Machine(name, name, 8, 10**11, 10**12, "debian", "12", (), name) for name in ("aarch64", "x86_64")
     )
     pool = Pool(path, {"a": arm, "b": intel}, {})
-    assert match({"server": wish}, pool, {}, {})["server"] == intel
-    assert wish.lacks(arm) == ["x86_64 (has aarch64)"]
-    assert Wish(system="windows").lacks(intel) == ["windows (has linux)"]
+    assert match({"server": request}, pool, {}, {})["server"] == intel
+    assert request.lacks(arm) == ["x86_64 (has aarch64)"]
+    assert MachineRequest(system="windows").lacks(intel) == ["windows (has linux)"]

@@ -53,8 +53,8 @@ def test_what_nobody_chose_is_left_to_the_role_and_the_inventory() -> None:
         ("hub.configure", {"jupyterhub_iam_url": "https://iam.example.org/", "jupyterhub_port": 8888}),
         ("monitoring.configure", {"monitoring_enabled": False}),
     ]
-    wish = match.Wish.of(topology.nodes["server"], scope)
-    assert (wish.gpus, wish.cpus, wish.memory) == (1, 2, 4 * 10**9)
+    request = match.MachineRequest.of(topology.nodes["server"], scope)
+    assert (request.gpus, request.cpus, request.memory) == (1, 2, 4 * 10**9)
 
 
 FLAVORS = (
@@ -509,7 +509,7 @@ def test_no_template_ends_in_a_traceback(
         hosts = {name: "gpu1" for name, node in topology.nodes.items() if node.is_machine}
         scope = Scope(topology, values, {name: {"public_address": "gpu1"} for name in hosts})
         for name in hosts:
-            str(match.Wish.of(topology.nodes[name], scope))
+            str(match.MachineRequest.of(topology.nodes[name], scope))
         plan.steps(scope, hosts, frozenset(values))
         plan.steps(scope, hosts, frozenset(values), undeploy=True)
         deployment.evaluate_outputs(scope, Deployment("a", "b", "c"))

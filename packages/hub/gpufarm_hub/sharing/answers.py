@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from .slices import Slice, count_by_profile
 from .turns import Place
-from .waiting import Held, Ticket, Wish, user_of
+from .waiting import Held, SliceRequest, Ticket, user_of
 
 
 def waits(place: Place) -> str:
@@ -38,35 +38,36 @@ def removed(by: str) -> str:
     return f"Your place in the queue was removed by {by}. Ask them why before you ask for GPU slices again."
 
 
-def refusal(wish: Wish, held: Iterable[Held], slices: Iterable[Slice]) -> str:
+def refusal(request: SliceRequest, held: Iterable[Held], slices: Iterable[Slice]) -> str:
     """Return why the request can never be granted as things are; empty when it can."""
-    limit = wish.limit
-    user = user_of(wish.owner)
+    limit = request.limit
+    user = user_of(request.owner)
     mine = [piece for hold in held if user_of(hold.owner) == user for piece in hold.pieces]
-    if wish.count > limit.slices or (limit.slices_together and wish.count > limit.slices_together):
+    if request.count > limit.slices or (limit.slices_together and request.count > limit.slices_together):
         most = min(limit.slices, limit.slices_together or limit.slices)
         return (
-            f"You asked for {_slices(wish.count)} and may hold {most} at once (limit {limit.name}); "
+            f"You asked for {_slices(request.count)} and may hold {most} at once (limit {limit.name}); "
             "choose fewer."
         )
-    if len(mine) + wish.count > limit.slices:
+    if len(mine) + request.count > limit.slices:
         return (
             f"You hold {_slices(len(mine))} already and may hold {limit.slices} at once "
             f"(limit {limit.name}); stop another notebook of yours first."
         )
     gpus = sum(piece.whole for piece in mine)
-    if limit.gpus is not None and gpus + wish.count > limit.gpus and _is_whole(wish.profile, slices):
+    if limit.gpus is not None and gpus + request.count > limit.gpus and _is_whole(request.profile, slices):
         return (
             f"You hold {gpus} whole GPU{'' if gpus == 1 else 's'} and may hold {limit.gpus} at once "
             f"(limit {limit.name}); choose fewer, or slices of a GPU."
         )
-    there = count_by_profile(slices)[wish.profile]
+    there = count_by_profile(slices)[request.profile]
     if not there:
         return (
-            f"This machine has no GPU slice {wish.profile} any more; reload the page and choose another one."
+            f"This machine has no GPU slice {request.profile} any more;"
+            " reload the page and choose another one."
         )
-    if wish.count > there:
-        return f"This machine has only {_slices(there, wish.profile)}; choose fewer."
+    if request.count > there:
+        return f"This machine has only {_slices(there, request.profile)}; choose fewer."
     return ""
 
 

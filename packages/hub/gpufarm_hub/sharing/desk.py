@@ -20,7 +20,7 @@ from .notices import Notices
 from .slices import Slice
 from .timing import DECISION, WAIT
 from .turns import Place
-from .waiting import Ticket, Wish
+from .waiting import SliceRequest, Ticket
 
 
 @dataclass(frozen=True)
@@ -52,17 +52,17 @@ class Desk:
         """Return what a user in these groups may have."""
         return limits.limit_of(user, groups, self.limits)
 
-    def enter(self, wish: Wish, slices: list[Slice]) -> Place:
+    def enter(self, request: SliceRequest, slices: list[Slice]) -> Place:
         """Do as `Leases.enter`, and write down who waits."""
         with DECISION.labels("enter").time():
-            place = self.leases.enter(wish, slices)
+            place = self.leases.enter(request, slices)
         self._record_place(place)
         return place
 
-    def take(self, wish: Wish, unit: str, slices: list[Slice]) -> Lease | Place:
+    def take(self, request: SliceRequest, unit: str, slices: list[Slice]) -> Lease | Place:
         """Do as `Leases.take`, and write it down."""
         with DECISION.labels("take").time():
-            taken = self.leases.take(wish, unit, slices)
+            taken = self.leases.take(request, unit, slices)
         if isinstance(taken, Lease):
             WAIT.observe(taken.waited)
             self._record_lease("taken", taken)

@@ -17,7 +17,7 @@ from gpufarm_hub.store import DamagedError, JsonStore
 from . import answers, turns, waiting
 from .slices import Slice, count_by_profile
 from .turns import Place
-from .waiting import Ticket, Wish
+from .waiting import SliceRequest, Ticket
 
 REMEDY = "the hub takes the leases from the notebooks that run, before it hands out a slice"
 
@@ -159,11 +159,11 @@ class Leases:
         held = [piece for lease in self.all() for piece in lease.pieces]
         return [piece for piece in slices if not any(piece.overlaps(other) for other in held)]
 
-    def enter(self, wish: Wish, slices: list[Slice]) -> Place:
+    def enter(self, request: SliceRequest, slices: list[Slice]) -> Place:
         """Enter the queue, or keep one's place in it; who is called then is so until the slices are taken.
 
         Args:
-            wish: what the owner wants; another wish than before is a new one.
+            request: what the owner wants; another request than before is a new one.
             slices: those of the machine.
 
         Returns:
@@ -173,20 +173,20 @@ class Leases:
             NoSliceError: the user may not hold so many, or the machine does not have them.
         """
         with self._changing() as (content, tickets):
-            refusal = self._enter(content, tickets, wish, slices)
-            held = [lease for lease in self._leases(content) if lease.owner != wish.owner]
+            refusal = self._enter(content, tickets, request, slices)
+            held = [lease for lease in self._leases(content) if lease.owner != request.owner]
             places = self._settle(tickets, held, slices)
         if refusal:
             raise NoSliceError(refusal)
-        return places[wish.owner]
+        return places[request.owner]
 
-    def take(self, wish: Wish, unit: str, slices: list[Slice]) -> Lease | Place:
+    def take(self, request: SliceRequest, unit: str, slices: list[Slice]) -> Lease | Place:
         """Give the owner free slices when it is their turn; else they wait.
 
         The caller has made sure that no notebook of this owner runs; what it held is given back in any case.
 
         Args:
-            wish: what the owner wants.
+            request: what the owner wants.
             unit: the notebook, as its engine will name it.
             slices: those of the machine.
 
@@ -197,29 +197,29 @@ class Leases:
             NoSliceError: as `enter`.
         """
         with self._changing() as (content, tickets):
-            content.get("leases", {}).pop(wish.owner, None)
-            refusal = self._enter(content, tickets, wish, slices)
+            content.get("leases", {}).pop(request.owner, None)
+            refusal = self._enter(content, tickets, request, slices)
             places = self._settle(tickets, self._leases(content), slices)
-            claim = None if refusal else places[wish.owner].claim
+            claim = None if refusal else places[request.owner].claim
             if claim:
-                waited = self._clock() - tickets.pop(wish.owner).since
+                waited = self._clock() - tickets.pop(request.owner).since
                 taken = datetime.fromtimestamp(self._clock(), UTC).isoformat(timespec="seconds")
-                limit = wish.limit
-                lease = Lease(wish.owner, unit, claim.pieces, taken, limit.name, limit.hours, waited)
-                content.setdefault("leases", {})[wish.owner] = _entry(lease)
+                limit = request.limit
+                lease = Lease(request.owner, unit, claim.pieces, taken, limit.name, limit.hours, waited)
+                content.setdefault("leases", {})[request.owner] = _entry(lease)
         if refusal:
             raise NoSliceError(refusal)
-        return lease if claim else places[wish.owner]
+        return lease if claim else places[request.owner]
 
     def _enter(
-        self, content: dict[str, Any], tickets: dict[str, Ticket], wish: Wish, slices: list[Slice]
+        self, content: dict[str, Any], tickets: dict[str, Ticket], request: SliceRequest, slices: list[Slice]
     ) -> str:
         """Put the request into the queue; if it can never be granted, return why and leave it out."""
-        old = tickets.pop(wish.owner, None)
-        others = [lease for lease in self._leases(content) if lease.owner != wish.owner]
-        refusal = answers.refusal(wish, others, slices)
+        old = tickets.pop(request.owner, None)
+        others = [lease for lease in self._leases(content) if lease.owner != request.owner]
+        refusal = answers.refusal(request, others, slices)
         if not refusal:
-            tickets[wish.owner] = waiting.join(wish, old, tickets.values(), self._clock())
+            tickets[request.owner] = waiting.join(request, old, tickets.values(), self._clock())
         return refusal
 
     def _settle(

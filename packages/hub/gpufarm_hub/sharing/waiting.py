@@ -13,7 +13,7 @@ from .slices import Slice
 
 
 @dataclass(frozen=True)
-class Wish:
+class SliceRequest:
     """Request of a notebook for slices.
 
     Attributes:
@@ -85,25 +85,25 @@ def user_of(owner: str) -> str:
     return owner.partition("/")[0]
 
 
-def join(wish: Wish, old: Ticket | None, others: Iterable[Ticket], now: float) -> Ticket:
+def join(request: SliceRequest, old: Ticket | None, others: Iterable[Ticket], now: float) -> Ticket:
     """Return the ticket of the request: its present one, or a new one if it has none or has changed.
 
     A new one is the last, also if the time was set back since the others were made.
     """
     last = max((ticket.since for ticket in others), default=now)
-    same = old is not None and (old.profile, old.count) == (wish.profile, wish.count)
+    same = old is not None and (old.profile, old.count) == (request.profile, request.count)
     return Ticket(
-        owner=wish.owner,
-        profile=wish.profile,
-        count=wish.count,
-        options=wish.options,
-        share=wish.limit.name,
-        slices=wish.limit.slices,
-        slices_together=wish.limit.slices_together,
+        owner=request.owner,
+        profile=request.profile,
+        count=request.count,
+        options=request.options,
+        share=request.limit.name,
+        slices=request.limit.slices,
+        slices_together=request.limit.slices_together,
         since=old.since if old and same else max(now, last + 1e-6),
         seen=now,
-        gpus=wish.limit.gpus,
-        hours=wish.limit.hours,
+        gpus=request.limit.gpus,
+        hours=request.limit.hours,
         called=old.called if old and same else None,
     )
 

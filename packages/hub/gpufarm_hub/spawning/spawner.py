@@ -18,7 +18,7 @@ from gpufarm_hub.sharing.desk import Desk
 from gpufarm_hub.sharing.leases import Lease, NoSliceError
 from gpufarm_hub.sharing.limits import Limit, bytes_of
 from gpufarm_hub.sharing.slices import GpuQueryError, Slice, read_gpus
-from gpufarm_hub.sharing.waiting import Wish
+from gpufarm_hub.sharing.waiting import SliceRequest
 from gpufarm_hub.store import StoreError
 
 from . import collaborative, engines, form, mounts, offers
@@ -223,7 +223,7 @@ class SliceSpawner(Spawner):  # type: ignore[misc]
         if self._choice.gpu:
             slices = await self._slices()
             try:
-                place = self.desk.enter(self._wish(), slices)
+                place = self.desk.enter(self._slice_request(), slices)
             except NoSliceError as error:
                 raise RefusedSpawnError(str(error), "no-slice", 409) from error
             if not place.called:
@@ -314,14 +314,16 @@ class SliceSpawner(Spawner):  # type: ignore[misc]
             ) from error
         return gpus.offered
 
-    def _wish(self) -> Wish:
+    def _slice_request(self) -> SliceRequest:
         choice = self._choice
-        return Wish(self.owner, choice.gpu, choice.slices, self.limit, {**asdict(choice), **self._more})
+        return SliceRequest(
+            self.owner, choice.gpu, choice.slices, self.limit, {**asdict(choice), **self._more}
+        )
 
     async def _take(self) -> Lease:
         slices = await self._slices()
         try:
-            taken = self.desk.take(self._wish(), self.unit_name, slices)
+            taken = self.desk.take(self._slice_request(), self.unit_name, slices)
         except NoSliceError as error:
             raise RefusedSpawnError(str(error), "no-slice", 409) from error
         if not isinstance(taken, Lease):

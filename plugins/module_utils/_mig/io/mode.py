@@ -73,15 +73,15 @@ def _set(nvml: Nvml, gpu: Gpu, enabled: bool) -> str:
 def _problem(nvml: Nvml, gpu: Gpu, status: str, enabled: bool) -> str:
     if status in ("applied", "reset required"):
         return ""
-    wish = f"MIG mode of {gpu} cannot be switched {'on' if enabled else 'off'}"
+    problem = f"MIG mode of {gpu} cannot be switched {'on' if enabled else 'off'}"
     if status == "in use":
         users = ", ".join(str(process) for process in reread(nvml, gpu).processes)
         return (
-            f"{wish}, as the GPU is used by {users or 'a program that NVML does not list'}: stop what holds"
-            " it (monitoring, nvidia-persistenced, a display server), or name its units as stop_services,"
-            " and run again."
+            f"{problem}, as the GPU is used by {users or 'a program that NVML does not list'}: stop what"
+            " holds it (monitoring, nvidia-persistenced, a display server), or name its units as"
+            " stop_services, and run again."
         )
-    return f"{wish}: NVML says '{status}'; reboot the machine and run again."
+    return f"{problem}: NVML says '{status}'; reboot the machine and run again."
 
 
 def _reset(nvml: Nvml, gpu: Gpu, enabled: bool, services: Services) -> str:

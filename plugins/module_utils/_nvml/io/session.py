@@ -388,8 +388,8 @@ class Nvml:
             return call(*arguments)
         except pynvml.NVMLError as error:
             # "asked to create 1g.10gb at 0", "asked for the number of GPUs"
-            wish = what if what.startswith("to ") else f"for {what}"
-            raise GpuError(f"NVML was asked {wish} and answered: {error}{_hint(error)}.") from error
+            request = what if what.startswith("to ") else f"for {what}"
+            raise GpuError(f"NVML was asked {request} and answered: {error}{_hint(error)}.") from error
 
 
 @contextlib.contextmanager
