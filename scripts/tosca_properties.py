@@ -5,7 +5,8 @@
 from __future__ import annotations
 
 import copy
-import runpy
+import importlib
+import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -77,8 +78,15 @@ def _with_patterns(value: Any) -> Any:
         return value
     pattern = value.get("pattern")
     if isinstance(pattern, dict) and pattern.keys() == {"from", "name"}:
-        return {"pattern": runpy.run_path(str(ROOT / pattern["from"]))[pattern["name"]]}
+        return {"pattern": _constant(pattern["from"], pattern["name"])}
     return {key: _with_patterns(entry) for key, entry in value.items()}
+
+
+def _constant(path: str, name: str) -> Any:
+    """A constant of a Python file, which is imported with its packages as it may import beside itself."""
+    if str(ROOT) not in sys.path:
+        sys.path.append(str(ROOT))
+    return getattr(importlib.import_module(path.removesuffix(".py").replace("/", ".")), name)
 
 
 def _option(variable: str, data_type: str) -> dict[str, Any]:

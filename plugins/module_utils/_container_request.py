@@ -29,9 +29,10 @@ LIBRARY = re.compile(
 )
 PATH = re.compile(r"(/[A-Za-z0-9._-]+)+")
 HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?|[0-9a-fA-F:]+")
-SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?) *(MB|MiB|GB|GiB|TB|TiB)")
 # TOSCA Simple Profile 1.3, section 3.3.6.4: units of scalar-unit.size.
 BYTES = {"MB": 10**6, "MiB": 2**20, "GB": 10**9, "GiB": 2**30, "TB": 10**12, "TiB": 2**40}
+# The types of the TOSCA library have it too.
+SIZE_PATTERN = f"[0-9]+([.][0-9]+)? *({'|'.join(BYTES)})"
 SHORTEST_PASSWORD = 12  # characters; users who may read apps can read its hash
 WORDS = {"cpus": "CPUs", "mem": "MiB of memory", "disk": "MiB of disk", "gpus": "GPUs"}
 HOST_KEY = "GPUFARM_HOST_KEY"  # variable of the app's environment
@@ -83,10 +84,11 @@ def mebibytes(size: str) -> int:
     Raises:
         ValueError: it has no such form.
     """
-    match = SIZE.fullmatch(size.strip())
+    match = re.fullmatch(SIZE_PATTERN, size.strip())
     if not match:
         raise ValueError(size)
-    return -(-int(float(match[1]) * BYTES[match[2]]) // 2**20)
+    unit = match[2]
+    return -(-int(float(match[0].removesuffix(unit)) * BYTES[unit]) // 2**20)
 
 
 def problems(request: Mapping[str, Any]) -> list[str]:
