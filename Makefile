@@ -54,7 +54,7 @@ affected: setup-test ## List what test-changed would run, and why
 WORKFLOWS := uv run --quiet --no-project --with-requirements requirements/workflows.lock
 
 .PHONY: lint
-lint: setup-test ## ansible-lint (production), yamllint, ruff, mypy; prose, locks, documentation, changelog and hosted CI
+lint: setup-test ## ansible-lint (production), yamllint, ruff, mypy; prose, locks, documentation, changelog, hosted CI; what Galaxy would say
 	yamllint --strict .
 	codespell --dictionary - --dictionary scripts/prose.dic
 	scripts/prose
@@ -66,6 +66,8 @@ lint: setup-test ## ansible-lint (production), yamllint, ruff, mypy; prose, lock
 	antsibull-changelog lint
 	scripts/role-docs --check
 	scripts/tosca-types --check
+	scripts/release .work/dist
+	scripts/galaxy-check .work/dist
 	$(WORKFLOWS) check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
 	$(WORKFLOWS) check-jsonschema --builtin-schema vendor.gitlab-ci --data-transform gitlab-ci .gitlab-ci.yml
 	$(WORKFLOWS) zizmor --quiet --offline .github/workflows
@@ -170,12 +172,7 @@ docs-site: setup-test ## Build the documentation as a web site in .work/site
 .PHONY: release
 release: setup-test ## Build the collection, with its changelog, and gpufarm as a wheel, in dist/; what Galaxy would say
 	scripts/release
-	@# ansible-lint is left to make lint
-	cd .work && GALAXY_IMPORTER_RUN_ANSIBLE_LINT=false \
-		uv run --quiet --no-project --with-requirements ../requirements/release.lock \
-		python -m galaxy_importer.main "$$(ls -t ../dist/gpufarm-cluster-*.tar.gz | head -n 1)" > galaxy-importer.log 2>&1 || \
-		{ cat galaxy-importer.log; exit 1; }
-	! grep -E '^(WARNING|ERROR)' .work/galaxy-importer.log
+	scripts/galaxy-check
 
 LOCK := uv pip compile --quiet --upgrade --universal --generate-hashes --no-emit-index-url --no-header \
 	--override requirements/locks.override

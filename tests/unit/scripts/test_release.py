@@ -19,15 +19,21 @@ import yaml
 ROOT = Path(__file__).parents[3]
 PATH = f"{ROOT}/.venv/bin:{os.environ['PATH']}"
 VERSION = yaml.safe_load((ROOT / "galaxy.yml").read_text())["version"]
+DELETED = "SECURITY.md"  # in the working tree; git still has it
 MAIN = "from gpufarm.cli import main; main()"
 
 
 class Machine:
     """A machine that has what a release brings, beside the Python packages that it needs."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, checkout: Path) -> None:
         self.folder = folder
-        subprocess.run([ROOT / "scripts/release", folder / "dist"], check=True, capture_output=True)
+        subprocess.run(
+            [checkout / "scripts/release", folder / "dist"],
+            env={**os.environ, "PATH": PATH},
+            check=True,
+            capture_output=True,
+        )
         (self.wheel,) = (folder / "dist").glob("*.whl")
         (self.collection,) = (folder / "dist").glob("*.tar.gz")
         with zipfile.ZipFile(self.wheel) as archive:
@@ -72,8 +78,10 @@ class Machine:
 
 
 @pytest.fixture(scope="module")
-def machine(tmp_path_factory: pytest.TempPathFactory) -> Machine:
-    return Machine(tmp_path_factory.mktemp("machine"))
+def machine(tmp_path_factory: pytest.TempPathFactory, checkout: Path) -> Machine:
+    subprocess.run(["git", "add", "--all"], cwd=checkout, check=True)
+    (checkout / DELETED).unlink()
+    return Machine(tmp_path_factory.mktemp("machine"), checkout)
 
 
 @pytest.fixture(scope="module")
@@ -90,6 +98,7 @@ def test_the_collection_has_files_of_the_repository_and_no_machinery(machine: Ma
     with tarfile.open(machine.collection) as archive:
         files = {member.name for member in archive if member.isfile()}
     assert files - tracked() == {"MANIFEST.json", "FILES.json", "CHANGELOG.md"}
+    assert "README.md" in files and DELETED not in files
     assert {
         "roles/mig/tasks/main.yml",
         "tosca/templates/ml_infn.yaml",
