@@ -306,7 +306,9 @@ def password_hash(password: str, path: str) -> str:
 
 
 def plan(
-    request: Mapping[str, Any], cluster: Mapping[str, Any], apps: Sequence[Mapping[str, Any]]
+    request: Mapping[str, Any],
+    cluster: Mapping[str, Any] | None = None,
+    apps: Sequence[Mapping[str, Any]] = (),
 ) -> dict[str, Any]:
     """Return what becomes of a request.
 

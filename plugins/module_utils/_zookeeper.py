@@ -119,9 +119,34 @@ def ensemble(settings: Mapping[str, Any]) -> list[Server]:
     return sorted(Server(ids[name] or next(free), name, address) for name, address in hosts.items())
 
 
-def problems(settings: Mapping[str, Any]) -> list[str]:
-    """Return what is wrong with the settings of the role, each a sentence."""
-    return list(_problems(settings))
+def plan(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what settings come to.
+
+    Args:
+        settings: the role's variables without ``zookeeper_``; ``hosts``, the addresses of the hosts of the
+            play by their names; ``ids``, the numbers that they have; ``current``, the ``zoo.cfg`` of one of
+            them.
+
+    Returns:
+        ``problems``, each a sentence, and ``configured``, addresses of the servers in ``current``; if there
+        are no problems, ``servers``, each with ``id``, ``name`` and ``address``, ``quorum``, ``warning``,
+        empty for none, ``configuration``, the text of ``zoo.cfg``, and ``left_out``, addresses of servers
+        that it would drop.
+    """
+    wrong = list(_problems(settings))
+    known = {"configured": list(configured_servers(settings["current"]).values())}
+    if wrong:
+        return {"problems": wrong, **known}
+    servers = ensemble(settings)
+    return {
+        "problems": [],
+        "servers": [server._asdict() for server in servers],
+        "quorum": quorum(len(servers)),
+        "warning": warning(len(servers)),
+        "configuration": configuration(settings),
+        "left_out": left_out(settings),
+        **known,
+    }
 
 
 def warning(count: int) -> str:

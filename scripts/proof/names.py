@@ -4,6 +4,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 from __future__ import annotations
 
+import ast
 import posixpath
 import re
 from collections.abc import Iterable, Iterator
@@ -25,6 +26,9 @@ PATH = re.compile(r"[\w.@+/-]+")
 # Lookups that return the files of a Python project; the words in quotes beside it name projects.
 PROJECT_LOOKUP = f"{COLLECTION}python_project"
 QUOTED = re.compile(r"'(\w+)'")
+# The filter that imports the module of a role, which its table names, when it is needed.
+PLAN = "plugins/filter/plan.py"
+TABLE = "MODULES"
 # Plugins that have no name in the collection.
 UNNAMED = {"plugins/module_utils", "plugins/plugin_utils", "plugins/doc_fragments"}
 # Folders that Python finds modules in beside those of packages.
@@ -78,6 +82,16 @@ class Names:
             yield from self.files([tasks, *(f"{folder}/{path}.yml" for path in WHOLE)])
         else:
             yield from (Reference(path) for path in self.tree.below(folder) if not path.endswith(".md"))
+            if planner := self._planners.get(folder.removeprefix("roles/")):
+                yield from self.module(f"plugins.module_utils.{planner}", PLAN)
+
+    @cached_property
+    def _planners(self) -> dict[str, str]:
+        """The module that plans for each role, from the table in the filter."""
+        for node in ast.parse(self.tree.texts.get(PLAN, "")).body:
+            if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == TABLE:
+                return dict(ast.literal_eval(node.value))
+        return {}
 
     def plugin(self, name: str) -> Iterator[Reference]:
         """Find modules and other plugins by their name in the collection."""

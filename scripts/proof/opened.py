@@ -13,15 +13,16 @@ import sys
 from pathlib import Path
 from types import FrameType
 
-# Programs that open files which the job may not need. To find one filter Ansible loads all of the collection
-# (Jinja2Loader in ansible/plugins/loader.py), and what they import. packed_modules.py reads all modules, and
-# ansible-galaxy all files, as it packs them. digest.py reads all that decides what roles make.
+# Programs that open files which the job may not need. packed_modules.py reads all modules, ansible-galaxy
+# all files, as it packs them, and digest.py all that decides what roles make.
 UNTOLD = (
-    "/gpufarm/cluster/plugins/filter/",
     "/molecule/shared/callback_plugins/packed_modules.py",
     "/ansible/galaxy/collection/",
     "/gpufarm/cluster/plugins/plugin_utils/digest.py",
 )
+# To find one filter Ansible loads all of the collection (Jinja2Loader in ansible/plugins/loader.py), and what
+# they import. Imports of a filter that is called are needed.
+LOADED = "/gpufarm/cluster/plugins/filter/"
 # Where Ansible keeps the archives of modules in a run; of those that packed_modules.py kept there are links.
 ARCHIVES = "/ansiballz_cache/"
 
@@ -30,7 +31,8 @@ def is_untold() -> bool:
     """Return whether the file is opened by, or for, what tells nothing about the job."""
     frame: FrameType | None = sys._getframe()
     while frame:
-        if any(part in frame.f_code.co_filename for part in UNTOLD):
+        name = frame.f_code.co_filename
+        if any(part in name for part in UNTOLD) or (LOADED in name and frame.f_code.co_name == "<module>"):
             return True
         frame = frame.f_back
     return False

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ansible_collections.gpufarm.cluster.plugins.filter.shared_home_plan import shared_home_plan
 from ansible_collections.gpufarm.cluster.plugins.module_utils._shared_home import place
+from ansible_collections.gpufarm.cluster.plugins.module_utils._shared_home.settings import (
+    plan as shared_home_plan,
+)
 from hypothesis import given
 from hypothesis import strategies as st
 

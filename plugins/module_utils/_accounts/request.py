@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from ansible_collections.gpufarm.cluster.plugins.module_utils._ssh.keys import KeyProblem, parse_keys
@@ -80,9 +81,18 @@ def read_users(
     return users
 
 
-def problems(request: list[dict[str, Any]], allow_options: bool = False, name_suffix: str = "") -> list[str]:
-    """Return what is wrong with a list of users, one sentence each; arguments as for `read_users`."""
-    return _read_all(request, allow_options, name_suffix)[1]
+def plan(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return ``problems``, what is wrong with a list of users, one sentence each.
+
+    Args:
+        settings: the role's variables without ``user_accounts_``.
+    """
+    users, suffix = settings["users"], settings["name_suffix"]
+    if not all(isinstance(user, dict) for user in users):
+        return {
+            "problems": ["The users are no list of maps; give one map for each, with os_user_name and more."]
+        }
+    return {"problems": _read_all(users, settings["allow_key_options"], suffix)[1]}
 
 
 def _read_all(

@@ -74,19 +74,27 @@ def problems(settings: Mapping[str, Any]) -> list[str]:
     return [" ".join(one.split()) for one in [*found, *_package_problems(settings)]]
 
 
-def plan(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what settings that problems() has nothing against come to.
+def plan(
+    settings: Mapping[str, Any], machine: Mapping[str, Any] | None = None, host: str = ""
+) -> dict[str, Any]:
+    """Return what settings come to.
 
     Args:
         settings: the role's variables without ``cvmfs_client_``.
+        machine: what the module cvmfs_info returns about servers and proxies; without it only the settings
+            are checked.
+        host: name of the machine, for people.
 
     Returns:
-        ``repositories``: names; ``files``: texts by path below ``/etc/cvmfs``; ``units``: texts of units by
-        name; ``started``: the units to start; ``places``: where mounts will be, and ``mounts``: the mounts
-        there must be then, both as the module mount_validate takes them; ``servers``: the ways to those
-        whose servers are known; ``proxy_hosts``: hosts of proxies; ``key_paths``: paths of keys that must be
-        on the machine.
+        ``problems``, each a sentence; if there are none, ``repositories``: names; ``files``: texts by path
+        below ``/etc/cvmfs``; ``units``: texts of units by name; ``started``: the units to start;
+        ``places``: where mounts will be, and ``mounts``: the mounts there must be then, both as the module
+        mount_validate takes them; ``servers``: the ways to those whose servers are known; ``proxy_hosts``:
+        hosts of proxies; ``key_paths``: paths of keys that must be on the machine.
     """
+    wrong = problems(settings) or list(servers.problems(machine, host) if machine else ())
+    if wrong:
+        return {"problems": wrong}
     repositories = read_repositories(settings["repositories"])
     by_units = settings["mount"] != "autofs"
     first = [settings["config_repository"]] if by_units and settings["config_repository"] else []
@@ -99,6 +107,7 @@ def plan(settings: Mapping[str, Any]) -> dict[str, Any]:
     taken = [FUSE, "autofs"] if settings["mount"] == "systemd-automount" else [FUSE]
     places = [{"path": one["path"], "types": taken, "state": "possible"} for one in each]
     return {
+        "problems": [],
         "repositories": repositories,
         "files": dict(_files(settings, repositories)),
         "units": units,

@@ -6,9 +6,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from .baseline import Baseline
-from .finding import CRITICAL, OK, SKIPPED, UNKNOWN, WARNING, Finding, Settings
+from .finding import CRITICAL, OK, SKIPPED, UNKNOWN, WARNING, Finding, Settings, problems
 from .kernel_log import Event, grade, short_address
 from .rules import NVML, RULES, Context, Reading, check_gpu, throttling
 
@@ -85,6 +86,11 @@ def next_baseline(machine: Machine, baseline: Baseline) -> Baseline:
             if "clock_reasons" in gpu.values
         },
     )
+
+
+def plan(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return ``problems``, what is wrong with settings of the checks, one sentence each."""
+    return {"problems": problems(settings, CHECKS)}
 
 
 def _nvml(machine: Machine) -> Finding:

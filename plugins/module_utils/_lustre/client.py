@@ -31,7 +31,7 @@ from .options import (
     module_lines,
     module_problems,
 )
-from .packages import source_problems
+from .packages import choose, source_problems
 
 PREFIX = "lustre_client_"
 MARK = "# Written by gpufarm.cluster.lustre_client; changes are lost."
@@ -45,21 +45,38 @@ def problems(settings: Mapping[str, Any]) -> list[str]:
     return [" ".join(one.split()) for one in _problems(settings)]
 
 
-def plan(settings: Mapping[str, Any], names: Mapping[str, Sequence[str]] | None = None) -> dict[str, Any]:
-    """Return what settings that problems() has nothing against come to.
+def plan(
+    settings: Mapping[str, Any],
+    names: Mapping[str, Sequence[str]] | None = None,
+    machine: Mapping[str, Any] | None = None,
+    host: str = "the machine",
+    offered: Mapping[str, Sequence[str]] | None = None,
+) -> dict[str, Any]:
+    """Return what settings come to.
 
     Args:
         settings: the role's variables without ``lustre_client_``.
         names: what the module lustre_info tells of the names of hosts in them. A mount has addresses in place
             of these, as the kernel shows it so, and a boot need not wait for a name server.
+        machine: what the module lustre_info returns; without it only the settings are checked.
+        host: name of the machine, for people.
+        offered: versions in the package source, the newest first, by package.
 
     Returns:
-        ``units``: texts of units by name; ``mount_units``: those that mount; ``automounts``: names that the
-        units that mount on demand have, or would have, by path; ``started``: the units to start; ``lnet``:
-        text of ``/etc/lnet.conf``; ``modprobe``: text of the file with parameters of modules; ``mounts`` and
-        ``places`` as the module mount_validate takes them; ``servers``: addresses that must take
-        connections, a list for each mount; ``names``: hosts to look up; ``interfaces``: names by network.
+        ``problems``, each a sentence; if there are none, ``units``: texts of units by name;
+        ``mount_units``: those that mount; ``automounts``: names that the units that mount on demand have,
+        or would have, by path; ``started``: the units to start; ``lnet``: text of ``/etc/lnet.conf``;
+        ``modprobe``: text of the file with parameters of modules; ``mounts`` and ``places`` as the module
+        mount_validate takes them; ``servers``: addresses that must take connections, a list for each mount;
+        ``names``: hosts to look up; ``interfaces``: names by network; and ``packages`` with their
+        ``version``, if those that are offered are known.
     """
+    wrong = problems(settings) or list(machine_problems(settings, machine, host) if machine else ())
+    chosen: dict[str, Any] = {}
+    if machine and offered is not None and not wrong:
+        wrong, chosen = choose("client", settings, offered, machine["kernels"])
+    if wrong:
+        return {"problems": wrong}
     given = [parse_device(str(one["source"]), {}) for one in settings["file_systems"]]
     devices = _devices(settings, names or {})
     units = dict(_units(settings, devices))
@@ -70,6 +87,8 @@ def plan(settings: Mapping[str, Any], names: Mapping[str, Sequence[str]] | None 
         {"path": one["path"], "source": str(device)} for one, device in zip(settings["file_systems"], devices)
     ]
     return {
+        "problems": [],
+        **chosen,
         "units": units,
         "mount_units": mounts,
         "automounts": {one["path"]: unit_name(one["path"], "automount") for one in settings["file_systems"]},

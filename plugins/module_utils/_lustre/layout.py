@@ -25,7 +25,7 @@ from .machine import (
 )
 from .nid import AddressError, is_file_system, parse_nid
 from .options import module_lines, module_problems
-from .packages import source_problems
+from .packages import choose, source_problems
 
 PREFIX = "lustre_server_"
 MARK = "# Written by gpufarm.cluster.lustre_server; changes are lost."
@@ -102,8 +102,10 @@ def plan(
     host: str,
     names: Mapping[str, Sequence[str]] | None = None,
     elsewhere: Sequence[str] = (),
+    machine: Mapping[str, Any] | None = None,
+    offered: Mapping[str, Sequence[str]] | None = None,
 ) -> dict[str, Any]:
-    """Return what a server has to do, for settings that problems() has nothing against.
+    """Return what a server has to do.
 
     Args:
         settings: the role's variables without ``lustre_server_``.
@@ -111,16 +113,24 @@ def plan(
         names: what the module lustre_info tells of the names of hosts in them. A target has addresses in
             place of these.
         elsewhere: targets that another server has mounted.
+        machine: what the module lustre_info returns; without it only the settings are checked.
+        offered: versions in the package source, the newest first, by package.
 
     Returns:
-        ``targets``: what the module lustre_target takes for each target that the server usually serves;
-        ``names``: hosts to look up;
-        ``units``: texts of units by name; ``first``: the unit of the management target;
-        ``started``: units to start, in their order; ``standby``: units of
-        targets that it serves when another server fails; ``mounts``: as the module mount_validate takes them;
-        ``lnet``: text of ``/etc/lnet.conf``; ``modprobe``: text of the file with parameters of modules;
-        ``pools``: targets by pool; ``quotas``: kinds by file system.
+        ``problems``, each a sentence; if there are none, ``targets``: what the module lustre_target takes
+        for each target that the server usually serves; ``names``: hosts to look up; ``units``: texts of
+        units by name; ``first``: the unit of the management target; ``started``: units to start, in their
+        order; ``standby``: units of targets that it serves when another server fails; ``mounts``: as the
+        module mount_validate takes them; ``lnet``: text of ``/etc/lnet.conf``; ``modprobe``: text of the
+        file with parameters of modules; ``pools``: targets by pool; ``quotas``: kinds by file system; and
+        ``packages`` with their ``version``, if those that are offered are known.
     """
+    wrong = problems(settings, host) or (machine_problems(settings, machine, host) if machine else [])
+    chosen: dict[str, Any] = {}
+    if machine and offered is not None and not wrong:
+        wrong, chosen = choose("server", settings, offered, machine["kernels"])
+    if wrong:
+        return {"problems": wrong}
     every = targets(settings)
     usual = [one for one in every if one.hosts[0] == host]
     served = [one for one in usual if one.name not in elsewhere]
@@ -128,6 +138,8 @@ def plan(
     addresses = addresses_of(names or {})
     lnet = declared(settings["networks"], settings["routes"], settings["peers"], settings["lnet"])
     return {
+        "problems": [],
+        **chosen,
         "targets": [_formatted(one, settings, addresses) for one in usual],
         "names": _names(settings),
         "units": {

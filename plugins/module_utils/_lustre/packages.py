@@ -36,20 +36,42 @@ def source_problems(prefix: str, settings: Mapping[str, Any]) -> Iterator[str]:
             )
 
 
-def problems(
+def choose(
     kind: str,
     settings: Mapping[str, Any],
     available: Mapping[str, Sequence[str]],
     kernels: Sequence[Mapping[str, Any]],
-) -> list[str]:
-    """Return why packages of a source do not fit a machine, one sentence each.
+) -> tuple[list[str], dict[str, Any]]:
+    """Choose packages of a source for a machine.
 
     Args:
         kind: ``client`` or ``server``.
         settings: the role's variables without its name: ``version``, ``modules``.
         available: versions in the source, the newest first, by package.
         kernels: what the module lustre_info tells of the kernels that will boot.
+
+    Returns:
+        why none fit, one sentence each; if there are none, ``packages`` with their versions, and ``version``.
     """
+    wrong = _problems(kind, settings, available, kernels)
+    if wrong:
+        return wrong, {}
+    names = [f"lustre-{kind}-utils"]
+    if settings["modules"] == "dkms":
+        names.append(f"lustre-{kind}-modules-dkms")
+    else:
+        names += [f"lustre-{kind}-modules-{one['release']}" for one in kernels]
+    version = _version(kind, settings, available)
+    return [], {"packages": [f"{name}={version}" for name in names], "version": version}
+
+
+def _problems(
+    kind: str,
+    settings: Mapping[str, Any],
+    available: Mapping[str, Sequence[str]],
+    kernels: Sequence[Mapping[str, Any]],
+) -> list[str]:
+    """Return why packages of a source do not fit a machine, one sentence each."""
     prefix, utilities = f"lustre_{kind}_", f"lustre-{kind}-utils"
     version = _version(kind, settings, available)
     if not version:
@@ -86,22 +108,6 @@ def problems(
             f" source, or set {prefix}modules to dkms."
         ]
     return []
-
-
-def choose(
-    kind: str,
-    settings: Mapping[str, Any],
-    available: Mapping[str, Sequence[str]],
-    kernels: Sequence[Mapping[str, Any]],
-) -> list[str]:
-    """Return the packages to install, with their versions, where problems() has nothing against them."""
-    names = [f"lustre-{kind}-utils"]
-    if settings["modules"] == "dkms":
-        names.append(f"lustre-{kind}-modules-dkms")
-    else:
-        names += [f"lustre-{kind}-modules-{one['release']}" for one in kernels]
-    version = _version(kind, settings, available)
-    return [f"{name}={version}" for name in names]
 
 
 def _version(kind: str, settings: Mapping[str, Any], available: Mapping[str, Sequence[str]]) -> str:

@@ -78,11 +78,6 @@ def isolation(settings: Mapping[str, Any]) -> list[str]:
     return [*ISOLATION, *(GPU_ISOLATION if gpu_count(settings) else ())]
 
 
-def all_problems(settings: Mapping[str, Any]) -> list[str]:
-    """Return what is wrong with the settings, each a sentence."""
-    return list(_problems(settings))
-
-
 def machine_problems(settings: Mapping[str, Any], machine: Mapping[str, Any]) -> list[str]:
     """Return why a machine cannot have an agent with these settings, each a sentence.
 
@@ -230,9 +225,20 @@ def resources(settings: Mapping[str, Any]) -> str:
     return ";".join([*parts, f"gpus:{gpu_count(settings)}"])
 
 
-def plan(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what settings without problems come to: `environment`, `options`, `files` and `secret_files` by
-    name, `unwanted` paths."""
+def plan(settings: Mapping[str, Any], machine: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Return what settings come to.
+
+    Args:
+        settings: the role's variables without ``mesos_agent_``.
+        machine: what `machine_problems` reads; without it only the settings are checked.
+
+    Returns:
+        ``problems``, each a sentence; if there are none, ``environment``, ``options``, ``files`` and
+        ``secret_files`` by name, ``unwanted`` paths.
+    """
+    wrong = [*_problems(settings), *(machine_problems(settings, machine) if machine else ())]
+    if wrong:
+        return {"problems": wrong}
     linux = settings["flags"].get("launcher", "linux") == "linux"
     work = settings["work_directory"]
     options = {
@@ -257,6 +263,7 @@ def plan(settings: Mapping[str, Any]) -> dict[str, Any]:
     found = rendered("agent", settings["build"], options, FOLDER)
     certificate = tls(settings, f"{FOLDER}/tls.pem", f"{SECRETS}/tls.key", f"{FOLDER}/ca.pem")
     return {
+        "problems": [],
         "environment": environment(found.texts, certificate),
         "options": found.texts,
         "files": found.files,

@@ -57,11 +57,6 @@ def warning(masters: int) -> str:
     )
 
 
-def all_problems(settings: Mapping[str, Any]) -> list[str]:
-    """Return what is wrong with the settings, each a sentence."""
-    return list(_problems(settings))
-
-
 def _problems(settings: Mapping[str, Any]) -> Iterator[str]:
     yield from common_problems("master", settings)
     masters = settings["masters"]
@@ -98,8 +93,18 @@ def _problems(settings: Mapping[str, Any]) -> Iterator[str]:
 
 
 def plan(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what settings without problems come to: `environment`, `files` and `secret_files` by name,
-    `unwanted` paths, `quorum`, `warning`."""
+    """Return what settings come to.
+
+    Args:
+        settings: the role's variables without ``mesos_master_``, and ``host``, the name of the machine.
+
+    Returns:
+        ``problems``, each a sentence; if there are none, ``environment``, ``options``, ``files`` and
+        ``secret_files`` by name, ``unwanted`` paths, ``quorum``, ``warning``.
+    """
+    wrong = list(_problems(settings))
+    if wrong:
+        return {"problems": wrong}
     count = len(settings["masters"])
     options = {
         **DEFAULTS,
@@ -117,6 +122,7 @@ def plan(settings: Mapping[str, Any]) -> dict[str, Any]:
     found = rendered("master", settings["build"], options, FOLDER)
     certificate = tls(settings, f"{FOLDER}/tls.pem", f"{SECRETS}/tls.key", f"{FOLDER}/ca.pem")
     return {
+        "problems": [],
         "environment": environment(found.texts, certificate),
         "options": found.texts,
         "files": found.files,

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,12 +27,13 @@ _SUFFIX = re.compile(r"\s+MIG GPUs?$")
 MAX_COUNT = 999  # of three digits, more than any GPU has of anything
 AS_FOUND = "None"
 DISABLED = "disabled"
+ENABLED = "enabled"
 LAYOUT = "layout"
 
 _ITEM = rf"{_COUNT}\s*x\s*(?:{_SLICES}c\.)?{_SLICES}g(?:\.{_MEMORY}gb)?{_ATTRIBUTES}"
 # Pattern of all values of mig_partition_flavor, as a whole, for TOSCA templates and forms. It has no named
 # groups, which other languages write otherwise.
-FLAVOR_PATTERN = rf"enabled|\s*(?:{AS_FOUND}|{DISABLED}|{_ITEM}(?:\s*,\s*{_ITEM})*(?:\s+MIG GPUs?)?)\s*"
+FLAVOR_PATTERN = rf"{ENABLED}|\s*(?:{AS_FOUND}|{DISABLED}|{_ITEM}(?:\s*,\s*{_ITEM})*(?:\s+MIG GPUs?)?)\s*"
 
 
 class FlavorError(ValueError):
@@ -186,23 +187,19 @@ def parse_layout(entries: Iterable[Mapping[str, Any]]) -> Flavor:
     return Flavor(LAYOUT, tuple(_item(number, entry) for number, entry in enumerate(entries, start=1)))
 
 
-def problems(request: Any) -> list[str]:
-    """Return what is wrong with a flavor or a layout, one sentence each.
+def plan(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return ``problems``, a sentence if the flavor is wrong.
 
     Args:
-        request: what `parse_flavor` reads, or a list that `parse_layout` reads.
+        settings: the variables of the role ``mig`` without its name.
     """
-    if isinstance(request, list):
-        return [text for one in enumerate(request, start=1) for text in _refusal(_item, *one)]
-    return _refusal(parse_flavor, str(request))
-
-
-def _refusal(read: Callable[..., Any], *words: Any) -> list[str]:
+    flavor = str(settings["partition_flavor"])
     try:
-        read(*words)
+        if flavor != ENABLED:
+            parse_flavor(flavor)
     except FlavorError as error:
-        return [str(error)]
-    return []
+        return {"problems": [str(error)]}
+    return {"problems": []}
 
 
 def _item(number: int, entry: Mapping[str, Any]) -> Item:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from .alerts import alerts
+from .alerts import alerts, rules
 
 # As names of files and as values of the label `instance`.
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -19,13 +19,18 @@ URL = re.compile(r"https?://[^\s/]+(/\S*)?")
 CERTIFICATE = "-----BEGIN CERTIFICATE-----"
 
 
-def problems(settings: Mapping[str, Any]) -> list[str]:
-    """Return what is wrong with settings, one sentence each.
+def plan(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Check settings and choose the alerts.
 
     Args:
-        settings: the role's variables without `monitoring_`.
+        settings: the role's variables without ``monitoring_``.
+
+    Returns:
+        ``problems``, each a sentence; if there are none, ``rules``, those for alerts as Prometheus reads
+        them.
     """
-    return list(_problems(settings))
+    problems = list(_problems(settings))
+    return {"problems": problems} if problems else {"problems": [], "rules": rules(settings["muted_alerts"])}
 
 
 def _problems(settings: Mapping[str, Any]) -> Iterator[str]:

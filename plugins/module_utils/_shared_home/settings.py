@@ -49,6 +49,30 @@ def parse_size(text: str) -> int:
     return int(found[1]) * _UNITS[found[2]]
 
 
+def plan(settings: Mapping[str, Any], file_system: str = "") -> dict[str, Any]:
+    """Return what settings come to.
+
+    Args:
+        settings: the role's variables without ``shared_home_``.
+        file_system: type of the one that is mounted; empty if none is.
+
+    Returns:
+        ``problems``, each a sentence; if there are none, ``units``, texts by name; ``mounts``, as the
+        module mount_validate takes them; ``command``, the settings of the command that makes homes;
+        ``packages`` that the mount and the limits need.
+    """
+    wrong = problems(settings)
+    if wrong:
+        return {"problems": wrong}
+    return {
+        "problems": [],
+        "units": unit(settings, file_system),
+        "mounts": mounts(settings, file_system),
+        "command": command_settings(settings),
+        "packages": packages(settings),
+    }
+
+
 def problems(settings: Mapping[str, Any]) -> list[str]:
     """Return what is wrong with settings, one sentence each.
 

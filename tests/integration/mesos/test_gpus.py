@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible_collections.gpufarm.cluster.plugins.filter.mesos_plan import mesos_plan
+from ansible_collections.gpufarm.cluster.plugins.module_utils._mesos import agent
 
 from lab.mesos.real.framework import Framework, until
 from lab.mesos.real.gpus import GPUS, GpuMachine
@@ -66,7 +66,7 @@ def settings(**changes: Any) -> dict[str, Any]:
 
 def options(**changes: Any) -> tuple[str, dict[str, str]]:
     """Resources and the other options that decide about GPUs, as the role renders them."""
-    found = mesos_plan(settings(**changes), "agent")["options"]
+    found = agent.plan(settings(**changes))["options"]
     names = ("isolation", "nvidia_gpu_devices", "image_providers")
     return found["resources"], {f"MESOS_{name.upper()}": found[name] for name in names if name in found}
 
@@ -173,7 +173,7 @@ def test_what_the_role_refuses_is_what_the_agent_dies_of(
     said: str,
 ) -> None:
     seen = given.machine(glibc="2.31", gpus=SEEN)
-    assert words in " ".join(mesos_plan(settings(**changes), "agent", seen)["problems"])
+    assert words in " ".join(agent.plan(settings(**changes), seen)["problems"])
     variables = {"MESOS_ISOLATION": ",".join(ISOLATION)}
     variables |= {f"MESOS_{option}": value for option, value in written.items()}
     with pytest.raises(RuntimeError, match=said), machine.mesos(name, f"cpus:2;{resources}", variables):
@@ -182,7 +182,7 @@ def test_what_the_role_refuses_is_what_the_agent_dies_of(
 
 def test_the_cache_of_a_new_c_library_ends_the_agent(machine: GpuMachine) -> None:
     seen = given.machine(glibc="2.36", gpus=SEEN)
-    found = " ".join(mesos_plan(settings(gpu_devices=[0]), "agent", seen)["problems"])
+    found = " ".join(agent.plan(settings(gpu_devices=[0]), seen)["problems"])
     assert "whose library cache Apache Mesos 1.11.0 cannot read" in found
     request = options(gpu_devices=[0])
     with (
@@ -194,7 +194,7 @@ def test_the_cache_of_a_new_c_library_ends_the_agent(machine: GpuMachine) -> Non
 
 def test_mesos_sells_a_gpu_in_mig_mode_which_the_role_does_not(machine: GpuMachine) -> None:
     seen = machine.run(sys.executable, "-c", TURN_ON).splitlines()
-    found = " ".join(mesos_plan(settings(gpu_devices=[0, 1]), "agent", given.machine(gpus=seen))["problems"])
+    found = " ".join(agent.plan(settings(gpu_devices=[0, 1]), given.machine(gpus=seen))["problems"])
     assert "GPU 1 of a1 is in MIG mode" in found
     with machine.mesos("mig", *options(gpu_devices=[0, 1])) as mesos:
         assert gpus_of(mesos.call("GET_AGENTS")["agents"][0]["total_resources"]) == 2

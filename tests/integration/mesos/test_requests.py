@@ -6,7 +6,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ansible_collections.gpufarm.cluster.plugins.filter.container_request_plan import container_request_plan
+from ansible_collections.gpufarm.cluster.plugins.module_utils._container_request import (
+    plan as container_request_plan,
+)
 from ansible_collections.gpufarm.cluster.plugins.modules import mesos_info, mesos_quota
 
 from lab.mesos.real import Mesos

@@ -7,9 +7,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ansible_collections.gpufarm.cluster.plugins.filter.app_gateway_problems import FilterModule
+from ansible_collections.gpufarm.cluster.plugins.module_utils._gateway.settings import plan
 
-problems = FilterModule().filters()["app_gateway_problems"]
 GOOD: dict[str, Any] = {
     "marathon_urls": ["https://m1:8443", "https://[fe80::1]:8443/"],
     "marathon_user": "gateway",
@@ -26,9 +25,9 @@ GOOD: dict[str, Any] = {
 
 
 def test_settings_that_work() -> None:
-    assert problems(GOOD) == []
-    assert problems(GOOD | {"public_host": "10.0.0.1", "http_port": 0}) == []
-    assert problems(GOOD | {"marathon_urls": ["http://m1:8080"], "marathon_user": ""}) == []
+    assert plan(GOOD) == {"problems": []}
+    assert plan(GOOD | {"public_host": "10.0.0.1", "http_port": 0}) == {"problems": []}
+    assert plan(GOOD | {"marathon_urls": ["http://m1:8080"], "marathon_user": ""}) == {"problems": []}
 
 
 @pytest.mark.parametrize(
@@ -60,11 +59,10 @@ def test_settings_that_work() -> None:
     ],
 )
 def test_one_thing_is_wrong(wrong: dict[str, Any], words: str) -> None:
-    [text] = problems(GOOD | wrong)
+    [text] = plan(GOOD | wrong)["problems"]
     assert words in text and text.endswith(".")
 
 
 def test_everything_is_told_at_once() -> None:
-    assert (
-        len(problems(GOOD | {"marathon_urls": [], "groups": [], "https_port": 0, "max_connections": 0})) == 4
-    )
+    wrong = {"marathon_urls": [], "groups": [], "https_port": 0, "max_connections": 0}
+    assert len(plan(GOOD | wrong)["problems"]) == 4

@@ -11,16 +11,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible_collections.gpufarm.cluster.plugins.filter.container_request_plan import FilterModule
 from ansible_collections.gpufarm.cluster.plugins.module_utils._container_request import (
     mebibytes,
     password_hash,
+    plan,
 )
 from ansible_collections.gpufarm.cluster.plugins.module_utils._marathon.app import read_app
 from hypothesis import given
 from hypothesis import strategies as st
 
-plan = FilterModule().filters()["container_request_plan"]
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJxQ0O1hN9fDqkW0cYVh1fHj0cZ8mX0m6Wq3b0n8v0aX ada@laptop"
 REQUEST: dict[str, Any] = {
     "kind": "notebook",

@@ -7,7 +7,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ansible_collections.gpufarm.cluster.plugins.filter.container_request_plan import container_request_plan
+from ansible_collections.gpufarm.cluster.plugins.module_utils._container_request import (
+    plan as container_request_plan,
+)
 from test_container_request import REQUEST, SSH
 
 from lab.marathon.state import Marathon

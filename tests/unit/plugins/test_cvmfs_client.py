@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 import yaml
-from ansible_collections.gpufarm.cluster.plugins.filter.cvmfs_client_plan import cvmfs_client_plan
 from ansible_collections.gpufarm.cluster.plugins.module_utils._cvmfs import parameters as cvmfs_parameters
+from ansible_collections.gpufarm.cluster.plugins.module_utils._cvmfs.client import plan as cvmfs_client_plan
 from ansible_collections.gpufarm.cluster.plugins.module_utils._mounts import table as mount_table
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 import yaml
-from ansible_collections.gpufarm.cluster.plugins.filter.cvmfs_client_plan import cvmfs_client_plan
+from ansible_collections.gpufarm.cluster.plugins.module_utils._cvmfs.client import plan as cvmfs_client_plan
 from ansible_collections.gpufarm.cluster.plugins.modules import cvmfs_info
 
 ROLE = Path(__file__).resolve().parents[3] / "roles" / "cvmfs_client"

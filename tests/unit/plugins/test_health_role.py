@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from ansible_collections.gpufarm.cluster.plugins.filter.gpu_health_problems import FilterModule
+from ansible_collections.gpufarm.cluster.plugins.module_utils._health.machine import plan
 
 ROOT = Path(__file__).resolve().parents[3]
 ROLE = ROOT / "roles" / "gpu_health"
@@ -15,6 +15,6 @@ ROLE = ROOT / "roles" / "gpu_health"
     ("settings", "problem"),
     [({"expected_gpus": 2}, ""), ({"thresholds": {"heat": 1}}, "There is no threshold 'heat'")],
 )
-def test_the_filter_tells_what_is_wrong(settings: dict[str, object], problem: str) -> None:
-    told = FilterModule().filters()["gpu_health_problems"](settings)
+def test_the_plan_tells_what_is_wrong(settings: dict[str, object], problem: str) -> None:
+    told = plan(settings)["problems"]
     assert bool(told) == bool(problem) and all(one.startswith(problem) for one in told)

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 import yaml
-from ansible_collections.gpufarm.cluster.plugins.filter.lustre_client_plan import lustre_client_plan
-from ansible_collections.gpufarm.cluster.plugins.filter.lustre_packages import lustre_packages
+from ansible_collections.gpufarm.cluster.plugins.module_utils._lustre.client import plan as lustre_client_plan
+from ansible_collections.gpufarm.cluster.plugins.module_utils._lustre.packages import choose
 
 ROLE = Path(__file__).resolve().parents[3] / "roles" / "lustre_client"
 HOME = {"source": "10.0.0.1@tcp0:10.0.0.2@tcp:/home", "path": "/lustre/home"}
@@ -257,11 +257,8 @@ AVAILABLE = {
 )
 def test_packages_of_one_version_for_every_kernel(changes: Any, kernels: Any, packages: Any) -> None:
     told = [{"release": one, "headers": True} for one in kernels]
-    assert lustre_packages(role_settings(**changes), AVAILABLE, told, "client") == {
-        "problems": [],
-        "packages": packages,
-        "version": packages[0].partition("=")[2],
-    }
+    wanted = {"packages": packages, "version": packages[0].partition("=")[2]}
+    assert choose("client", role_settings(**changes), AVAILABLE, told) == ([], wanted)
 
 
 @pytest.mark.parametrize(
@@ -282,8 +279,6 @@ def test_packages_of_one_version_for_every_kernel(changes: Any, kernels: Any, pa
     ],
 )
 def test_packages_that_do_not_fit(changes: Any, kernel: str, words: str) -> None:
-    found = lustre_packages(
-        role_settings(**changes), AVAILABLE, [{"release": kernel, "headers": False}], "client"
-    )
-    [told] = found["problems"]
-    assert words in told and found["packages"] == []
+    kernels = [{"release": kernel, "headers": False}]
+    [told], chosen = choose("client", role_settings(**changes), AVAILABLE, kernels)
+    assert words in told and chosen == {}

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 import yaml
-from ansible_collections.gpufarm.cluster.plugins.filter.lustre_server_plan import lustre_server_plan
 from ansible_collections.gpufarm.cluster.plugins.module_utils._lustre import layout
+from ansible_collections.gpufarm.cluster.plugins.module_utils._lustre.layout import plan as lustre_server_plan
 
 ROLE = Path(__file__).resolve().parents[3] / "roles" / "lustre_server"
 MDT = {"kind": "mdt", "index": 0, "device": "/dev/md/mdt", "servers": ["a", "b"]}

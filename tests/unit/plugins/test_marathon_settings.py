@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import yaml
-from ansible_collections.gpufarm.cluster.plugins.filter.framework_plan import framework_plan
+from ansible_collections.gpufarm.cluster.plugins.filter.plan import plan as framework_plan
 from ansible_collections.gpufarm.cluster.plugins.module_utils._chronos import flags
 from ansible_collections.gpufarm.cluster.plugins.module_utils._chronos import settings as chronos_settings
 from ansible_collections.gpufarm.cluster.plugins.module_utils._framework import flags as framework_flags

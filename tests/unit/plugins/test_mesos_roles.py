@@ -9,44 +9,35 @@ from typing import Any
 
 import mesos_settings as given
 import pytest
-from ansible_collections.gpufarm.cluster.plugins.filter.mesos_plan import mesos_plan
-from ansible_collections.gpufarm.cluster.plugins.module_utils._mesos import options
-
-
-def mesos_master_plan(settings: dict[str, Any]) -> dict[str, Any]:
-    return mesos_plan(settings, "master")
-
-
-def mesos_agent_plan(settings: dict[str, Any], machine: dict[str, Any] | None = None) -> dict[str, Any]:
-    return mesos_plan(settings, "agent", machine)
+from ansible_collections.gpufarm.cluster.plugins.module_utils._mesos import agent, master, options
 
 
 def master_problems(**changes: Any) -> str:
-    return " ".join(mesos_master_plan(given.master(**changes))["problems"])
+    return " ".join(master.plan(given.master(**changes))["problems"])
 
 
 def agent_problems(machine: dict[str, Any] | None = None, **changes: Any) -> str:
-    return " ".join(mesos_agent_plan(given.agent(**changes), machine)["problems"])
+    return " ".join(agent.plan(given.agent(**changes), machine)["problems"])
 
 
 @pytest.mark.parametrize(("masters", "quorum"), [(1, 1), (2, 2), (3, 2), (4, 3), (5, 3)])
 def test_the_quorum_follows_from_the_number_of_masters(masters: int, quorum: int) -> None:
-    plan = mesos_master_plan(given.master(masters=["m1", *(f"x{number}" for number in range(masters - 1))]))
+    plan = master.plan(given.master(masters=["m1", *(f"x{number}" for number in range(masters - 1))]))
     assert plan["options"]["quorum"] == str(quorum)
     assert bool(plan["warning"]) == (masters % 2 == 0)
 
 
 def test_nobody_gets_in_without_a_password_by_default() -> None:
-    master, agent = mesos_master_plan(given.master())["options"], mesos_agent_plan(given.agent())["options"]
+    of_master, of_agent = master.plan(given.master())["options"], agent.plan(given.agent())["options"]
     for name in ("agents", "frameworks", "http_frameworks", "http_readonly", "http_readwrite"):
-        assert master[f"authenticate_{name}"] == "true"
-    assert agent["authenticate_http_readonly"] == agent["authenticate_http_readwrite"] == "true"
-    assert master["credentials"].startswith("/etc/mesos-master/secrets/")
-    assert agent["credential"].startswith("/etc/mesos-agent/secrets/")
+        assert of_master[f"authenticate_{name}"] == "true"
+    assert of_agent["authenticate_http_readonly"] == of_agent["authenticate_http_readwrite"] == "true"
+    assert of_master["credentials"].startswith("/etc/mesos-master/secrets/")
+    assert of_agent["credential"].startswith("/etc/mesos-agent/secrets/")
 
 
 def test_the_environment_has_no_secret_and_needs_no_quotes() -> None:
-    text = mesos_master_plan(given.master())["environment"]
+    text = master.plan(given.master())["environment"]
     assert "MESOS_ZK=file:///etc/mesos-master/secrets/zk\n" in text
     for line in text.splitlines()[1:]:
         assert not set(line) & set("\"'\\`$"), line
@@ -57,14 +48,14 @@ def test_rules_go_to_a_file() -> None:
         "permissive": False,
         "register_frameworks": [{"principals": {"values": ["a"]}, "roles": {"type": "ANY"}}],
     }
-    plan = mesos_master_plan(given.master(acls=rules))
+    plan = master.plan(given.master(acls=rules))
     assert plan["options"]["acls"] == "/etc/mesos-master/acls.json"
     assert json.loads(plan["files"]["acls.json"]) == rules
 
 
 def test_what_may_have_logins_goes_to_files_that_nobody_else_reads() -> None:
     logins = {"auths": {"registry.example.org": {"auth": "c2VjcmV0"}}}
-    plan = mesos_agent_plan(given.agent(flags={"docker_config": logins, "domain": {"fault_domain": {}}}))
+    plan = agent.plan(given.agent(flags={"docker_config": logins, "domain": {"fault_domain": {}}}))
     assert plan["options"]["docker_config"] == "/etc/mesos-agent/secrets/docker_config.json"
     assert json.loads(plan["secret_files"]["docker_config.json"]) == logins
     assert plan["options"]["domain"] == "/etc/mesos-agent/domain.json"
@@ -73,7 +64,7 @@ def test_what_may_have_logins_goes_to_files_that_nobody_else_reads() -> None:
 
 def test_variables_of_every_container_go_where_nobody_else_reads() -> None:
     variables = {"type": "MESOS", "environment": {"variables": [{"name": "TOKEN", "value": "s3cr3t"}]}}
-    plan = mesos_agent_plan(given.agent(flags={"default_container_info": variables}))
+    plan = agent.plan(given.agent(flags={"default_container_info": variables}))
     assert json.loads(plan["secret_files"]["default_container_info.json"]) == variables
     assert plan["files"] == {}
 
@@ -86,7 +77,7 @@ def test_what_other_settings_needed_is_unwanted_and_nothing_that_is_needed(progr
     for flags in ({}, structured):
         for kind in ("none", "provided"):
             settings = {"tls": kind, "flags": flags, **(tls if kind == "provided" else {})}
-            plan = mesos_plan(getattr(given, program)(**settings), program)
+            plan = {"master": master, "agent": agent}[program].plan(getattr(given, program)(**settings))
             gone = {entry["path"] for entry in plan["unwanted"] if entry["state"] == "absent"}
             for path in (f"{folder}/tls.pem", f"{folder}/secrets/tls.key", f"{folder}/ca.pem"):
                 assert (path in gone) == (kind == "none")
@@ -97,7 +88,7 @@ def test_what_other_settings_needed_is_unwanted_and_nothing_that_is_needed(progr
 
 def test_tls_is_verified_and_has_no_way_back() -> None:
     paths = {"tls_certificate": "/a.pem", "tls_key": "/a.key", "tls_ca": "/ca.pem"}
-    text = mesos_agent_plan(given.agent(tls="provided", **paths))["environment"]
+    text = agent.plan(given.agent(tls="provided", **paths))["environment"]
     for line in ("ENABLED=true", "VERIFY_SERVER_CERT=true", "SUPPORT_DOWNGRADE=false"):
         assert f"LIBPROCESS_SSL_{line}\n" in text
     assert "RC4" not in text
@@ -105,18 +96,18 @@ def test_tls_is_verified_and_has_no_way_back() -> None:
 
 
 def test_gpus_come_with_their_number_and_isolators() -> None:
-    with_gpus = mesos_agent_plan(given.agent(gpu_devices=[0, 2]))["options"]
+    with_gpus = agent.plan(given.agent(gpu_devices=[0, 2]))["options"]
     assert with_gpus["nvidia_gpu_devices"] == "0,2" and with_gpus["resources"].endswith(";gpus:2")
     isolators = set(with_gpus["isolation"].split(","))
     assert {"filesystem/linux", "cgroups/devices", "gpu/nvidia", "cgroups/cpu", "cgroups/mem"} <= isolators
-    without = mesos_agent_plan(given.agent())["options"]
+    without = agent.plan(given.agent())["options"]
     assert "nvidia_gpu_devices" not in without and without["resources"].endswith(";gpus:0")
     assert "gpu/nvidia" not in without["isolation"]
 
 
 def test_resources_are_the_same_text_whatever_their_order() -> None:
     turned = dict(reversed(given.agent()["resources"].items()))
-    assert mesos_agent_plan(given.agent(resources=turned)) == mesos_agent_plan(given.agent())
+    assert agent.plan(given.agent(resources=turned)) == agent.plan(given.agent())
 
 
 @pytest.mark.parametrize(

@@ -19,8 +19,10 @@ from ansible_collections.gpufarm.cluster.plugins.module_utils._accounts.request 
     GROUP,
     User,
     UserProblem,
-    problems,
     read_users,
+)
+from ansible_collections.gpufarm.cluster.plugins.module_utils._accounts.request import (
+    plan as plan_role,
 )
 from hypothesis import given
 from hypothesis import strategies as st
@@ -28,6 +30,13 @@ from hypothesis import strategies as st
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl"
 SHELLS = frozenset({"/bin/bash", "/bin/zsh"})
 EMPTY = Machine({"root": Account(0, "/bin/bash", (), CHANGED)}, frozenset({"root", "video"}), shells=SHELLS)
+
+
+def problems(users: list[Any], name_suffix: str = "") -> list[str]:
+    """The problems of a list as the role sees them."""
+    settings = {"users": users, "allow_key_options": False, "name_suffix": name_suffix}
+    found: list[str] = plan_role(settings)["problems"]
+    return found
 
 
 def request(name: str, **more: Any) -> dict[str, Any]:
@@ -192,3 +201,7 @@ def test_any_list_is_reached_from_any_other(entries: list[tuple[str, bool, bool]
     done = plan(second, machine)
     again = plan(second, after(machine, done))
     assert again.commands == [] and again.keys == done.keys and set(done.keys) == set(unique)
+
+
+def test_entries_that_are_no_maps_are_refused() -> None:
+    assert problems([request("ada"), "os_user_name=ben"])[0].startswith("The users are no list of maps")

@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 import yaml
 from ansible_collections.gpufarm.cluster.plugins.filter.zookeeper_digest import zookeeper_digest
-from ansible_collections.gpufarm.cluster.plugins.filter.zookeeper_plan import zookeeper_plan
 from ansible_collections.gpufarm.cluster.plugins.module_utils import _zookeeper
 from ansible_collections.gpufarm.cluster.plugins.modules import zookeeper_info
 from hypothesis import given
@@ -31,11 +30,11 @@ def role_settings(**changes: Any) -> dict[str, Any]:
 
 
 def problems(**changes: Any) -> str:
-    return " ".join(zookeeper_plan(role_settings(**changes))["problems"])
+    return " ".join(_zookeeper.plan(role_settings(**changes))["problems"])
 
 
 def test_hosts_of_the_play_are_the_ensemble() -> None:
-    plan = zookeeper_plan(role_settings())
+    plan = _zookeeper.plan(role_settings())
     assert [(one["id"], one["name"], one["address"]) for one in plan["servers"]] == [
         (1, "zk1", "10.0.0.1"),
         (2, "zk2", "10.0.0.2"),
@@ -45,13 +44,13 @@ def test_hosts_of_the_play_are_the_ensemble() -> None:
 
 
 def test_a_machine_keeps_its_number_whatever_the_order() -> None:
-    plan = zookeeper_plan(role_settings(ids={"zk2": 1, "zk3": 7}))
+    plan = _zookeeper.plan(role_settings(ids={"zk2": 1, "zk3": 7}))
     assert {one["name"]: one["id"] for one in plan["servers"]} == {"zk1": 2, "zk2": 1, "zk3": 7}
 
 
 def test_the_number_of_a_machine_that_cannot_be_asked_is_known_to_the_others() -> None:
     current = "server.1=10.0.0.1:2888:3888\nserver.5=10.0.0.2:2888:3888\n"
-    plan = zookeeper_plan(role_settings(ids={"zk1": 1}, current=current))
+    plan = _zookeeper.plan(role_settings(ids={"zk1": 1}, current=current))
     assert {one["name"]: one["id"] for one in plan["servers"]} == {"zk1": 1, "zk2": 5, "zk3": 2}
 
 
@@ -67,13 +66,13 @@ def test_numbers_are_unique_and_stay(order: list[str], ids: dict[str, int]) -> N
 
 def test_a_server_outside_of_the_play_is_missed() -> None:
     current = "server.1=10.0.0.1:2888:3888\nserver.4=[fd00::4]:2888:3888\n"
-    assert zookeeper_plan(role_settings(ids={"zk1": 1}, current=current))["left_out"] == ["fd00::4"]
+    assert _zookeeper.plan(role_settings(ids={"zk1": 1}, current=current))["left_out"] == ["fd00::4"]
     listed = [{"id": 1, "name": "zk1"}, {"id": 2, "name": "zk2"}, {"id": 3, "name": "zk3"}]
-    assert zookeeper_plan(role_settings(servers=listed, current=current))["left_out"] == []
+    assert _zookeeper.plan(role_settings(servers=listed, current=current))["left_out"] == []
 
 
 def test_the_configuration_keeps_strangers_out() -> None:
-    text = zookeeper_plan(role_settings(settings={"tickTime": 1000, "syncEnabled": True}))["configuration"]
+    text = _zookeeper.plan(role_settings(settings={"tickTime": 1000, "syncEnabled": True}))["configuration"]
     lines = dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
     assert lines["quorum.auth.serverRequireSasl"] == lines["quorum.auth.learnerRequireSasl"] == "true"
     assert lines["admin.enableServer"] == "false"
@@ -85,18 +84,18 @@ def test_the_configuration_keeps_strangers_out() -> None:
 
 
 def test_a_server_alone_has_no_quorum_to_guard() -> None:
-    text = zookeeper_plan(role_settings(hosts={"zk1": "fd00::1"}))["configuration"]
+    text = _zookeeper.plan(role_settings(hosts={"zk1": "fd00::1"}))["configuration"]
     assert "quorum.auth" not in text and "server.1=[fd00::1]:2888:3888" in text
 
 
 def test_places_and_addresses_are_the_ones_that_are_given() -> None:
     given = {"data_directory": "/srv/data", "log_directory": "/srv/log", "listen_address": "10.0.0.9"}
-    text = zookeeper_plan(role_settings(**given))["configuration"]
+    text = _zookeeper.plan(role_settings(**given))["configuration"]
     assert {"dataDir=/srv/data", "dataLogDir=/srv/log", "clientPortAddress=10.0.0.9"} <= set(text.split())
 
 
 def test_an_even_number_is_explained() -> None:
-    words = zookeeper_plan(role_settings(hosts={**THREE, "zk4": ""}))["warning"]
+    words = _zookeeper.plan(role_settings(hosts={**THREE, "zk4": ""}))["warning"]
     assert "3 of 4 have to run, so 1 may be lost, as with 3 servers" in words
 
 

@@ -23,7 +23,8 @@ if os.fork() == 0:
     import module
     os._exit(0)
 os.wait()
-import gpufarm.cluster.plugins.filter.a
+import gpufarm.cluster.plugins.filter.a as a
+a.call()
 import ansible.galaxy.collection.pack
 open("run/ansiballz_cache/archive").close()
 """
@@ -32,13 +33,13 @@ open("run/ansiballz_cache/archive").close()
 def test_each_process_notes_what_it_opens_but_not_to_load_filters_or_to_pack(tmp_path: Path):
     filters = tmp_path / "gpufarm/cluster/plugins/filter"
     filters.mkdir(parents=True)
-    (filters / "a.py").write_text("import logic\n")
+    (filters / "a.py").write_text("import logic\ndef call():\n    import called\n")
     packing = tmp_path / "ansible/galaxy/collection"
     packing.mkdir(parents=True)
     for package in (packing, packing.parent, packing.parent.parent):
         (package / "__init__.py").touch()
     (packing / "pack.py").write_text('open("packed").close()\n')
-    for name in ("text", "bytes", "module.py", "logic.py", "packed"):
+    for name in ("text", "bytes", "module.py", "logic.py", "called.py", "packed"):
         (tmp_path / name).touch()
     archive = tmp_path / ".work/packed-modules/digest/archive"
     archive.parent.mkdir(parents=True)
@@ -55,7 +56,10 @@ def test_each_process_notes_what_it_opens_but_not_to_load_filters_or_to_pack(tmp
         check=True,
     )
     noted = set((tmp_path / "notes").read_text().splitlines())
-    assert {*(str(tmp_path / name) for name in ("text", "bytes", "module.py")), str(archive)} <= noted
+    assert {
+        *(str(tmp_path / name) for name in ("text", "bytes", "module.py", "called.py")),
+        str(archive),
+    } <= noted
     assert not {str(tmp_path / name) for name in ("logic.py", "packed")} & noted
 
 

@@ -29,7 +29,8 @@ FILES = (
     "packages/notebook/pyproject.toml",
     "playbooks/gpu_node.yml",
     "playbooks/mig.yml",
-    "plugins/filter/mig_plan.py",
+    "plugins/filter/mig_stored.py",
+    "plugins/filter/plan.py",
     "plugins/module_utils/_mig.py",
     "plugins/module_utils/_nvml/io/session.py",
     "plugins/modules/mig.py",
@@ -100,7 +101,7 @@ def named(path: str, text: str) -> frozenset[Reference]:
             {"lab/__init__.py", "lab/marathon/__init__.py", "lab/marathon/server.py"},
         ),
         ("gpufarm.cluster.mig: {state: present}", {"plugins/modules/mig.py"}),
-        ("""assert: {that: "x | gpufarm.cluster.mig_plan('a')"}""", {"plugins/filter/mig_plan.py"}),
+        ("""assert: {that: "x | gpufarm.cluster.mig_stored('a')"}""", {"plugins/filter/mig_stored.py"}),
         (
             """set_fact: {a: "{{ query('gpufarm.cluster.python_project', 'hub') }}"}""",
             {"packages/hub/gpufarm_hub/desk.py", "packages/hub/pyproject.toml"},
@@ -112,6 +113,12 @@ def named(path: str, text: str) -> frozenset[Reference]:
 )
 def test_what_a_task_names(task: str, paths: set[str]):
     assert found("molecule/zookeeper/converge.yml", f"- {task}\n") == paths
+
+
+def test_a_role_needs_the_module_that_plans_for_it():
+    table = 'MODULES = {"mig": "_mig", "zookeeper": "_nvml.io.session"}\n'
+    names = Names(Tree(dict.fromkeys(FILES, "") | {"plugins/filter/plan.py": table}))
+    assert {reference.path for reference in names.role("mig")} == MIG | {"plugins/module_utils/_mig.py"}
 
 
 def test_a_role_that_a_loop_names():

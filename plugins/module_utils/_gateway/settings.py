@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Problems of the settings of the role app_gateway. No I/O."""
+"""Settings of the role app_gateway. No I/O."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ PORTS = re.compile(r"([1-9][0-9]{0,4})-([1-9][0-9]{0,4})")
 LOWEST = 1024
 
 
-def problems(settings: Mapping[str, Any]) -> list[str]:
-    """Return everything that is wrong with settings, one sentence each.
+def plan(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return ``problems``, everything that is wrong with settings, one sentence each.
 
     Args:
-        settings: the role's variables without `app_gateway_`.
+        settings: the role's variables without ``app_gateway_``.
     """
-    return [*_marathon(settings), *_apps(settings), *_ports(settings), *_certificate(settings)]
+    return {"problems": [*_marathon(settings), *_apps(settings), *_ports(settings), *_certificate(settings)]}
 
 
 def _marathon(settings: Mapping[str, Any]) -> Iterator[str]:

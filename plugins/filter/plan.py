@@ -1,0 +1,142 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Filter that checks the settings of a role and returns the files, units and options that they result in."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+name: plan
+short_description: Check the settings of a role of this collection, and return what they result in
+version_added: 0.1.0
+description:
+  - Checks settings as the role does, on the controller, before any host is changed.
+  - Facts of the host are optional. Those that are given are compared with the settings.
+positional: _input, role
+options:
+  _input:
+    description:
+      - The variables of the role without its name, as P(gpufarm.cluster.role_variables#lookup) returns them.
+        The function C(plan) of the module of the role says what some roles add.
+    type: dict
+    required: true
+  role:
+    description: Role that the settings belong to.
+    type: str
+    choices:
+      - app_gateway
+      - chronos
+      - container_request
+      - cvmfs_client
+      - gpu_health
+      - lustre_client
+      - lustre_server
+      - marathon
+      - mesos_agent
+      - mesos_master
+      - mig
+      - monitoring
+      - shared_home
+      - user_accounts
+      - zookeeper
+    required: true
+  host:
+    description: Name of the host in the inventory. The role C(lustre_server) requires it.
+    type: str
+  machine:
+    description: >-
+      For C(cvmfs_client) the result of M(gpufarm.cluster.cvmfs_info), for C(lustre_client) and
+      C(lustre_server) that of M(gpufarm.cluster.lustre_info), for C(mesos_agent) C(name), C(cgroup),
+      C(glibc), C(kernel), C(gpus) and C(folders).
+    type: dict
+  names:
+    description: >-
+      For C(lustre_client) and C(lustre_server) the addresses of hosts from M(gpufarm.cluster.lustre_info);
+      without them, names are not resolved.
+    type: dict
+  offered:
+    description: >-
+      For C(lustre_client) and C(lustre_server) the packages that M(gpufarm.cluster.apt_source_info) returns,
+      to choose those for the kernels of the machine.
+    type: dict
+  elsewhere:
+    description: For C(lustre_server) the targets that another server has mounted.
+    type: list
+    elements: str
+  file_system:
+    description: For C(shared_home) the type of the file system that is mounted; empty if none is.
+    type: str
+  cluster:
+    description: For C(container_request) the result of M(gpufarm.cluster.mesos_info).
+    type: dict
+  apps:
+    description: For C(container_request) the apps that M(gpufarm.cluster.marathon_info) returns.
+    type: list
+    elements: dict
+author:
+  - gpufarm maintainers (@gpufarm)
+"""
+
+EXAMPLES = r"""
+- name: Refuse settings that cannot work
+  ansible.builtin.assert:
+    that: problems | length == 0
+    fail_msg: "{{ problems | join(' ') }}"
+  vars:
+    settings: "{{ lookup('gpufarm.cluster.role_variables', 'monitoring') }}"
+    problems: "{{ (settings | gpufarm.cluster.plan('monitoring')).problems }}"
+"""
+
+RETURN = r"""
+_value:
+  description: >-
+    C(problems), a list of sentences; if it is empty, also what the role writes, starts and passes to modules.
+    The function C(plan) of the role's module in C(module_utils) describes these keys.
+  type: dict
+"""
+
+import importlib
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ansible.errors import AnsibleFilterError
+
+UTILITIES = "ansible_collections.gpufarm.cluster.plugins.module_utils"
+# The module of each role, which has a function `plan`. It is imported when it is needed, so a role does not
+# depend on the modules of others; scripts/proof reads this table.
+MODULES = {
+    "app_gateway": "_gateway.settings",
+    "chronos": "_chronos.settings",
+    "container_request": "_container_request",
+    "cvmfs_client": "_cvmfs.client",
+    "gpu_health": "_health.machine",
+    "lustre_client": "_lustre.client",
+    "lustre_server": "_lustre.layout",
+    "marathon": "_marathon.settings",
+    "mesos_agent": "_mesos.agent",
+    "mesos_master": "_mesos.master",
+    "mig": "_mig.flavor",
+    "monitoring": "_monitoring.settings",
+    "shared_home": "_shared_home.settings",
+    "user_accounts": "_accounts.request",
+    "zookeeper": "_zookeeper",
+}
+
+
+def plan(settings: Mapping[str, Any], role: str, **facts: Any) -> dict[str, Any]:
+    """Return what settings of a role result in.
+
+    Raises:
+        AnsibleFilterError: the role has no plan.
+    """
+    if role not in MODULES:
+        raise AnsibleFilterError(f"There is no plan for the role {role}; name one of {', '.join(MODULES)}.")
+    planned: dict[str, Any] = importlib.import_module(f"{UTILITIES}.{MODULES[role]}").plan(settings, **facts)
+    return planned
+
+
+class FilterModule:
+    """The filters of this file."""
+
+    def filters(self) -> dict[str, Callable[..., dict[str, Any]]]:
+        """Return the filters by name."""
+        return {"plan": plan}
