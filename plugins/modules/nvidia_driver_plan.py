@@ -61,11 +61,11 @@ options:
     description: Folder with NVIDIA's repositories, one for each distribution.
     type: str
     default: https://developer.download.nvidia.com/compute/cuda/repos
-  key_fingerprint:
+  repository_key_fingerprint:
     description: Fingerprint of the key that signs the repository; if empty, that of NVIDIA's.
     type: str
     default: ""
-  key_certificate:
+  signing_certificate:
     description: Certificate of the key that DKMS signs modules with; if empty, where the distribution keeps
       it.
     type: str
@@ -280,7 +280,7 @@ def read_machine(module: AnsibleModule, request: driver_plan.Request) -> driver_
     running = platform.release()
     kernels = driver_machine.installed_kernels(ROOT)
     asked = list(request.kernels) or kernels or [running]
-    certificate = request.key_certificate or driver_packages.signing_certificate(where)
+    certificate = request.signing_certificate or driver_packages.signing_certificate(where)
     offered = {}
     if request.source != "runfile":
         branch = driver_version.branch(request.version)
@@ -315,8 +315,8 @@ def main() -> None:
             "persistence": {"type": "bool", "default": True},
             "fabric_manager": {"type": "str", "choices": ["auto", "present", "absent"], "default": "auto"},
             "repository_url": {"type": "str", "default": driver_packages.NVIDIA_REPOSITORIES},
-            "key_fingerprint": {"type": "str", "default": "", "no_log": False},
-            "key_certificate": {"type": "str", "default": "", "no_log": False},
+            "repository_key_fingerprint": {"type": "str", "default": "", "no_log": False},
+            "signing_certificate": {"type": "str", "default": "", "no_log": False},
             "settled": {"type": "bool", "default": False},
         },
         supports_check_mode=True,

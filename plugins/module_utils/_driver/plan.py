@@ -61,8 +61,8 @@ class Request:
     persistence: bool = True
     fabric_manager: str = "auto"
     repository_url: str = packages.NVIDIA_REPOSITORIES
-    key_fingerprint: str = ""
-    key_certificate: str = ""
+    repository_key_fingerprint: str = ""
+    signing_certificate: str = ""
 
 
 @dataclass(frozen=True)
@@ -142,7 +142,7 @@ def header_packages(manager: str, kernels: Iterable[str], images: Iterable[str])
 def certificate(machine: Machine, request: Request) -> str:
     """Return the path of the certificate of the key that modules are signed with."""
     where = packages.distribution(machine.distribution, machine.version)
-    return request.key_certificate or packages.signing_certificate(where)
+    return request.signing_certificate or packages.signing_certificate(where)
 
 
 def check_secure_boot(machine: Machine, request: Request) -> None:
@@ -332,7 +332,7 @@ def _repository(machine: Machine, where: packages.Distribution, request: Request
         "content": content,
         "key_url": url + name,
         "key_file": key_file,
-        "key_fingerprint": request.key_fingerprint.replace(" ", "").upper() or fingerprint,
+        "key_fingerprint": request.repository_key_fingerprint.replace(" ", "").upper() or fingerprint,
     }
 
 

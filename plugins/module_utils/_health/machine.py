@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from .baseline import Baseline
@@ -89,8 +89,17 @@ def next_baseline(machine: Machine, baseline: Baseline) -> Baseline:
 
 
 def plan(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return ``problems``, what is wrong with settings of the checks, one sentence each."""
-    return {"problems": problems(settings, CHECKS)}
+    """Check the settings of the role and choose those of the command.
+
+    Args:
+        settings: the role's variables without ``gpu_health_``, and ``textfile``, the path of the metrics.
+
+    Returns:
+        ``problems``, each a sentence; if there are none, ``settings``, which the command reads.
+    """
+    chosen = {one.name: settings[one.name] for one in fields(Settings) if one.name in settings}
+    wrong = problems(chosen, CHECKS)
+    return {"problems": wrong} if wrong else {"problems": [], "settings": chosen}
 
 
 def _nvml(machine: Machine) -> Finding:

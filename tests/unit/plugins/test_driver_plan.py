@@ -74,7 +74,9 @@ CASES: dict[str, tuple[Machine, Request]] = {
     "debian 13, nvidia, from a mirror": (
         machine("Debian", "13", offered={"nvidia-driver-cuda": ("580.82.07-1",)}),
         Request(
-            source="nvidia", repository_url="https://mirror.example.org/cuda/", key_fingerprint="ab cd 12"
+            source="nvidia",
+            repository_url="https://mirror.example.org/cuda/",
+            repository_key_fingerprint="ab cd 12",
         ),
     ),
     "ubuntu 22.04, distribution, on an NVSwitch system": (

@@ -18,3 +18,8 @@ ROLE = ROOT / "roles" / "gpu_health"
 def test_the_plan_tells_what_is_wrong(settings: dict[str, object], problem: str) -> None:
     told = plan(settings)["problems"]
     assert bool(told) == bool(problem) and all(one.startswith(problem) for one in told)
+
+
+def test_the_command_reads_its_own_settings_alone() -> None:
+    given = {"interval": 60, "textfile": "/x.prom", "call_timeout": 30}
+    assert plan(given)["settings"] == {"call_timeout": 30, "textfile": "/x.prom"}
