@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 import yaml
 from ansible_collections.gpufarm.cluster.plugins.module_utils._lustre.client import plan as lustre_client_plan
-from ansible_collections.gpufarm.cluster.plugins.module_utils._lustre.packages import choose
 
 ROLE = Path(__file__).resolve().parents[3] / "roles" / "lustre_client"
 HOME = {"source": "10.0.0.1@tcp0:10.0.0.2@tcp:/home", "path": "/lustre/home"}
@@ -257,8 +256,11 @@ AVAILABLE = {
 )
 def test_packages_of_one_version_for_every_kernel(changes: Any, kernels: Any, packages: Any) -> None:
     told = [{"release": one, "headers": True} for one in kernels]
-    wanted = {"packages": packages, "version": packages[0].partition("=")[2]}
-    assert choose("client", role_settings(**changes), AVAILABLE, told) == ([], wanted)
+    machine = {**MACHINE, "kernels": told}
+    plan = lustre_client_plan(role_settings(**changes), machine=machine, offered=AVAILABLE)
+    assert plan["packages"] == packages
+    assert plan["version"] == packages[0].partition("=")[2]
+    assert "packages" not in lustre_client_plan(role_settings(**changes), machine=machine)
 
 
 @pytest.mark.parametrize(
@@ -279,6 +281,7 @@ def test_packages_of_one_version_for_every_kernel(changes: Any, kernels: Any, pa
     ],
 )
 def test_packages_that_do_not_fit(changes: Any, kernel: str, words: str) -> None:
-    kernels = [{"release": kernel, "headers": False}]
-    [told], chosen = choose("client", role_settings(**changes), AVAILABLE, kernels)
-    assert words in told and chosen == {}
+    machine = {**MACHINE, "kernels": [{"release": kernel, "headers": False}]}
+    plan = lustre_client_plan(role_settings(**changes), machine=machine, offered=AVAILABLE)
+    [told] = plan["problems"]
+    assert words in told and "packages" not in plan
