@@ -53,6 +53,7 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # Ansible has no types
                 "inventory": str(known.get("inventory_file") or known.get("inventory_dir") or ""),
                 "operator": getpass.getuser(),
                 "take_over": boolean(self._value("gpufarm_take_over", known) or False),
+                "withdraw": boolean(self._value("gpufarm_withdraw", known) or False),
                 "full_run": boolean(self._value("gpufarm_full_run", known) or False),
                 "requests": [self._request(role, {**known, **(own or {})}) for role, own in roles.items()],
             },

@@ -54,6 +54,10 @@ options:
     description: Whether roles run in any case.
     type: bool
     default: false
+  withdraw:
+    description: Whether a removal only takes its owner off the record, and without a record does nothing.
+    type: bool
+    default: false
   requests:
     description: The roles; one, except for V(probe).
     type: list
@@ -162,8 +166,11 @@ REQUEST = {
 }
 
 
+SHARED = ("owner", "version", "take_over", "withdraw", "full_run")
+
+
 class Records:
-    """The records of this machine, for one run.
+    """The records of this machine, for one run. They are no settings: who writes only them changes nothing.
 
     Args:
         module: the module that runs.
@@ -175,7 +182,7 @@ class Records:
 
     def request(self, given: Mapping[str, Any]) -> Request:
         """Return a request of the arguments."""
-        shared = {name: self.module.params[name] for name in ("owner", "version", "take_over", "full_run")}
+        shared = {name: self.module.params[name] for name in SHARED}
         own = {name: given[name] for name in ("role", "state", "variables", "owns", "divided")}
         return Request(**own, **shared)
 
@@ -216,13 +223,12 @@ class Records:
         else:
             left = bool(entries) or are_there(given["made"])
             decision = decide.absent(request, entries, left)
-        changed = decision.entries is not None
-        if changed and not self.module.check_mode:
+        if decision.entries is not None and not self.module.check_mode:
             with self.store.locked():
-                self.store.replace(request.role, decision.entries or {})
+                self.store.replace(request.role, decision.entries)
         own = entries.get(request.owner)
         return {
-            "changed": changed,
+            "changed": False,
             "run": decision.run,
             "made": bool(own and any(own.made.values())),
             "note": decision.note,
@@ -252,7 +258,6 @@ class Records:
                 own = replace(after[request.owner], made=made, result=given["result"], complete=True)
                 after = {**after, request.owner: own}
             self.store.replace(request.role, after)
-        # The record is no setting of the machine: a role that changes nothing else changed nothing.
         return {"changed": False}
 
     def about(self) -> Entry:
@@ -277,6 +282,7 @@ def main() -> None:
             "inventory": {"type": "str", "default": ""},
             "operator": {"type": "str", "default": ""},
             "take_over": {"type": "bool", "default": False},
+            "withdraw": {"type": "bool", "default": False},
             "full_run": {"type": "bool", "default": False},
             "requests": {"type": "list", "elements": "dict", "required": True, "options": REQUEST},
         },

@@ -414,7 +414,7 @@ def undeploy(
     """
     with store.locked(name):
         found = _undeployment(store, name, new_pool)
-        deployment, inventory, steps = found.deployment, found.inventory, found.removal.steps
+        deployment, inventory, steps = found.deployment, found.inventory, found.removal.to_run()
         if not agreed(found.removal):
             raise Locked(f"deployment {name} was changed meanwhile; look again: gpufarm undeploy {name}")
         with history.recorded(store, name, "undeploy") as entry:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from gpufarm import evaluated, facts, inputs, instances, match, plan, reasons, template
+from gpufarm import evaluated, facts, inputs, instances, match, plan, reasons, recorded, template
 from gpufarm.catalogue import Catalogue
 from gpufarm.conformance import check_template
 from gpufarm.errors import BadInput
@@ -96,11 +96,17 @@ class Removal:
 
     Attributes:
         steps: to run; those first that nothing else needs.
-        kept: steps that are left out, as this deployment changed nothing that they could undo.
+        kept: steps that have nothing to take away, as this deployment changed nothing that they could undo.
+        withdrawn: those of them that run all the same, as the machine has a record of this deployment.
     """
 
     steps: list[Step] = field(default_factory=list)
     kept: list[Step] = field(default_factory=list)
+    withdrawn: list[Step] = field(default_factory=list)
+
+    def to_run(self) -> list[Step]:
+        """Return the steps that are run. Nothing that goes needs what is withdrawn, so that comes last."""
+        return [*self.steps, *self.withdrawn]
 
 
 @dataclass(frozen=True)
@@ -300,7 +306,7 @@ def _prepared(
         reasons=reasons.explain(store.digest, steps, known),
         leaving=removal(
             found.request, found.previous, found.given, scope, keep=set(scope.topology.nodes)
-        ).steps,
+        ).to_run(),
     )
 
 
@@ -335,10 +341,19 @@ def removal(
     made |= {name for name in topology.nodes if not _deploys(topology, name)}
     steps = plan.steps(old, hosts, frozenset(given), undeploy=True)
     steps = [step for step in steps if step.node not in keep and step.host]
-    return Removal(
-        [step for step in steps if step.node in made],
-        [step for step in steps if step.node in known - made],
-    )
+    kept = [step for step in steps if step.node in known - made]
+    withdrawn = [
+        replace(step, variables={**step.variables, recorded.WITHDRAW: True})
+        for step in kept
+        if _keeps_record(topology, step.node)
+    ]
+    return Removal([step for step in steps if step.node in made], kept, withdrawn)
+
+
+def _keeps_record(topology: Topology, node: str) -> bool:
+    """Whether the machine has a record of the deployments that asked for this node."""
+    operations = topology.nodes[node].operations
+    return any(recorded.role(operations[name].playbook) for name in DEPLOY if name in operations)
 
 
 def _deploys(topology: Topology, node: str) -> bool:

@@ -13,8 +13,7 @@ from typing import Any, Protocol
 
 import yaml
 
-from gpufarm import ansible, waves
-from gpufarm.errors import BadInput
+from gpufarm import ansible, recorded, waves
 from gpufarm.plan import Step
 from gpufarm.pool import reason
 from gpufarm.waves import Play
@@ -68,11 +67,6 @@ class _Dumper(yaml.SafeDumper):
 _Dumper.add_representer(_Data, lambda dumper, data: dumper.represent_mapping("!unsafe", data.items()))
 
 
-COLLECTION = "gpufarm.cluster."
-# A role that keeps a record is left out by its operation if this variable says that all is as recorded.
-RECORD = "gpufarm_record"
-
-
 def compile_playbook(plays: Iterable[Play], owner: str) -> str:
     """Write the playbook that imports the playbooks of all steps, each with its variables.
 
@@ -86,16 +80,16 @@ def compile_playbook(plays: Iterable[Play], owner: str) -> str:
     Raises:
         BadInput: the playbook of a step is not exactly one play.
     """
-    recorded: dict[Path, str] = {}
+    known: dict[Path, str] = {}
     roles: dict[str, list[tuple[str, Step]]] = {}
     found = []
     for play in plays:
         first = next(iter(play.steps.values()))
         playbook = first.playbook
-        if playbook not in recorded:
-            recorded[playbook] = _recorded_role(playbook)
+        if playbook not in known:
+            known[playbook] = recorded.role(playbook)
         for host, step in play.steps.items():
-            roles.setdefault(host, []).append((recorded[playbook], step))
+            roles.setdefault(host, []).append((known[playbook], step))
         found.append(
             {
                 "import_playbook": str(playbook),
@@ -112,21 +106,6 @@ def compile_playbook(plays: Iterable[Play], owner: str) -> str:
         )
     # Escaped: readers take the line breaks of Unicode for spaces.
     return yaml.dump([_comparison(roles, owner), *found], Dumper=_Dumper, sort_keys=False, width=1000)
-
-
-def _recorded_role(playbook: Path) -> str:
-    """Return the role that the playbook of an operation leaves out if its record holds; empty if none.
-
-    Raises:
-        BadInput: the playbook is not exactly one play, and what happens is told apart by counting the plays.
-    """
-    content = yaml.load(playbook.read_text(), Loader=_Lenient)  # noqa: S506  (a SafeLoader)
-    if not isinstance(content, list) or len(content) != 1:
-        raise BadInput(f"{playbook}: the implementation of an operation has to be exactly one play")
-    for task in content[0].get("tasks", []):
-        if RECORD in str(task.get("when", "")):
-            return str(task["ansible.builtin.include_role"]["name"]).removeprefix(COLLECTION)
-    return ""
 
 
 def _comparison(roles: Mapping[str, list[tuple[str, Step]]], owner: str) -> dict[str, Any]:
@@ -148,7 +127,7 @@ def _comparison(roles: Mapping[str, list[tuple[str, Step]]], owner: str) -> dict
             "step": "probe",
             "roles": "{{ gpufarm_roles[inventory_hostname] }}",
         },
-        "register": RECORD,
+        "register": recorded.VARIABLE,
         "ignore_errors": True,
         "ignore_unreachable": True,
     }
@@ -160,13 +139,6 @@ def _comparison(roles: Mapping[str, list[tuple[str, Step]]], owner: str) -> dict
         "vars": {"gpufarm_owner": owner, "gpufarm_roles": _Data(asked)},
         "tasks": [task],
     }
-
-
-class _Lenient(yaml.SafeLoader):
-    """Reads a playbook without knowing Ansible's own tags."""
-
-
-_Lenient.add_multi_constructor("!", lambda _loader, _suffix, _node: None)
 
 
 @dataclass

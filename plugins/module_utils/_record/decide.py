@@ -33,6 +33,7 @@ class Request:
         owns: whether it sets something up with these variables, instead of verifying what is there.
         divided: whether the role itself divides the machine among owners.
         take_over: whether the operator allowed to take over what others have made.
+        withdraw: whether a removal only takes its owner off the record.
         full_run: whether the operator asked for a run in any case.
     """
 
@@ -44,6 +45,7 @@ class Request:
     owns: bool = True
     divided: bool = False
     take_over: bool = False
+    withdraw: bool = False
     full_run: bool = False
 
 
@@ -129,7 +131,7 @@ def absent(request: Request, entries: Mapping[str, Entry], left: bool) -> Decisi
     if request.take_over:
         return Decision("absent")
     if not entries:
-        if not left:
+        if request.withdraw or not left:
             return Decision()
         raise Refused(
             f"No record of this machine says for whom the role {request.role} was applied, so nothing is "

@@ -111,6 +111,7 @@ def test_nothing_is_removed_without_a_record() -> None:
     with pytest.raises(Refused, match=r"No record .* gpufarm_take_over=true"):
         decide.absent(ABSENT, {}, left=True)
     assert decide.absent(ABSENT, {}, left=False) == Decision()
+    assert decide.absent(replace(ABSENT, withdraw=True), {}, left=True) == Decision()
     assert decide.absent(replace(ABSENT, take_over=True), {}, left=True).run == "absent"
 
 

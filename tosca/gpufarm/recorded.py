@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Knows which operations run a role that keeps a record on the machine of what it made."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import yaml
+
+from gpufarm.errors import BadInput
+
+# The operation leaves its role out if this variable of Ansible says that all is as recorded.
+VARIABLE = "gpufarm_record"
+# Of a removal that only takes its owner off the record: without a record there is nothing to do.
+WITHDRAW = "gpufarm_withdraw"
+_COLLECTION = "gpufarm.cluster."
+
+
+class _Lenient(yaml.SafeLoader):
+    """Reads a playbook without knowing Ansible's own tags."""
+
+
+_Lenient.add_multi_constructor("!", lambda _loader, _suffix, _node: None)
+
+
+def role(playbook: Path) -> str:
+    """Return the role that the playbook of an operation leaves out if its record holds; empty if none.
+
+    Args:
+        playbook: the implementation of the operation.
+
+    Raises:
+        BadInput: it is not exactly one play, and what happens is told apart by counting the plays.
+    """
+    content = yaml.load(playbook.read_text(), Loader=_Lenient)  # noqa: S506  (a SafeLoader)
+    if not isinstance(content, list) or len(content) != 1:
+        raise BadInput(f"{playbook}: the implementation of an operation has to be exactly one play")
+    for task in content[0].get("tasks", []):
+        if VARIABLE in str(task.get("when", "")):
+            return str(task["ansible.builtin.include_role"]["name"]).removeprefix(_COLLECTION)
+    return ""
