@@ -1,0 +1,70 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Lookup that returns what keeps a role from being applied, as far as all roles have it in common."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+name: role_problems
+short_description: Return what is wrong with the variables that are given to a role of this collection
+version_added: 0.1.0
+description:
+  - Finds variables of the host that begin with the name of the role and are none of its variables, such as
+    C(jupyterhub_iam_grups). Results of roles, whose names end in C(_result), are left out.
+options:
+  _terms:
+    description: The role, without the name of the collection.
+    type: list
+    elements: str
+    required: true
+author:
+  - gpufarm maintainers (@gpufarm)
+"""
+
+EXAMPLES = r"""
+- name: Refuse misspelt variables
+  ansible.builtin.assert:
+    that: problems | length == 0
+    fail_msg: "{{ problems | join(' ') }}"
+  vars:
+    problems: "{{ query('gpufarm.cluster.role_problems', 'mig') }}"
+"""
+
+RETURN = r"""
+_raw:
+  description: A sentence for each problem.
+  type: list
+  elements: str
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+from ansible.plugins.lookup import LookupBase
+from ansible_collections.gpufarm.cluster.plugins.module_utils._role_variables import misspelt
+
+ROLES = Path(__file__).parents[2] / "roles"
+
+
+class LookupModule(LookupBase):  # type: ignore[misc]  # Ansible has no types
+    """The lookup of this file."""
+
+    def run(
+        self, terms: Sequence[str], variables: Mapping[str, Any] | None = None, **kwargs: Any
+    ) -> list[str]:
+        """Return the problems of each role."""
+        roles = [path.parents[1].name for path in ROLES.glob("*/meta/argument_specs.yml")]
+        return [
+            problem for role in terms for problem in misspelt(role, variables or {}, options(role), roles)
+        ]
+
+
+@cache
+def options(role: str) -> frozenset[str]:
+    """Return the names of the variables of a role, of all its entry points."""
+    text = (ROLES / role / "meta" / "argument_specs.yml").read_text(encoding="utf-8")
+    entries = yaml.safe_load(text)["argument_specs"].values()
+    return frozenset(name for entry in entries for name in entry.get("options", {}))
