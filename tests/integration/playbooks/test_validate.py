@@ -101,6 +101,39 @@ def test_one_bad_machine_keeps_all_from_being_changed(tmp_path: Path) -> None:
     assert "Lustre file systems" not in re.findall(r"PLAY \[(.*?)\]", output)
 
 
+def test_everything_wrong_is_one_table(tmp_path: Path) -> None:
+    nowhere = {"ansible_host": "127.0.0.1", "ansible_port": 9}
+    hosts = {"here": HERE, "gone1": nowhere, "gone2": nowhere}
+    inventory = tmp_path / "hosts.yml"
+    groups = {
+        "gpu_nodes": {
+            "hosts": hosts,
+            "vars": {
+                "nvidia_driver_source": "preinstalled",
+                "mig_partition_flavour": "7x 1g",
+                "mig_gpus": [],
+            },
+        },
+        "jupyterhubs": {"hosts": dict.fromkeys(hosts)},
+    }
+    inventory.write_text(yaml.safe_dump({"all": {"children": groups}}))
+    status, output = play("validate", inventory)
+    assert status != 0
+    table = refusal(output).partition("problems; nothing was changed:\n")[2].partition("\nOrigin")[0]
+    lines = [line.split(maxsplit=2) for line in table.splitlines()]
+    assert [line[:2] for line in lines] == [
+        ["HOST", "ROLE"],
+        ["gone1", "connection"],
+        ["gone2", "connection"],
+        ["here", "mig"],
+        ["here", "mig"],
+        ["here", "jupyterhub"],
+    ]
+    assert "mig_partition_flavour is no variable of the role mig" in lines[3][2]
+    for line in lines[1:3]:
+        assert re.match(r"gone\d is unreachable \(.*Connection refused\); see to the machine", line[2])
+
+
 def test_what_is_to_be_taken_away_is_not_checked(tmp_path: Path) -> None:
     inventory = site(tmp_path, ("marathon_servers",), marathon_state="absent", marathon_port=-1)
     status, output = play("validate", inventory)
