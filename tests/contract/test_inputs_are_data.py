@@ -255,7 +255,11 @@ def test_nothing_but_the_playbook_brings_values_to_ansible(
     assert "hostile" not in str(told)
     sources = {path.name: path.read_text() for path in sorted((ROOT / "tosca" / "gpufarm").rglob("*.py"))}
     assert [name for name, text in sources.items() if "ansible_runner.run(" in text] == ["ansible.py"]
-    assert [name for name, text in sources.items() if '"import_playbook"' in text] == ["pool.py", "run.py"]
+    assert [name for name, text in sources.items() if '"import_playbook"' in text] == [
+        "checks.py",
+        "pool.py",
+        "run.py",
+    ]
 
 
 @given(value=VALUES)

@@ -99,6 +99,7 @@ class Plan:
     steps: list[PlannedStep]
     leaving: list[Step]
     warnings: list[str]
+    problems: str = ""
 
 
 @dataclass(frozen=True)

@@ -91,7 +91,8 @@ class Deployer:
         Args:
             state: the folder; None for the one that the command takes.
             vault_password_file: has the vault password of the key of the state; None for none.
-            warn: gets a sentence about each damaged state that may hold machines, before any are chosen.
+            warn: gets a sentence about each damaged state that may hold machines, each machine that is
+                unreachable, and each thing that is checked later.
         """
         self._store = Store(state or default_directory(), vault_password_file)
         self._warn = warn
@@ -184,14 +185,22 @@ class Deployer:
             BadInput: template, inputs or pool are wrong.
             NoMachine: the free machines do not suffice.
         """
-        from gpufarm import deployment, facts
+        from gpufarm import checks, deployment, facts
 
         store, request = self._store, _request(template, pool, name, inputs, refresh=refresh)
         warnings = self._warnings(request.name)
-        prepared, seen = deployment.choose(store, request, store.load(request.name))
+        previous = store.load(request.name)
+        prepared, seen = deployment.choose(store, request, previous, say=self._warn)
         with contextlib.suppress(GpufarmError):  # then they are simply asked again
             facts.remember(store, seen)
-        return _plan(request.name, prepared, warnings)
+        new = [step for step in prepared.steps if prepared.reasons[step.name].needed]
+        owner = (previous or State(request.name, "", "")).owner
+        problems = ""
+        try:
+            warnings += checks.check(new, owner, prepared.pool)
+        except BadInput as error:
+            problems = error.message
+        return _plan(request.name, prepared, warnings, problems)
 
     def deploy(
         self,
@@ -529,6 +538,7 @@ class Deployer:
             listener or Silent(),
             what=f"{what} {', '.join(names)}".strip(),
             everything=everything,
+            say=self._warn,
         )
         applied = [answers.Applied(name, done.tasks, done.seconds) for name, done in result.applied.items()]
         return Run(self._answer(sound(result.deployment, None)), applied, _log(result))
@@ -593,7 +603,7 @@ def _removal(name: str, found: Removing) -> Removal:
     return Removal(name, removed, kept)
 
 
-def _plan(name: str, prepared: Prepared, warnings: builtins.list[str]) -> Plan:
+def _plan(name: str, prepared: Prepared, warnings: builtins.list[str], problems: str) -> Plan:
     from gpufarm import waves
 
     wave = waves.levels(prepared.steps)
@@ -629,4 +639,4 @@ def _plan(name: str, prepared: Prepared, warnings: builtins.list[str]) -> Plan:
             )
         )
     leaving = [answers.Step(step.name, step.host) for step in prepared.leaving]
-    return Plan(name, machines, steps, leaving, warnings)
+    return Plan(name, machines, steps, leaving, warnings, problems)

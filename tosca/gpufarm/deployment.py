@@ -10,13 +10,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from gpufarm import accounts, ansible, execute, facts, history, prepare, reasons
+from gpufarm import accounts, ansible, checks, execute, facts, history, prepare, reasons
 from gpufarm.errors import BadInput, GpufarmError, Locked, NoEntry, NoMachine
 from gpufarm.functions import Scope, Unknown
 from gpufarm.instances import multiply
 from gpufarm.plan import Step
 from gpufarm.pool import Pool
-from gpufarm.prepare import Prepared, Removal, Request
+from gpufarm.prepare import Prepared, Removal, Request, Survey
 from gpufarm.run import Done, Listener
 from gpufarm.secrecy import HIDDEN, holds_secret, refers, veiled
 from gpufarm.state import Deployment, Store
@@ -109,6 +109,9 @@ def choose(
     request: Request,
     previous: Deployment | None,
     reserve: Callable[[Prepared], None] | None = None,
+    *,
+    check: Callable[[Prepared], None] = lambda _chosen: None,
+    say: Callable[[str], None] = lambda _text: None,
 ) -> tuple[Prepared, Pool]:
     """Prepare a request.
 
@@ -119,6 +122,8 @@ def choose(
         request: what the user asks for.
         previous: the deployment as it is remembered, if any.
         reserve: writes down which machines are taken, while no other run chooses any; None to change nothing.
+        check: refuses what cannot work on these machines, before they are reserved.
+        say: told about each machine that cannot be reached.
 
     Returns:
         The planned changes, and the facts of the pool.
@@ -127,18 +132,37 @@ def choose(
         GpufarmError: in any of its kinds.
     """
     refresh = False
+    told: set[str] = set()
     while True:
         found = prepare.survey(store, request, previous, refresh=refresh)
+        for host, why in found.pool.silent.items():
+            if host not in told:
+                say(f"{host} cannot be reached ({why})")
+        told |= found.pool.silent.keys()
         try:
-            with store.reserving() if reserve else contextlib.nullcontext():
-                chosen = prepare.choose(store, found)
-                if reserve:
-                    reserve(chosen)
-                return chosen, found.pool
+            return _checked(store, found, reserve, check), found.pool
         except NoMachine:
             if refresh or not found.pool.remembered:
                 raise
             refresh = True
+
+
+def _checked(
+    store: Store, found: Survey, reserve: Callable[[Prepared], None] | None, check: Callable[[Prepared], None]
+) -> Prepared:
+    """Choose machines that are still free after they were checked."""
+    checked: dict[str, dict[str, str]] | None = None
+    while True:
+        chosen = prepare.choose(store, found)
+        if chosen.machines != checked:
+            check(chosen)
+            checked = chosen.machines
+        with store.reserving() if reserve else contextlib.nullcontext():
+            chosen = prepare.choose(store, found)
+            if chosen.machines == checked:
+                if reserve:
+                    reserve(chosen)
+                return chosen
 
 
 def _returned(topology: Topology, step: Step, attributes: dict[str, Any]) -> None:
@@ -212,7 +236,13 @@ def _carry_out(
 
 
 def deploy(
-    store: Store, request: Request, listener: Listener, *, what: str = "deploy", everything: bool = True
+    store: Store,
+    request: Request,
+    listener: Listener,
+    *,
+    what: str = "deploy",
+    everything: bool = True,
+    say: Callable[[str], None] = lambda _text: None,
 ) -> Result:
     """Bring machines in line with a template.
 
@@ -223,6 +253,7 @@ def deploy(
         what: the command, for the history.
         everything: apply also what has not changed since, which repairs what was changed by hand. It is not
             done after a run that was interrupted or failed: that one is continued.
+        say: told what a person should know before anything is changed.
 
     Returns:
         The deployment with its outputs.
@@ -245,12 +276,18 @@ def deploy(
             description=request.template.description,
         )
         todo: list[Step] = []
-        found, pool = choose(
-            store,
-            request,
-            previous,
-            lambda chosen: todo.extend(_begin(store, request, deployment, chosen, everything=everything)),
-        )
+
+        def check(chosen: Prepared) -> None:
+            doing = _todo(chosen, everything=everything)
+            new = [step for step in doing if chosen.reasons[step.name].needed]
+            for note in checks.check(new, deployment.owner, chosen.pool):
+                say(note)
+
+        def reserve(chosen: Prepared) -> None:
+            todo.extend(_todo(chosen, everything=everything))
+            _begin(store, request, deployment, chosen, todo)
+
+        found, pool = choose(store, request, previous, reserve, check=check, say=say)
         with history.recorded(store, request.name, what) as entry:
             recorder = _Recorder(store, deployment, listener)
             try:
@@ -271,15 +308,15 @@ def _changed(steps: Iterable[Step], applied: Mapping[str, Done]) -> set[str]:
     return {step.host for step in steps if step.name not in applied or applied[step.name].tasks}
 
 
-def _begin(
-    store: Store, request: Request, deployment: Deployment, chosen: Prepared, *, everything: bool
-) -> list[Step]:
-    """Note what is about to be done and on which machines.
+def _todo(chosen: Prepared, *, everything: bool) -> list[Step]:
+    """The steps that are to be run."""
+    return [step for step in chosen.steps if everything or chosen.reasons[step.name].needed]
 
-    Returns:
-        The steps that are to be run.
-    """
-    todo = [step for step in chosen.steps if everything or chosen.reasons[step.name].needed]
+
+def _begin(
+    store: Store, request: Request, deployment: Deployment, chosen: Prepared, todo: Iterable[Step]
+) -> None:
+    """Note what is about to be done and on which machines."""
     inputs = request.template.inputs
     secret = {name for name, value in chosen.given.items() if inputs[name].secret or holds_secret(value)}
     deployment.status, deployment.failure, deployment.pool = "deploying", "", str(chosen.pool)
@@ -295,7 +332,6 @@ def _begin(
     deployment.machines = {**deployment.machines, **chosen.machines}
     deployment.begin(step.name for step in todo)
     store.save(deployment)
-    return todo
 
 
 def _finish(store: Store, request: Request, found: Prepared, deployment: Deployment) -> Deployment:

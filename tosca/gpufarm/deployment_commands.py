@@ -45,7 +45,8 @@ def _progress(waiting: str = "looking at the pool") -> Progress:
 def plan(deployer: Deployer, template: Path, request: dict[str, Any], as_json: bool) -> None:
     """Tell which machines would be taken and what would be done, in which order, and why.
 
-    Looks at the machines of the pool and touches nothing. Steps in the same wave do not wait for each other.
+    Looks at the machines of the pool and touches nothing. All that cannot work is in one table, with exit
+    status 2. Steps in the same wave do not wait for each other.
     A step is marked as disruptive if it is new or changed and may interrupt those who use the machine.
 
     \b
@@ -58,6 +59,8 @@ def plan(deployer: Deployer, template: Path, request: dict[str, Any], as_json: b
         show.as_json(found)
     else:
         show.plan(found)
+    if found.problems:
+        raise BadInput(found.problems)
 
 
 @click.command()

@@ -312,11 +312,16 @@ def match(
         unknown = any(gpu.model is None for gpu in machine.gpus)
         return unknown, len(machine.gpus), machine.cpus, machine.memory, machine.host
 
-    found = {
-        node: _standing(node, request, previous[node], pool)
-        for node, request in requests.items()
-        if node in previous
-    }
+    found: dict[str, Machine] = {}
+    problems = []
+    for node, request in requests.items():
+        if node in previous:
+            try:
+                found[node] = _standing(node, request, previous[node], pool)
+            except NoMachine as error:
+                problems.append(error.message)
+    if problems:
+        raise NoMachine("\n".join(problems))
     kept = {machine.host for machine in found.values()}
     free = sorted(
         (entry for entry in pool.machines.values() if entry.address not in held and entry.host not in kept),

@@ -109,6 +109,14 @@ class Progress:
         """
         self.waiting = text
 
+    def say(self, text: str) -> None:
+        """Tell what a person should know.
+
+        Args:
+            text: a sentence.
+        """
+        self._line(text)
+
     def _line(self, text: str) -> None:
         self.console.print(escape(text), soft_wrap=True)
 

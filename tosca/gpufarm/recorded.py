@@ -16,11 +16,11 @@ WITHDRAW = "gpufarm_withdraw"
 _COLLECTION = "gpufarm.cluster."
 
 
-class _Lenient(yaml.SafeLoader):
+class Lenient(yaml.SafeLoader):
     """Reads a playbook without knowing Ansible's own tags."""
 
 
-_Lenient.add_multi_constructor("!", lambda _loader, _suffix, _node: None)
+Lenient.add_multi_constructor("!", lambda _loader, _suffix, _node: None)
 
 
 def role(playbook: Path) -> str:
@@ -32,7 +32,7 @@ def role(playbook: Path) -> str:
     Raises:
         BadInput: it is not exactly one play, and what happens is told apart by counting the plays.
     """
-    content = yaml.load(playbook.read_text(), Loader=_Lenient)  # noqa: S506  (a SafeLoader)
+    content = yaml.load(playbook.read_text(), Loader=Lenient)  # noqa: S506  (a SafeLoader)
     if not isinstance(content, list) or len(content) != 1:
         raise BadInput(f"{playbook}: the implementation of an operation has to be exactly one play")
     for task in content[0].get("tasks", []):

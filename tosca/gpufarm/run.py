@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -80,39 +80,57 @@ def compile_playbook(plays: Iterable[Play], owner: str) -> str:
     Raises:
         BadInput: the playbook of a step is not exactly one play.
     """
-    known: dict[Path, str] = {}
-    roles: dict[str, list[tuple[str, Step]]] = {}
-    found = []
-    for play in plays:
-        first = next(iter(play.steps.values()))
-        playbook = first.playbook
-        if playbook not in known:
-            known[playbook] = recorded.role(playbook)
-        for host, step in play.steps.items():
-            roles.setdefault(host, []).append((known[playbook], step))
-        found.append(
-            {
-                "import_playbook": str(playbook),
-                "vars": {
-                    **{
-                        name: f"{{{{ gpufarm_values[inventory_hostname][{name!r}] }}}}"
-                        for name in first.variables
-                    },
-                    "gpufarm_hosts": list(play.steps),
-                    "gpufarm_owner": owner,
-                    "gpufarm_values": _Data({host: step.variables for host, step in play.steps.items()}),
+    listed = list(plays)
+    return dump([_comparison(listed, owner), *imports(listed, owner)])
+
+
+def imports(plays: Iterable[Play], owner: str) -> list[dict[str, Any]]:
+    """Return what a playbook says to import the playbooks of all steps, each with its variables.
+
+    Args:
+        plays: in order.
+        owner: of what they make.
+    """
+    return [
+        {
+            "import_playbook": str(first.playbook),
+            "vars": {
+                **{
+                    name: f"{{{{ gpufarm_values[inventory_hostname][{name!r}] }}}}"
+                    for name in first.variables
                 },
-            }
-        )
+                "gpufarm_hosts": list(play.steps),
+                "gpufarm_owner": owner,
+                "gpufarm_values": _Data({host: step.variables for host, step in play.steps.items()}),
+            },
+        }
+        for play in plays
+        for first in [next(iter(play.steps.values()))]
+    ]
+
+
+def dump(plays: list[dict[str, Any]]) -> str:
+    """Return the text of a playbook.
+
+    Args:
+        plays: as Ansible reads them.
+    """
     # Escaped: readers take the line breaks of Unicode for spaces.
-    return yaml.dump([_comparison(roles, owner), *found], Dumper=_Dumper, sort_keys=False, width=1000)
+    return yaml.dump(plays, Dumper=_Dumper, sort_keys=False, width=1000)
 
 
-def _comparison(roles: Mapping[str, list[tuple[str, Step]]], owner: str) -> dict[str, Any]:
+def _comparison(plays: Iterable[Play], owner: str) -> dict[str, Any]:
     """Return the play that compares each machine with the records of its roles, in one call.
 
     A machine that fails or cannot be reached fails in the play of a step, which can be told.
     """
+    known: dict[Path, str] = {}
+    roles: dict[str, list[tuple[str, Step]]] = {}
+    for play in plays:
+        for host, step in play.steps.items():
+            if step.playbook not in known:
+                known[step.playbook] = recorded.role(step.playbook)
+            roles.setdefault(host, []).append((known[step.playbook], step))
     asked = {
         host: {
             role: step.variables
@@ -324,7 +342,7 @@ def run(
     """
     plays = waves.plays(steps)
     playbook = directory / "playbook.yml"
-    _write(playbook, compile_playbook(plays, owner))
+    write(playbook, compile_playbook(plays, owner))
     hidden = {form for step in steps for form in step.hidden()}
     with os.fdopen(
         os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "a", encoding="utf-8"
@@ -342,7 +360,13 @@ def run(
     return outcome
 
 
-def _write(path: Path, text: str) -> None:
+def write(path: Path, text: str) -> None:
+    """Write a file that has secrets in it.
+
+    Args:
+        path: the file.
+        text: its content.
+    """
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(handle, "w", encoding="utf-8") as file:
         file.write(text)

@@ -131,7 +131,7 @@ def test_everything_wrong_is_one_table(tmp_path: Path) -> None:
     ]
     assert "mig_partition_flavour is no variable of the role mig" in lines[3][2]
     for line in lines[1:3]:
-        assert re.match(r"gone\d is unreachable \(.*Connection refused\); see to the machine", line[2])
+        assert re.match(r"gone\d cannot be reached \(.*Connection refused\); see to the machine", line[2])
 
 
 def test_what_is_to_be_taken_away_is_not_checked(tmp_path: Path) -> None:

@@ -89,6 +89,16 @@ def test_a_node_keeps_its_machine() -> None:
         match({"y": MachineRequest(cpus=16)}, machines, {}, {"y": "a"})
 
 
+def test_all_machines_of_a_deployment_that_are_unreachable_are_told() -> None:
+    pool = Pool(Path("site"), {}, {"a": "timed out", "b": "refused"})
+    with pytest.raises(NoMachine) as refused:
+        match({"x": MachineRequest(), "y": MachineRequest()}, pool, {}, {"x": "a", "y": "b"})
+    assert refused.value.message.splitlines() == [
+        "node x stands on a, which cannot be reached (timed out); repair that, or undeploy",
+        "node y stands on b, which cannot be reached (refused); repair that, or undeploy",
+    ]
+
+
 def test_too_few_for_all_who_need_one() -> None:
     machines = pool(
         machine("gpu1", gpus=(A100,)), machine("gpu2", gpus=(A100,)), machine("cpu1"), machine("cpu2")
