@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -172,21 +173,27 @@ def test_undeploy_leaves_what_a_playbook_made(bench: Bench, pool: Path) -> None:
     assert json.loads(stored)["layout"][0]["owner"] == "a playbook"
     made = slices(bench)
 
-    for name, flavor in (("same", FLAVOR), ("greedy", "2x 4g.40gb MIG GPUs")):
-        given = ("--name", name, "--pool", pool, "--input", f"gpu_partition_flavor={flavor}")
-        if name == "greedy":
-            with pytest.raises(AssertionError, match="fits on it at most 1x"):
-                command(pool, "gpufarm", "deploy", TEMPLATE, *given)
-        else:
-            command(pool, "gpufarm", "deploy", TEMPLATE, *given)
-        command(pool, "gpufarm", "undeploy", name, "--yes")
-        assert slices(bench) == made and on_host(bench, "gpu1", "cat /etc/gpufarm/mig.json") == stored
-        assert on_host(bench, "gpu1", "systemctl is-enabled gpufarm-mig").strip() == "enabled"
-        assert on_host(bench, "gpu1", "gpufarm-health --version"), "the Python of the GPUs is there"
-
+    given = ("--pool", pool, "--input")
+    command(pool, "gpufarm", "deploy", TEMPLATE, "--name", "same", *given, f"gpu_partition_flavor={FLAVOR}")
+    command(pool, "gpufarm", "undeploy", "same", "--yes")
+    assert slices(bench) == made and on_host(bench, "gpu1", "cat /etc/gpufarm/mig.json") == stored
+    assert on_host(bench, "gpu1", "systemctl is-enabled gpufarm-mig").strip() == "enabled"
+    assert on_host(bench, "gpu1", "gpufarm-health --version"), "the Python of the GPUs is there"
     told = command(pool, "ansible-playbook", "-i", pool, "playbooks/report.yml")
-    owners = {tuple(line.strip(" -'\",").split()[1:4]) for line in told.splitlines() if "gpu1  " in line}
-    assert ("mig", "a", "playbook") in owners and not [one for one in owners if "deployment" in one], told
+    assert re.search(r"gpu1 +mig +a playbook .* as\s+recorded", told), told
+    assert "deployment same" not in told, "the machine has forgotten the deployment"
+
+
+@pytest.mark.parametrize("order", ["plan", "deploy"])
+def test_partitions_that_do_not_fit_are_refused_before_any_change(
+    bench: Bench, pool: Path, order: str
+) -> None:
+    made = slices(bench)
+    given = ("--name", "greedy", "--pool", pool, "--input", "gpu_partition_flavor=8x 1g.10gb MIG GPUs")
+    with pytest.raises(AssertionError, match=r"gpu1  mig   GPU 0 .* fits on it at most 7x"):
+        command(pool, "gpufarm", order, TEMPLATE, *given)
+    assert slices(bench) == made
+    assert not (pool.parent / "state" / "greedy.json").exists()
 
 
 def test_the_accounts_of_an_indigo_template(bench: Bench, pool: Path) -> None:
