@@ -6,17 +6,21 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 name: role_problems
-short_description: Return what is wrong with the variables that are given to a role of this collection
+short_description: Return what keeps a role of this collection from being applied to a host
 version_added: 0.1.0
 description:
   - Finds variables of the host that begin with the name of the role and are none of its variables, such as
     C(jupyterhub_iam_grups). Results of roles, whose names end in C(_result), are left out.
+  - With O(facts), also finds a distribution on which the role cannot install its packages.
 options:
   _terms:
     description: The role, without the name of the collection.
     type: list
     elements: str
     required: true
+  facts:
+    description: Facts with C(distribution) and C(distribution_version), if the role installs packages.
+    type: dict
 author:
   - gpufarm maintainers (@gpufarm)
 """
@@ -44,6 +48,7 @@ from typing import Any
 
 import yaml
 from ansible.plugins.lookup import LookupBase
+from ansible_collections.gpufarm.cluster.plugins.module_utils._distributions import problems
 from ansible_collections.gpufarm.cluster.plugins.module_utils._role_variables import misspelt
 
 ROLES = Path(__file__).parents[2] / "roles"
@@ -56,10 +61,15 @@ class LookupModule(LookupBase):  # type: ignore[misc]  # Ansible has no types
         self, terms: Sequence[str], variables: Mapping[str, Any] | None = None, **kwargs: Any
     ) -> list[str]:
         """Return the problems of each role."""
+        known = variables or {}
+        facts = kwargs.get("facts")
         roles = [path.parents[1].name for path in ROLES.glob("*/meta/argument_specs.yml")]
-        return [
-            problem for role in terms for problem in misspelt(role, variables or {}, options(role), roles)
-        ]
+        found = [problem for role in terms for problem in misspelt(role, known, options(role), roles)]
+        if facts:
+            found += [
+                problem for role in terms for problem in problems(role, known["inventory_hostname"], facts)
+            ]
+        return found
 
 
 @cache
