@@ -103,6 +103,12 @@ def deploy(
     with _progress() as progress:
         done = deployer.deploy(template, **request, description=description, group=group, listener=progress)
     _report(done, as_json=as_json)
+    name = done.deployment.name
+    click.echo(
+        f"{name}: deployed; next: change it with gpufarm update {name} --input NAME=VALUE, "
+        f"or see what was changed by hand with gpufarm diff {name}",
+        err=True,
+    )
 
 
 @click.command()

@@ -111,7 +111,8 @@ def test_without_checks_ansible_is_not_started(monkeypatch: pytest.MonkeyPatch) 
 
 def test_what_is_refused_leaves_the_deployment_as_it_was(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     stubbed = install(monkeypatch, site)
-    assert stubbed.deploy(DATA / "service.yaml", "--name", "it").status == 0
+    first = stubbed.deploy(DATA / "service.yaml", "--name", "it")
+    assert first.status == 0 and "it: deployed; next: " in first.error
     before = site.remembered("it")
 
     def refuse(_steps: Any, _owner: str, _pool: Path) -> list[str]:
