@@ -15,9 +15,10 @@ import yaml
 from gpufarm import ansible, collection, run, waves
 from gpufarm.errors import BadInput, GpufarmError, Interrupted
 from gpufarm.plan import Step
-from gpufarm.recorded import Lenient
+from gpufarm.recorded import VARIABLE, Lenient
 
 _COLLECTION = "gpufarm.cluster."
+_INCLUDE = "ansible.builtin.include_role"
 # Roles set these up for others, which check them only when they are there; playbooks/vars/validate_later.yml.
 _LATER = {
     "zookeeper": "zookeeper",
@@ -44,21 +45,22 @@ def role(step: Step) -> str:
 
 @functools.cache
 def _role(playbook: Path) -> str:
+    """The only role of a playbook; none if the playbook gives a role more than the variables of the step."""
     plays = yaml.load(playbook.read_text(), Loader=Lenient)  # noqa: S506  (a SafeLoader)
-    tasks = [task for play in plays if isinstance(play, dict) for task in play.get("tasks") or ()]
-    names = [str((task.get("ansible.builtin.include_role") or {}).get("name") or "") for task in tasks]
-    found = next((name.removeprefix(_COLLECTION) for name in names if name.startswith(_COLLECTION)), "")
-    return found if found in _validating() else ""
+    (play,) = plays if isinstance(plays, list) and len(plays) == 1 else ({},)
+    first, *rest = play.get("tasks") or [{}]
+    name = str((first.get(_INCLUDE) or {}).get("name") or "").removeprefix(_COLLECTION)
+    conditional = VARIABLE not in str(first.get("when", VARIABLE))
+    own = set(play.get("vars") or ()) - {"gpufarm_owner"} or "vars" in first or conditional
+    simple = not own and not any(_INCLUDE in task or "block" in task for task in rest)
+    return name if simple and name and _validates(name) else ""
 
 
 @functools.cache
-def _validating() -> frozenset[str]:
-    """The roles that have the entry point `validate`."""
-    return frozenset(
-        path.parents[1].name
-        for path in (collection.root() / "roles").glob("*/meta/argument_specs.yml")
-        if "\n  validate:\n" in path.read_text()
-    )
+def _validates(name: str) -> bool:
+    """Whether a role has the entry point `validate`."""
+    path = collection.root() / "roles" / name / "meta" / "argument_specs.yml"
+    return path.is_file() and "\n  validate:\n" in path.read_text()
 
 
 def _given(step: Step, own: str, planned: Collection[tuple[str, str]]) -> dict[str, Any]:

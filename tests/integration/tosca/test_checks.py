@@ -84,7 +84,10 @@ def test_all_that_cannot_work_is_one_table(command: str, template: Path) -> None
     assert done.returncode == 2, done.stderr
     lines = done.stderr.splitlines()
     for host in ("gone1", "gone2"):
-        assert any(line.startswith(f"{host} cannot be reached (") and "refused" in line for line in lines)
+        assert any(
+            line.startswith(f"gpufarm: warning: {host} cannot be reached (") and "refused" in line
+            for line in lines
+        )
     table = lines[lines.index("gpufarm: 3 problems; nothing was changed:") + 1 :]
     cells = [line.split(maxsplit=2) for line in table]
     assert [line[:2] for line in cells] == [

@@ -78,11 +78,12 @@ class Stub:
     ) -> str:
         self.processes += 1
         lost: dict[str, int] = {}
-        comparison, *plays = yaml.load(playbook.read_text(), Loader=_Loader)
+        plays = yaml.load(playbook.read_text(), Loader=_Loader)
         on_event({"event": "playbook_on_start", "event_data": {}})
         assert not playbook.exists(), "it has secrets in it, and has been read"
-        assert comparison["name"] == "Records"
-        on_event({"event": "playbook_on_play_start", "event_data": {}})
+        if plays[0].get("name") == "Records":  # no machine of a stub has any
+            del plays[0]
+            on_event({"event": "playbook_on_play_start", "event_data": {}})
         for play in plays:
             hosts = [host for host in play["vars"]["gpufarm_hosts"] if host not in lost]
             on_event({"event": "playbook_on_play_start", "event_data": {}})

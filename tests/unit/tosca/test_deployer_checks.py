@@ -51,6 +51,18 @@ def test_steps_on_the_controller_check_nothing_before() -> None:
     assert not checks.compile_checks([step("marathon_app", "localhost")], "me")
 
 
+def test_playbooks_that_give_variables_of_their_own_are_not_checked_before() -> None:
+    for kind in ("mesos_load_balancer", "mesos_master", "single_node_jupyterhub"):
+        assert not checks.role(step(f"indigo/{kind}")), kind
+    assert checks.role(step("mig_partition")) == "mig", "the owner is no variable of a role"
+
+
+def test_every_type_of_the_collection_with_checks_is_checked() -> None:
+    unchecked = {"chronos_job", "container_request", "marathon_app", "nvidia_container"}
+    kinds = {path.parent.name for path in PLAYBOOKS.glob("*/configure.yml")}
+    assert {kind for kind in kinds if not checks.role(step(kind))} == unchecked
+
+
 def test_what_the_same_run_sets_up_is_not_missed() -> None:
     found = given(step("zookeeper"), step("mesos_master"), step("marathon"), step("cvmfs_client"))
     assert {tuple(own["validate_later"]) for own in found.values()} == {

@@ -26,7 +26,7 @@ from ansible.parsing.dataloader import DataLoader
 from ansible.template import Templar, is_trusted_as_template
 from deployer_site import Answer, Site
 from deployer_stub import StubSite, install
-from gpufarm import document, run, waves
+from gpufarm import checks, document, run, waves
 from gpufarm.plan import Step
 from gpufarm.run import Done, Listener, Outcome
 
@@ -42,6 +42,7 @@ ROLES = mutations.ROOT / "roles"
 def farm(site: Site, monkeypatch: pytest.MonkeyPatch) -> StubSite:
     """Machines that are none, on which every operation returns what its type declares."""
     monkeypatch.setattr(run, "run", applied)
+    monkeypatch.setattr(checks, "check", checked)
     monkeypatch.setattr(document, "read", remembering(document.read))
     return install(monkeypatch, site, hosts=20)
 
@@ -59,6 +60,12 @@ def remembering(read: Any) -> Any:
         return known[key]
 
     return reading
+
+
+def checked(steps: list[Step], owner: str, _pool: Path) -> list[str]:
+    """Write the playbook of the checks, as no role can run here."""
+    checks.compile_checks(steps, owner)
+    return []
 
 
 def applied(
