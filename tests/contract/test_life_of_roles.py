@@ -274,7 +274,8 @@ def test_a_port_that_something_else_has_is_refused(role: str) -> None:
 
 def in_record(path: str, made: Mapping[str, Any]) -> bool:
     """Whether a record has a path, or a folder that it is in."""
-    return any(path == one or path.startswith(f"{one}/") for one in made["paths"])
+    known = [*made["paths"], *made.get("reads", [])]
+    return any(path == one or path.startswith(f"{one}/") for one in known)
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ def states(things: Mapping[str, Iterable[str]]) -> dict[str, dict[str, str]]:
 
     Args:
         things: names by kind: `paths` (files; folders stand for all below them), `units` of systemd,
-            `packages` (patterns of a shell too), `reads` (paths that a role reads and others write), `users`,
+            `packages` (patterns of a shell too), `reads` (paths that others write, too), `users`,
             `groups`, `mounts` (mount points), and `answers` (command lines, whose words are separated by
             blanks; their state is the exit status).
 
@@ -44,12 +44,8 @@ def states(things: Mapping[str, Iterable[str]]) -> dict[str, dict[str, str]]:
 
 
 def are_there(things: Mapping[str, Iterable[str]]) -> bool:
-    """Return whether any path or unit of these exists."""
-    paths = _paths(list(things.get("paths", ())))
-    units = _units(list(things.get("units", ())))
-    return any(state != NOTHING for state in paths.values()) or any(
-        not state.startswith("not-found") for state in units.values()
-    )
+    """Return whether any path of these exists; units, packages and accounts may be those of others."""
+    return any(_path(name) != NOTHING for name in things.get("paths", ()))
 
 
 def _paths(names: list[str]) -> dict[str, str]:
