@@ -15,8 +15,8 @@ import yaml
 from ansible_collections.gpufarm.cluster.plugins.module_utils._mig.flavor import (
     FLAVOR_PATTERN,
     parse_flavor,
-    problems,
 )
+from ansible_collections.gpufarm.cluster.plugins.module_utils._mig.flavor import plan as plan_settings
 from ansible_collections.gpufarm.cluster.plugins.module_utils._mig.plan import plan_flavor
 from ansible_collections.gpufarm.cluster.plugins.module_utils._nvml.gpu import GpuError
 from click.testing import CliRunner
@@ -218,7 +218,7 @@ def test_no_form_offers_a_flavor_that_the_planner_refuses() -> None:
     assert set(gpus()) <= set(offered())
     for model, gpu in gpus().items():
         for flavor in offered()[model]:
-            assert problems(flavor) == []
+            assert plan_settings({"partition_flavor": flavor})["problems"] == []
             if flavor != "None":
                 assert gpu.mig_capable, model
                 plan_flavor(gpu, parse_flavor(flavor))

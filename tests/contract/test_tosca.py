@@ -205,8 +205,11 @@ def groups_by_role() -> dict[str, set[str]]:
     found: dict[str, set[str]] = {}
     for path in sorted((ROOT / "playbooks").glob("*.yml")):
         for play in yaml.safe_load(path.read_text()):
-            for entry in play.get("roles", []):
-                found.setdefault(entry["role"], set()).update(re.split("[:!&]+", play["hosts"]))
+            names = [entry["role"] for entry in play.get("roles", [])]
+            tasks = [task.get("ansible.builtin.include_role", {}) for task in play.get("tasks", [])]
+            names += [task["name"] for task in tasks if {*task} == {"name"}]
+            for role in names:
+                found.setdefault(role, set()).update(re.split("[:!&]+", play["hosts"]))
     return found
 
 
