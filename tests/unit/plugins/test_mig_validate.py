@@ -49,7 +49,9 @@ def test_gpus_are_those_that_the_binding_tells(
 
 @pytest.mark.parametrize("flavor", ["7x 1g.10gb MIG GPUs", "2x 3g.40gb", "None", "disabled"])
 def test_what_fits_is_not_refused(run: Run, flavor: str) -> None:
-    assert run(("a100-80gb",), flavor=flavor) == {
+    told = run(("a100-80gb",), flavor=flavor)
+    told.pop("warnings", None)  # Ansible keeps those of modules that ran before in this process
+    assert told == {
         "changed": False,
         "unchecked": "",
         "invocation": {
