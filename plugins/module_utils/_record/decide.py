@@ -128,16 +128,18 @@ def absent(request: Request, entries: Mapping[str, Entry], left: bool) -> Decisi
     Raises:
         Refused: no record says who made what is there.
     """
+    others = {owner: entry for owner, entry in entries.items() if owner != request.owner}
+    if request.withdraw:
+        return Decision(entries=others if request.owner in entries else None)
     if request.take_over:
         return Decision("absent")
     if not entries:
-        if request.withdraw or not left:
+        if not left:
             return Decision()
         raise Refused(
             f"No record of this machine says for whom the role {request.role} was applied, so nothing is "
             f"removed; apply the role once with its settings and remove it then, or set {TAKE_OVER}."
         )
-    others = {owner: entry for owner, entry in entries.items() if owner != request.owner}
     if request.owner not in entries:
         names = " and ".join(sorted(others))
         note = f"The role {request.role} was applied to this machine by {names}, so nothing is removed."

@@ -40,7 +40,9 @@ def run(
     )
 
     def call(step: str, *, check: bool = False, owner: str = "ada", **request: Any) -> dict[str, Any]:
-        shared = {name: request.pop(name) for name in ("take_over", "full_run") if name in request}
+        shared = {
+            name: request.pop(name) for name in ("take_over", "full_run", "withdraw") if name in request
+        }
         arguments = {
             "step": step,
             "owner": owner,
@@ -170,6 +172,14 @@ def test_an_owner_of_nothing_removes_nothing(run: Run, made: dict[str, list[str]
         "",
         "The role web was applied to this machine by ada, so nothing is removed.",
     )
+
+
+def test_an_owner_who_made_nothing_leaves_what_was_there_before_records(
+    run: Run, made: dict[str, list[str]], folder: Path
+) -> None:
+    set_up(run, made)
+    assert run("compare", state="absent", made=made, withdraw=True)["run"] == ""
+    assert not folder.exists()
 
 
 def test_kinds_that_are_unknown_are_refused(run: Run) -> None:

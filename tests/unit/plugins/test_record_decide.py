@@ -115,6 +115,19 @@ def test_nothing_is_removed_without_a_record() -> None:
     assert decide.absent(replace(ABSENT, take_over=True), {}, left=True).run == "absent"
 
 
+@pytest.mark.parametrize("record", [{"ada": MADE}, {"ada": MADE, "bob": OTHER}, {"bob": OTHER}])
+@pytest.mark.parametrize("divided", [False, True])
+@pytest.mark.parametrize("take_over", [False, True])
+def test_an_owner_who_made_nothing_goes_off_the_record_and_removes_nothing(
+    record: dict[str, Entry], divided: bool, take_over: bool
+) -> None:
+    asked = replace(ABSENT, withdraw=True, divided=divided, take_over=take_over)
+    decision = decide.absent(asked, record, left=True)
+    assert decision.run == ""
+    after = record if decision.entries is None else decision.entries
+    assert after == {owner: entry for owner, entry in record.items() if owner != "ada"}
+
+
 owners = st.sampled_from(["ada", "bob", "carol"])
 entries = st.builds(
     Entry,
