@@ -139,6 +139,7 @@ done:
   type: dict
 """
 
+import contextlib
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, timezone
@@ -214,17 +215,18 @@ class Records:
         """
         [given] = self.module.params["requests"]
         request = self.request(given)
-        entries = self.entries(request.role)
         found: list[str] = []
-        if request.state == "present":
-            entry = decide.candidate(request, entries)
-            found = drift(entry.made, states(entry.made)) if entry else []
-            decision = decide.present(request, entries, bool(found))
-        else:
-            left = bool(entries) or are_there(given["made"])
-            decision = decide.absent(request, entries, left)
-        if decision.entries is not None and not self.module.check_mode:
-            with self.store.locked():
+        # Another run may join or leave meanwhile.
+        with contextlib.nullcontext() if self.module.check_mode else self.store.locked():
+            entries = self.entries(request.role)
+            if request.state == "present":
+                entry = decide.candidate(request, entries)
+                found = drift(entry.made, states(entry.made)) if entry else []
+                decision = decide.present(request, entries, bool(found))
+            else:
+                left = bool(entries) or are_there(given["made"])
+                decision = decide.absent(request, entries, left)
+            if decision.entries is not None and not self.module.check_mode:
                 self.store.replace(request.role, decision.entries)
         own = entries.get(request.owner)
         return {

@@ -147,7 +147,9 @@ def absent(request: Request, entries: Mapping[str, Entry], left: bool) -> Decisi
     if others and not request.divided:
         names = " and ".join(sorted(others))
         return Decision(entries=others, note=f"All that the role {request.role} made stays for {names}.")
-    return Decision("absent")
+    # Another run that would join must not take for complete what is being removed.
+    begun = replace(entries[request.owner], complete=False)
+    return Decision("absent", entries={**entries, request.owner: begun})
 
 
 def claimed(request: Request, entries: Mapping[str, Entry], about: Entry) -> dict[str, Entry]:

@@ -165,6 +165,12 @@ def test_other_owners_are_refused_or_join(run: Run, made: dict[str, list[str]]) 
     assert run("compare", state="absent", owner="bob")["run"] == "absent"
 
 
+def test_nobody_joins_what_is_being_removed(run: Run, made: dict[str, list[str]]) -> None:
+    set_up(run, made)
+    assert run("compare", state="absent")["run"] == "absent"
+    assert run("compare", owner="bob")["run"] == "present"
+
+
 def test_an_owner_of_nothing_removes_nothing(run: Run, made: dict[str, list[str]]) -> None:
     set_up(run, made)
     foreign = run("compare", state="absent", owner="bob", made=made)

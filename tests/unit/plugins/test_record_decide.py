@@ -87,7 +87,8 @@ def test_a_claim_keeps_what_was_made_before_and_is_not_complete() -> None:
 
 
 def test_an_owner_removes_what_it_made() -> None:
-    assert decide.absent(ABSENT, {"ada": MADE}, left=True) == Decision("absent")
+    begun = {"ada": replace(MADE, complete=False)}
+    assert decide.absent(ABSENT, {"ada": MADE}, left=True) == Decision("absent", entries=begun)
     assert decide.forgotten(ABSENT, {"ada": MADE}) == {}
 
 
