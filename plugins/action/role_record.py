@@ -15,7 +15,7 @@ from ansible.errors import AnsibleActionFail, AnsibleError
 from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
-from ansible_collections.gpufarm.cluster.plugins.lookup.role_variables import typed, types
+from ansible_collections.gpufarm.cluster.plugins.lookup.role_variables import converted
 from ansible_collections.gpufarm.cluster.plugins.plugin_utils.digest import COLLECTION, version
 
 OPTIONS = ("step", "role", "roles", "state", "made", "result", "owns", "divided", "alone")
@@ -86,15 +86,9 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # Ansible has no types
         defaults = (
             self._loader.load_from_file(str(COLLECTION / "roles" / role / "defaults" / "main.yml")) or {}
         )
-        kinds = types(role)
         every = {**defaults, **known}
         try:
-            templar = self._templar.copy_with_new_env(available_variables=every)
-            given = templar.template({name: every[name] for name in kinds if name in every})
-            return {
-                name[len(role) + 1 :]: None if value is None else typed(name, value, kinds[name])
-                for name, value in given.items()
-            }
+            return converted(role, every, self._templar.copy_with_new_env(available_variables=every))
         except AnsibleError:
             return {}
 

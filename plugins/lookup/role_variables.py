@@ -68,15 +68,26 @@ class LookupModule(LookupBase):  # type: ignore[misc]  # Ansible has no types
             raise AnsibleError(
                 f"gpufarm.cluster needs ansible-core 2.19 or later, and this is {release}; install one."
             )
-        return [self._of_role(role, variables or {}) for role in terms]
+        return [converted(role, variables or {}, self._templar) for role in terms]
 
-    def _of_role(self, role: str, variables: Mapping[str, Any]) -> dict[str, Any]:
-        kinds = types(role)
-        given = self._templar.template({name: variables[name] for name in kinds if name in variables})
-        return {
-            name[len(role) + 1 :]: None if value is None else typed(name, value, kinds[name])
-            for name, value in given.items()
-        }
+
+def converted(role: str, variables: Mapping[str, Any], templar: Any) -> dict[str, Any]:
+    """Return the variables of a role in their types, by their names without that of the role.
+
+    Args:
+        role: the role.
+        variables: those of the host.
+        templar: evaluates them.
+
+    Raises:
+        AnsibleError: one cannot be evaluated, or read as its type.
+    """
+    kinds = types(role)
+    given = templar.template({name: variables[name] for name in kinds if name in variables})
+    return {
+        name[len(role) + 1 :]: None if value is None else typed(name, value, kinds[name])
+        for name, value in given.items()
+    }
 
 
 @cache
