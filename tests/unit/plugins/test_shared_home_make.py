@@ -10,6 +10,7 @@ import pwd
 import stat
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from ansible_collections.gpufarm.cluster.plugins.module_utils._mounts import table as mount_table
@@ -162,7 +163,8 @@ def test_a_home_that_cannot_be_made_leaves_nothing(
     assert list(parent.iterdir()) == []
 
 
-def test_a_quicker_machine_wins(parent: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("number", [errno.ENOTEMPTY, errno.EEXIST, errno.EPERM])
+def test_a_quicker_machine_wins(parent: Path, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
     chmod = Path.chmod
 
     def quicker(path: Path, mode: int) -> None:
@@ -173,6 +175,7 @@ def test_a_quicker_machine_wins(parent: Path, monkeypatch: pytest.MonkeyPatch) -
 
     with monkeypatch.context() as patch:
         patch.setattr(Path, "chmod", quicker)
+        patch.setattr(Path, "rename", Mock(side_effect=OSError(number, os.strerror(number))))
         assert make.ensure(account(parent), settings(parent)) is False
     assert [path.name for path in parent.iterdir()] == ["ada"]
     assert (parent / "ada" / "first").read_text() == "of the other machine"

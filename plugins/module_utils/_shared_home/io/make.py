@@ -122,8 +122,10 @@ def ensure(account: pwd.struct_passwd, settings: Mapping[str, Any], skeleton: st
         try:
             _make(account, settings["path"], skeleton)
         except OSError as error:
+            # Another machine may have been quicker, which file systems over SSH report as a missing right.
+            if _check(account, name, parent):
+                return False
             _explain(account.pw_dir, error)
-            return not _check(account, name, parent)  # another machine was quicker
         return True
     finally:
         os.close(parent)
@@ -192,14 +194,12 @@ def _make(account: pwd.struct_passwd, path: str, skeleton: str) -> None:
         raise
 
 
-def _explain(home: str, error: OSError) -> None:
+def _explain(home: str, error: OSError) -> NoReturn:
     """Tell why a home could not be made.
 
     Raises:
-        HomeError: always, unless somebody else has made it meanwhile.
+        HomeError: always.
     """
-    if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
-        return
     if error.errno in (errno.EPERM, errno.EACCES):
         _refuse(
             "%s cannot be made, as root of this machine has no rights on the file system: let the server"
