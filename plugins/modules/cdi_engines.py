@@ -170,16 +170,22 @@ class Engines:
         mode = path.stat().st_mode & 0o7777 if path.exists() else 0o644
         self.write(path, after, mode)
         try:
-            self.run("systemctl", "try-restart", unit)
+            self.restart("try-restart", unit)
         except Problem as problem:
             if before:
                 self.write(path, before, mode)
             else:
                 path.unlink()
             with contextlib.suppress(Problem):
-                self.run("systemctl", "reset-failed", unit)
-                self.run("systemctl", "restart", unit)
+                self.restart("restart", unit)
             raise Problem(f"{problem} The former {path} was put back.") from problem
+
+    def restart(self, command: str, unit: str) -> None:
+        """Restart an engine, also one that has been restarted often in a short time."""
+        # Docker's unit permits three starts in a minute, and systemd counts those of administrators too.
+        with contextlib.suppress(Problem):
+            self.run("systemctl", "reset-failed", unit)
+        self.run("systemctl", command, unit)
 
     def write(self, path: Path, content: str, mode: int) -> None:
         """Replace a file as a whole."""
