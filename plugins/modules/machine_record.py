@@ -25,7 +25,8 @@ options:
       - V(probe) tells which roles have nothing to do, and changes nothing.
       - V(compare) tells what a role has to do, or refuses it.
       - V(claim) notes that the role begins to change the machine.
-      - V(record) notes what it made.
+      - V(record) notes what it made, and removes files that it made earlier and makes no longer, unless
+        somebody has changed them.
       - V(forget) removes the record, after what the role made is removed.
     type: str
     required: true
@@ -133,6 +134,11 @@ note:
   description: A sentence that the operator has to know; may be empty.
   returned: for V(compare)
   type: str
+gone:
+  description: Paths of files that the role made earlier and makes no longer, which were removed.
+  returned: for V(record)
+  type: list
+  elements: str
 done:
   description: Results of the roles that have nothing to do, by role.
   returned: for V(probe) and V(compare)
@@ -148,7 +154,9 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.gpufarm.cluster.plugins.module_utils._record import decide
 from ansible_collections.gpufarm.cluster.plugins.module_utils._record.decide import Refused, Request
+from ansible_collections.gpufarm.cluster.plugins.module_utils._record.dropped import dropped
 from ansible_collections.gpufarm.cluster.plugins.module_utils._record.entry import Entry, LostRecord, drift
+from ansible_collections.gpufarm.cluster.plugins.module_utils._record.io.remove import remove
 from ansible_collections.gpufarm.cluster.plugins.module_utils._record.io.store import Store
 from ansible_collections.gpufarm.cluster.plugins.module_utils._record.io.things import (
     KINDS,
@@ -255,12 +263,28 @@ class Records:
                 after = decide.forgotten(request, entries)
             else:
                 after = decide.claimed(request, entries, self.about())
+            gone: list[str] = []
+            if step == "record" and request.owns:
+                gone = self.remove_dropped(request, after, given["made"])
             if step == "record":
                 made = states(given["made"])
                 own = replace(after[request.owner], made=made, result=given["result"], complete=True)
                 after = {**after, request.owner: own}
             self.store.replace(request.role, after)
-        return {"changed": False}
+        return {"changed": bool(gone), "gone": gone}
+
+    def remove_dropped(
+        self, request: Request, entries: Mapping[str, Entry], made: Mapping[str, list[str]]
+    ) -> list[str]:
+        """Remove files that the role made for this owner and makes no longer. Return their paths."""
+        others = [entry.made for owner, entry in entries.items() if owner != request.owner]
+        for role in self.store.roles():
+            if role != request.role:
+                others += [entry.made for entry in self.entries(role).values()]
+        gone, kept = remove(dropped(entries[request.owner].made, made, others))
+        for sentence in kept:
+            self.module.warn(sentence)
+        return gone
 
     def about(self) -> Entry:
         """Return an entry that tells of this run."""

@@ -30,7 +30,8 @@ options:
         collection register the result as C(gpufarm_record), and leave these roles out.
       - V(compare) tells what one role has to do, or refuses it.
       - V(claim) notes that the role begins to change the machine.
-      - V(record) notes what it made.
+      - V(record) notes what it made, and removes files that it made earlier and makes no longer, unless
+        somebody has changed them.
       - V(forget) removes the record, after what the role made is removed.
     type: str
     required: true
@@ -107,6 +108,11 @@ drift:
   type: list
   elements: str
   sample: ["units gpufarm-health.timer: enabled, active -> disabled, inactive"]
+gone:
+  description: Paths of files that the role made earlier and makes no longer, which were removed.
+  returned: for V(record)
+  type: list
+  elements: str
 done:
   description: Results of the roles that have nothing to do, by role.
   returned: for V(probe) and V(compare)

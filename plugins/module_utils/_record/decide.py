@@ -165,9 +165,14 @@ def claimed(request: Request, entries: Mapping[str, Entry], about: Entry) -> dic
     """
     may_set_up(request, entries)
     own = replace(about, owns=request.owns, variables=request.variables, version=request.version)
-    # Things that were made before are kept, as a removal has to find them.
-    made = entries[request.owner].made if request.owner in entries else {}
-    return {**_kept(request, entries), request.owner: replace(own, made=made, complete=False)}
+    kept = _kept(request, entries)
+    # Things that were made before, also by those whose work is taken over, as a removal has to find them.
+    made: dict[str, dict[str, str]] = {}
+    for owner, entry in entries.items():
+        if owner == request.owner or owner not in kept:
+            for kind, states in entry.made.items():
+                made[kind] = {**made.get(kind, {}), **states}
+    return {**kept, request.owner: replace(own, made=made, complete=False)}
 
 
 def forgotten(request: Request, entries: Mapping[str, Entry]) -> dict[str, Entry]:

@@ -188,6 +188,38 @@ def test_an_owner_who_made_nothing_leaves_what_was_there_before_records(
     assert not folder.exists()
 
 
+def test_a_file_that_the_role_makes_no_longer_goes(
+    run: Run, made: dict[str, list[str]], tmp_path: Path
+) -> None:
+    set_up(run, made)
+    new = {"paths": [str(tmp_path / "site")]}
+    run("claim", variables="v2")
+    recorded = run("record", variables="v2", made=new)
+    assert (recorded["changed"], recorded["gone"]) == (True, [str(tmp_path / "web.conf")])
+    assert not (tmp_path / "web.conf").exists()
+    assert run("record", variables="v2", made=new)["changed"] is False
+
+
+def test_what_is_only_verified_or_made_by_another_role_stays(
+    run: Run, made: dict[str, list[str]], tmp_path: Path
+) -> None:
+    set_up(run, made)
+    assert run("record", made={}, owns=False)["changed"] is False
+    set_up(run, made)
+    run("claim", role="other")
+    run("record", role="other", made={"reads": [str(tmp_path / "web.conf")]})
+    assert run("record", made={})["gone"] == []
+    assert (tmp_path / "web.conf").exists()
+
+
+def test_what_is_taken_over_goes_if_it_is_made_no_longer(
+    run: Run, made: dict[str, list[str]], tmp_path: Path
+) -> None:
+    set_up(run, made)
+    run("claim", owner="bob", variables="v2", take_over=True)
+    assert run("record", owner="bob", variables="v2", made={})["gone"] == [str(tmp_path / "web.conf")]
+
+
 def test_kinds_that_are_unknown_are_refused(run: Run) -> None:
     assert "colours is no kind of thing" in run("record", made={"colours": ["red"]})["msg"]
 
