@@ -29,7 +29,7 @@ records:
   description:
     - An entry for each owner of each role. C(owns) tells whether the role set something up, or only verified
       it. C(complete) is false after a run that did not end. C(drift) has what differs from the record, and
-      C(lost) why a record cannot be read.
+      C(lost) why a record cannot be read. C(state) says all this for people, a phrase for each difference.
   returned: success
   type: list
   elements: dict
@@ -43,18 +43,25 @@ records:
       inventory: /srv/site/hosts.yml
       drift: ["units gpufarm-health.timer: enabled, active -> disabled, inactive"]
       lost: ""
+      state: ["units gpufarm-health.timer: enabled, active -> disabled, inactive"]
 """
 
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.gpufarm.cluster.plugins.module_utils._record.entry import Entry, LostRecord, drift
+from ansible_collections.gpufarm.cluster.plugins.module_utils._record.entry import (
+    Entry,
+    LostRecord,
+    drift,
+    phrases,
+)
 from ansible_collections.gpufarm.cluster.plugins.module_utils._record.io.store import Store
 from ansible_collections.gpufarm.cluster.plugins.module_utils._record.io.things import states
 
 
 def told(role: str, owner: str, entry: Entry, lost: str = "") -> dict[str, Any]:
     """Return an entry as the module tells it."""
+    differences = drift(entry.made, states(entry.made))
     return {
         "role": role,
         "owner": owner,
@@ -63,8 +70,9 @@ def told(role: str, owner: str, entry: Entry, lost: str = "") -> dict[str, Any]:
         "at": entry.at,
         "operator": entry.operator,
         "inventory": entry.inventory,
-        "drift": drift(entry.made, states(entry.made)),
+        "drift": differences,
         "lost": lost,
+        "state": phrases(entry, differences, lost),
     }
 
 

@@ -147,10 +147,11 @@ class Run:
 
 @dataclass(frozen=True)
 class Difference:
-    """The changes that applying a template again would make, by step."""
+    """The changes that applying a template again would make, by step, and the records of the machines."""
 
     name: str
     changed: dict[str, list[str]]
+    records: dict[str, list[dict[str, Any]]]
     log: str
 
 

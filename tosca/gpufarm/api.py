@@ -549,7 +549,7 @@ class Deployer:
         self._warnings(request.name)
         result = deployment.check(self._store, request, listener or Silent())
         changed = {step: done.tasks for step, done in result.applied.items() if done.tasks}
-        return Difference(request.name, changed, _log(result))
+        return Difference(request.name, changed, result.records, _log(result))
 
     def _answer(self, record: Record) -> Deployment:
         found = record.deployment

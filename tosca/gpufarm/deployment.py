@@ -31,11 +31,13 @@ class Result:
         deployment: as it is remembered now.
         applied: what each step did that was run.
         log: file with Ansible's output; None if Ansible was not needed.
+        records: of each machine, as the module machine_record_info tells them; of a check only.
     """
 
     deployment: Deployment
     applied: dict[str, Done] = field(default_factory=dict)
     log: Path | None = None
+    records: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
 
 
 class _Recorder:
@@ -219,7 +221,7 @@ def evaluate_outputs(scope: Scope, deployment: Deployment) -> dict[str, Any]:
 
 def _carry_out(
     store: Store, recorder: _Recorder, steps: list[Step], inventory: Path, entry: history.Entry | None
-) -> Path:
+) -> execute.Report:
     """Run steps and say how it ended: in state and history, if there is an entry for it, and by exception."""
     deployment = recorder.deployment
     report = execute.carry_out(store, deployment, steps, inventory, recorder, check=entry is None)
@@ -232,7 +234,7 @@ def _carry_out(
             deployment.failure = report.sentence()
         store.save(deployment)
     report.conclude()
-    return report.log
+    return report
 
 
 def deploy(
@@ -373,8 +375,8 @@ def check(store: Store, request: Request, listener: Listener) -> Result:
         found, _pool = choose(store, request, previous)
         deployment = previous or Deployment(request.name, str(request.template.path), "")
         observer = _Observer(store, deployment, listener)
-        log = _carry_out(store, observer, found.steps, found.pool, None)
-        return Result(deployment, observer.applied, log)
+        report = _carry_out(store, observer, found.steps, found.pool, None)
+        return Result(deployment, observer.applied, report.log, report.records)
 
 
 @dataclass(frozen=True)

@@ -270,7 +270,8 @@ def autoscale(
 def diff(deployer: Deployer, name: str, pool: Path | None, as_json: bool) -> None:
     """Tell what has changed on the machines since, by running the same operations in check mode.
 
-    Touches nothing. Exit status 0: all is as it was made; 5: there are differences, with details in the log.
+    Touches nothing. A table tells what was made on each machine, for whom, and what differs since.
+    Exit status 0: all is as it was made; 5: there are differences, with details in the log.
 
     \b
     Example:
@@ -281,6 +282,7 @@ def diff(deployer: Deployer, name: str, pool: Path | None, as_json: bool) -> Non
     if as_json:
         show.as_json(found)
     else:
+        show.records(found.records)
         show.drift(found.changed)
     if found.changed:
         template = deployer.show(name).template

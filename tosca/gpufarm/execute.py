@@ -8,6 +8,7 @@ from collections.abc import Collection
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from gpufarm import ansible, run, waves
 from gpufarm.errors import GpufarmError, Interrupted
@@ -30,6 +31,7 @@ class Report:
         skipped: names of those that were not run because they need one that failed.
         failure: one sentence about what went wrong outside of any step; empty if nothing did.
         canceled: whether a signal stopped the run.
+        records: of each machine, of a check only.
     """
 
     log: Path
@@ -38,6 +40,7 @@ class Report:
     skipped: set[str] = field(default_factory=set)
     failure: str = ""
     canceled: bool = False
+    records: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
 
     def sentence(self) -> str:
         """Say what went wrong.
@@ -101,6 +104,7 @@ def carry_out(
             for outcome in outcomes:
                 report.done |= outcome.done
                 report.failed |= outcome.failed
+                report.records |= outcome.records
             report.failure = "; ".join(filter(None, (outcome.failure for outcome in outcomes)))
             report.canceled = stop.is_set()
             idle = not any(outcome.done or outcome.failed for outcome in outcomes)

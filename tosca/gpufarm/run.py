@@ -67,12 +67,13 @@ class _Dumper(yaml.SafeDumper):
 _Dumper.add_representer(_Data, lambda dumper, data: dumper.represent_mapping("!unsafe", data.items()))
 
 
-def compile_playbook(plays: Iterable[Play], owner: str) -> str:
+def compile_playbook(plays: Iterable[Play], owner: str, *, check: bool = False) -> str:
     """Write the playbook that imports the playbooks of all steps, each with its variables.
 
     Args:
         plays: in order.
         owner: of what they make.
+        check: whether the run only says what would change; then it reads the records too.
 
     Returns:
         The playbook. It contains secrets in clear. Its first play compares the machines with their records.
@@ -81,7 +82,7 @@ def compile_playbook(plays: Iterable[Play], owner: str) -> str:
         BadInput: the playbook of a step is not exactly one play.
     """
     listed = list(plays)
-    return dump([_comparison(listed, owner), *imports(listed, owner)])
+    return dump([_comparison(listed, owner, check=check), *imports(listed, owner)])
 
 
 def imports(plays: Iterable[Play], owner: str) -> list[dict[str, Any]]:
@@ -119,7 +120,7 @@ def dump(plays: list[dict[str, Any]]) -> str:
     return yaml.dump(plays, Dumper=_Dumper, sort_keys=False, width=1000)
 
 
-def _comparison(plays: Iterable[Play], owner: str) -> dict[str, Any]:
+def _comparison(plays: Iterable[Play], owner: str, *, check: bool) -> dict[str, Any]:
     """Return the play that compares each machine with the records of its roles, in one call.
 
     A machine that fails or cannot be reached fails in the play of a step, which can be told.
@@ -146,16 +147,17 @@ def _comparison(plays: Iterable[Play], owner: str) -> dict[str, Any]:
             "roles": "{{ gpufarm_roles[inventory_hostname] }}",
         },
         "register": recorded.VARIABLE,
-        "ignore_errors": True,
-        "ignore_unreachable": True,
     }
+    told = {"name": "Read the records of the machine", "gpufarm.cluster.machine_record_info": {}}
     return {
         "name": "Records",
-        "hosts": [host for host, named in asked.items() if named] or ["!all"],
+        "hosts": [host for host, named in asked.items() if named or check] or ["!all"],
         "gather_facts": False,
         "become": True,
+        "ignore_errors": True,
+        "ignore_unreachable": True,
         "vars": {"gpufarm_owner": owner, "gpufarm_roles": _Data(asked)},
-        "tasks": [task],
+        "tasks": [task, told] if check else [task],
     }
 
 
@@ -168,12 +170,14 @@ class Outcome:
         done: names of the steps that are done.
         failed: one sentence about each step that failed, by name.
         failure: one sentence about what went wrong outside of any step; empty if nothing did.
+        records: of each machine, as the module machine_record_info tells them; of a check only.
     """
 
     status: str
     done: set[str] = field(default_factory=set)
     failed: dict[str, str] = field(default_factory=dict)
     failure: str = ""
+    records: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
 
 
 class _Watch:
@@ -228,7 +232,9 @@ class _Watch:
             self.close()
             self.open()
         elif self.index < 0:
-            return
+            found = (data.get("res") or {}).get("records")
+            if kind == "runner_on_ok" and found is not None:
+                self.outcome.records[str(data["host"])] = found
         elif kind == "playbook_on_task_start":
             self.task = data.get("name") or data.get("task") or ""
             for host, step in self.plays[self.index].steps.items():
@@ -342,7 +348,7 @@ def run(
     """
     plays = waves.plays(steps)
     playbook = directory / "playbook.yml"
-    write(playbook, compile_playbook(plays, owner))
+    write(playbook, compile_playbook(plays, owner, check=check))
     hidden = {form for step in steps for form in step.hidden()}
     with os.fdopen(
         os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "a", encoding="utf-8"

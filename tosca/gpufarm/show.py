@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -149,6 +149,24 @@ def drift(differing: dict[str, list[str]]) -> None:
         click.echo(f"{name}:")
         for task in tasks:
             click.echo(f"  - {task}")
+
+
+def records(machines: Mapping[str, list[dict[str, Any]]]) -> None:
+    """Print what was made on machines, for whom, and what differs since.
+
+    Args:
+        machines: the records of each machine.
+    """
+    if any(machines.values()):
+        table(
+            ("machine", "role", "owner", "applied", "state"),
+            (
+                (machine, entry["role"], entry["owner"], entry["at"][:16].replace("T", " "), phrase)
+                for machine, entries in sorted(machines.items())
+                for entry in entries
+                for phrase in entry["state"]
+            ),
+        )
 
 
 def deployments(found: Iterable[Deployment]) -> None:

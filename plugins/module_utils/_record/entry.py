@@ -76,6 +76,21 @@ def write(entries: Mapping[str, Entry]) -> str:
     return json.dumps(document, indent=1, sort_keys=True) + "\n"
 
 
+def phrases(entry: Entry, differences: list[str], lost: str) -> list[str]:
+    """Return the state of what an entry records, in phrases for people.
+
+    Args:
+        entry: the entry.
+        differences: what `drift` returns for it.
+        lost: why the record cannot be read; empty if it can be.
+    """
+    if lost:
+        return [f"the record is lost: {lost}"]
+    if not entry.complete:
+        return ["the run did not end"]
+    return differences or ["as recorded"]
+
+
 def drift(made: Mapping[str, Mapping[str, str]], found: Mapping[str, Mapping[str, str]]) -> list[str]:
     """Return which things differ from the record.
 

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 HEAD = ("machine", "role", "owner", "applied", "state")
-UNCHANGED = "as recorded"
 
 
 def rows(machines: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[tuple[str, ...]]:
@@ -20,7 +19,7 @@ def rows(machines: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[tuple[str,
     found: list[tuple[str, ...]] = []
     for machine, records in sorted(machines.items()):
         for record in records:
-            first, *more = _states(record)
+            first, *more = record["state"]
             applied = str(record["at"])[:16].replace("T", " ")
             owner = f"{record['owner']}{'' if record['owns'] else ' (verifies)'}"
             found.append((machine, record["role"], owner, applied, first))
@@ -28,14 +27,6 @@ def rows(machines: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[tuple[str,
         if not records:
             found.append((machine, "-", "-", "-", "no record"))
     return found
-
-
-def _states(record: Mapping[str, Any]) -> list[str]:
-    if record["lost"]:
-        return [f"the record is lost: {record['lost']}"]
-    if not record["complete"]:
-        return ["the run did not end"]
-    return list(record["drift"]) or [UNCHANGED]
 
 
 def lines(table: Iterable[Sequence[str]]) -> list[str]:

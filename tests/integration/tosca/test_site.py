@@ -175,6 +175,8 @@ def test_undeploy_leaves_what_a_playbook_made(bench: Bench, pool: Path) -> None:
 
     given = ("--pool", pool, "--input")
     command(pool, "gpufarm", "deploy", TEMPLATE, "--name", "same", *given, f"gpu_partition_flavor={FLAVOR}")
+    told = " ".join(command(pool, "gpufarm", "diff", "same").split())
+    assert re.search(r"gpu1 mig deployment same of \S+ [-\d]+ [:\d]+ as recorded", told), told
     command(pool, "gpufarm", "undeploy", "same", "--yes")
     assert slices(bench) == made and on_host(bench, "gpu1", "cat /etc/gpufarm/mig.json") == stored
     assert on_host(bench, "gpu1", "systemctl is-enabled gpufarm-mig").strip() == "enabled"

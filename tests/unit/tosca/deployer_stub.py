@@ -36,11 +36,13 @@ class Stub:
             `broken-late` and `broken-changed` those that fail after a change or with one, `rescued` those
             that are mended, `there` those that find nothing to change, `dead` the hosts that cannot be
             reached, and `dead-late` the labels whose host goes away halfway.
+        records: of each host, as the module machine_record_info tells them.
         point: called at every moment at which a kill could matter.
     """
 
     root: Path
     hosts: dict[str, dict[str, Any]] = field(default_factory=dict)
+    records: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     point: Callable[[], None] = lambda: None
     processes: int = 0
 
@@ -81,9 +83,13 @@ class Stub:
         plays = yaml.load(playbook.read_text(), Loader=_Loader)
         on_event({"event": "playbook_on_start", "event_data": {}})
         assert not playbook.exists(), "it has secrets in it, and has been read"
-        if plays[0].get("name") == "Records":  # no machine of a stub has any
-            del plays[0]
+        first = plays.pop(0) if plays[0].get("name") == "Records" else {}
+        if first:
             on_event({"event": "playbook_on_play_start", "event_data": {}})
+        if len(first.get("tasks", [])) > 1:  # it reads the records too
+            for host in first["hosts"]:
+                told = {"host": host, "res": {"records": self.records.get(host, [])}}
+                on_event({"event": "runner_on_ok", "event_data": told})
         for play in plays:
             hosts = [host for host in play["vars"]["gpufarm_hosts"] if host not in lost]
             on_event({"event": "playbook_on_play_start", "event_data": {}})

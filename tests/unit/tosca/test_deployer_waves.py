@@ -220,6 +220,16 @@ def test_drift(farm: StubSite) -> None:
     assert farm.stub.journal() == before and farm.gpufarm("update", "farm").error == "farm: nothing to do\n"
 
 
+def test_drift_names_what_was_made_for_whom_and_what_differs(farm: StubSite) -> None:
+    assert farm.deploy(FARM).status == 0
+    entry = {"role": "mig", "owner": "a playbook", "at": "2026-11-25T10:11:12+00:00", "state": ["a", "b"]}
+    farm.stub.records["m1"] = [entry]
+    told = [line.split() for line in farm.gpufarm("diff", "farm").output.splitlines()]
+    assert ["m1", "mig", "a", "playbook", "2026-11-25", "10:11", "a"] in told
+    assert ["m1", "mig", "a", "playbook", "2026-11-25", "10:11", "b"] in told
+    assert json.loads(farm.gpufarm("diff", "farm", "--json").output)["records"]["m1"] == [entry]
+
+
 def test_a_refusal_is_not_based_on_old_facts(farm: StubSite, monkeypatch: pytest.MonkeyPatch) -> None:
     assert farm.deploy(FARM).status == 0
     seen: list[int] = []
