@@ -16,7 +16,7 @@ from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 from ansible_collections.gpufarm.cluster.plugins.lookup.role_variables import converted
-from ansible_collections.gpufarm.cluster.plugins.plugin_utils.digest import COLLECTION, version
+from ansible_collections.gpufarm.cluster.plugins.plugin_utils.digest import COLLECTION, VERSION
 
 OPTIONS = ("step", "role", "roles", "state", "made", "result", "owns", "divided", "alone")
 OWNER = "a playbook"
@@ -49,7 +49,7 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # Ansible has no types
             module_args={
                 "step": step,
                 "owner": str(self._value("gpufarm_owner", known) or OWNER),
-                "version": version(),
+                "version": VERSION,
                 "inventory": str(known.get("inventory_file") or known.get("inventory_dir") or ""),
                 "operator": getpass.getuser(),
                 "take_over": boolean(self._value("gpufarm_take_over", known) or False),

@@ -46,7 +46,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import yaml
+from ansible.module_utils.common.yaml import yaml_load
 from ansible.plugins.lookup import LookupBase
 from ansible_collections.gpufarm.cluster.plugins.module_utils._distributions import problems
 from ansible_collections.gpufarm.cluster.plugins.module_utils._role_variables import misspelt
@@ -76,5 +76,5 @@ class LookupModule(LookupBase):  # type: ignore[misc]  # Ansible has no types
 def options(role: str) -> frozenset[str]:
     """Return the names of the variables of a role, of all its entry points."""
     text = (ROLES / role / "meta" / "argument_specs.yml").read_text(encoding="utf-8")
-    entries = yaml.safe_load(text)["argument_specs"].values()
+    entries = yaml_load(text)["argument_specs"].values()
     return frozenset(name for entry in entries for name in entry.get("options", {}))

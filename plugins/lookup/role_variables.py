@@ -41,9 +41,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import yaml
 from ansible.errors import AnsibleError, AnsibleLookupError
 from ansible.module_utils.common.parameters import DEFAULT_TYPE_VALIDATORS
+from ansible.module_utils.common.yaml import yaml_load
 from ansible.plugins.lookup import LookupBase
 from ansible.release import __version__ as release
 
@@ -99,7 +99,7 @@ def types(role: str) -> dict[str, str]:
     """
     path = ROLES / role / "meta" / "argument_specs.yml"
     try:
-        specs = yaml.safe_load(path.read_text(encoding="utf-8"))
+        specs = yaml_load(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise AnsibleLookupError(f"The role {role} has no argument spec: {error}") from error
     return {name: option["type"] for name, option in specs["argument_specs"]["main"]["options"].items()}

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 
 COLLECTION = Path(__file__).parents[2]
@@ -14,8 +13,7 @@ COLLECTION = Path(__file__).parents[2]
 PARTS = ("plugins", "roles", "packages")
 
 
-@cache
-def version() -> str:
+def digest() -> str:
     """Return a digest of all files that decide what roles make."""
     found = hashlib.sha256()
     for path in sorted(_files()):
@@ -29,3 +27,7 @@ def _files() -> Iterator[Path]:
         for path in (COLLECTION / part).rglob("*"):
             if path.suffix not in (".pyc", ".md") and "__pycache__" not in path.parts and path.is_file():
                 yield path
+
+
+# Ansible imports actions before it forks for machines, so they inherit this.
+VERSION = digest()
