@@ -133,6 +133,10 @@ bench-mig: setup-test ## How good and how fast plans of partitions are, and what
 bench-tosca: setup ## How fast the deployer reads, matches, plans and runs; no root, no bench
 	@python -m lab.tosca_timing
 
+.PHONY: bench-run
+bench-run: setup ## What runs on 1, 4 and 32 hosts cost the controller, with and without anything to do (root)
+	@python -m lab.run_timing
+
 .PHONY: bench-hub
 bench-hub: setup-test ## 50 people ask the hub for 14 slices at once: nobody twice, nobody lost; how fast it is; BENCH=NAME (root)
 	@python -m lab.hub_load $(if $(BENCH),--bench $(BENCH))

@@ -30,6 +30,7 @@ from lab.system import require_root, run, write_atomically
 from lab.visitor import trust
 
 ROOT = Path(__file__).resolve().parent.parent
+GPUFARM = Path(sys.executable).with_name("gpufarm")
 TEMPLATE = Path("tosca/templates/ml_infn.yaml")
 POOL = Path("inventories/lab")
 GPU_HOST = "gpu1"
@@ -67,6 +68,16 @@ class Demo:
     def deployments(self) -> Path:
         """The deployer's state: apart from that of real deployments, whose machines outlive a bench."""
         return self.directory / "deployments"
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Environment of the deployer."""
+        return {
+            **os.environ,
+            "LAB_BENCH": self.name,
+            "GPUFARM_STATE_DIR": str(self.deployments),
+            "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"),
+        }
 
     def bench(self, say: Callable[[str], None]) -> Bench:
         return Bench(self.name, benches.state_dir(), benches.cache_dir(), say)
@@ -126,15 +137,9 @@ class Demo:
         Raises:
             LabError: it failed, and has said why.
         """
-        command = [str(Path(sys.executable).with_name("gpufarm")), *arguments]
-        environment = {
-            **os.environ,
-            "LAB_BENCH": self.name,
-            "GPUFARM_STATE_DIR": str(self.deployments),
-            "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"),
-        }
+        command = [str(GPUFARM), *arguments]
         pipe = subprocess.PIPE
-        with subprocess.Popen(command, cwd=ROOT, env=environment, stdout=pipe, text=True) as process:
+        with subprocess.Popen(command, cwd=ROOT, env=self.environment, stdout=pipe, text=True) as process:
             try:
                 output, _ = process.communicate()
             except KeyboardInterrupt:

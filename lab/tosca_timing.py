@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import os
 import random
-import resource
 import subprocess
 import sys
 import tempfile
@@ -24,12 +23,11 @@ from rich.console import Console
 from rich.table import Table
 
 from lab import orchestrators
+from lab.spent import Figure, spent
 
 NODES = 1000
 HOSTS = (1, 8, 32)
 OURS = "gpufarm deploy"
-
-Figure = tuple[float, float]  # seconds of CPU, seconds by the clock
 
 TYPES = """\
 ---
@@ -185,25 +183,6 @@ def matched() -> dict[str, str]:
     start = time.process_time()
     match(requests, pool, {}, {})
     return {"match 1000 nodes with 2000 machines": f"{time.process_time() - start:.2f} s"}
-
-
-def spent(command: list[str | Path], environment: dict[str, str], folder: Path | None = None) -> Figure:
-    """Run a command.
-
-    Args:
-        command: the command.
-        environment: of the command.
-        folder: where it runs; None for here.
-
-    Returns:
-        CPU seconds, those of its children included, and seconds by the clock.
-    """
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    start = time.monotonic()
-    subprocess.run(command, env=environment, cwd=folder, check=True, capture_output=True)
-    clock = time.monotonic() - start
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, clock
 
 
 def deployed(folder: Path, hosts: int) -> dict[str, Figure]:
