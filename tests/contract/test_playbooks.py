@@ -90,4 +90,4 @@ def test_the_last_play_refuses_for_all_machines(name: str) -> None:
     last = load(name)[-1]
     assert last["hosts"] == "{{ gpufarm_hosts | default('all') }}" and last["any_errors_fatal"]
     (task,) = last["tasks"]
-    assert "validate_problems" in task["vars"]["problems"] and task["run_once"]
+    assert "validate_problems" in task["vars"]["validate_table"] and task["run_once"]

@@ -47,7 +47,7 @@ def test_callers_give_an_entry_point_all_that_it_needs_and_nothing_else(role: st
         options = specs(role)[entry]
         required = {name for name, option in options.items() if option.get("required")}
         # Others are parts of what these are made of.
-        known = {name for name in given if name.startswith("_")}
+        known = {name for name in given if name.startswith(f"{role}_")}
         assert required <= known <= options.keys(), (str(path), entry)
     assert {entry for _, entry, _ in found} == specs(role).keys(), "an entry point that nobody uses"
 

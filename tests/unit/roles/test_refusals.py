@@ -19,6 +19,7 @@ EVERY: list[tuple[str, Refused]] = [
     for role, all_of_it in group.REFUSED.items()
     for refused in all_of_it
 ]
+FIRST = dict(reversed(EVERY))
 
 
 @pytest.mark.parametrize(("role", "refused"), EVERY, ids=[f"{role}: {one.words[:60]}" for role, one in EVERY])
@@ -28,3 +29,12 @@ def test_settings_that_cannot_work_are_refused_before_anything_changes(role: str
     assert run.failed
     assert refused.words in run.refusal.replace("\n", " ")
     assert not [call for call in run.calls if not call.asks]
+
+
+@pytest.mark.parametrize("role", sorted(FIRST))
+def test_variables_of_the_caller_switch_no_refusal_off(role: str) -> None:
+    """Facts, registered variables and `-e` win over variables of tasks."""
+    refused = FIRST[role]
+    case = CASES[role].with_answers(refused.answers)
+    run = case.run(role, refused.variables, extra=dict.fromkeys(("problems", "checks", "plan"), ""))
+    assert refused.words in run.refusal.replace("\n", " ")
