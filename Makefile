@@ -134,7 +134,7 @@ bench-tosca: setup ## How fast the deployer reads, matches, plans and runs; no r
 	@python -m lab.tosca_timing
 
 .PHONY: bench-run
-bench-run: setup ## What runs on 1, 4 and 32 hosts cost the controller, with and without anything to do (root)
+bench-run: setup ## Cost of runs on 1, 4 and 32 hosts for the controller, with and without anything to do (root)
 	@python -m lab.run_timing
 
 .PHONY: bench-hub

@@ -1,4 +1,4 @@
-"""What runs on real hosts cost the controller: `python -m lab.run_timing`.
+"""Cost of runs on real hosts for the controller: `python -m lab.run_timing`.
 
 A run that changes nothing and a run of every step, each on one, four and all hosts; and the deployment of the
 demo, once more.

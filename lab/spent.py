@@ -1,4 +1,4 @@
-"""What a command costs this machine."""
+"""Cost of a command on this machine."""
 
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
