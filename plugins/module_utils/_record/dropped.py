@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 UNITS = "/etc/systemd/system/"
 # First letters of the states of files and symbolic links (ls(1)).
 FILES = ("-", "l")
-# What is mounted may be in use, so the roles themselves unmount it.
+# A mount may be in use, so the roles themselves unmount it.
 MOUNTS = (".mount", ".automount")
 
 

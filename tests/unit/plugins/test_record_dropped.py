@@ -1,4 +1,4 @@
-"""What a role made earlier and makes no longer goes, and nothing else does."""
+"""Files that a role made earlier and makes no longer are removed, and nothing else is."""
 
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
