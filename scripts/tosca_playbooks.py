@@ -12,19 +12,22 @@ from tosca_properties import COLLECTION
 OWNER = "an orchestrator"
 
 
-def operations(definition: dict[str, Any], recorded: bool) -> dict[str, list[dict[str, Any]]]:
+def operations(
+    definition: dict[str, Any], *, recorded: bool, left_out: bool
+) -> dict[str, list[dict[str, Any]]]:
     """Return the playbooks of a node type of the source by the names of the operations.
 
     Args:
         definition: the type. `play` has the name of the plays. An attribute has in `from` where its value is,
             unless it has the same name in the role's result.
-        recorded: whether the role keeps a record of what it made.
+        recorded: whether the role keeps a record of what it made, and for whom.
+        left_out: whether the role has nothing to do while its record holds.
     """
     role = definition["metadata"]["role"].removeprefix(COLLECTION)
     set_up: list[dict[str, Any]] = [
         {"name": "Set up", "ansible.builtin.include_role": {"name": f"{COLLECTION}{role}"}}
     ]
-    if recorded:
+    if left_out:
         set_up[0]["when"] = f"'{role}' not in gpufarm_record.done | default({{}})"
     attributes = {
         name: f"{{{{ {attribute.get('from', f'{role}_result.{name}')} }}}}"
@@ -38,7 +41,7 @@ def operations(definition: dict[str, Any], recorded: bool) -> dict[str, list[dic
                 "ansible.builtin.set_stats": {"data": attributes},
             }
         )
-        if recorded:  # a role that runs sets a fact, which comes before this
+        if left_out:  # a role that runs sets a fact, which comes before this
             set_up[1]["vars"] = {f"{role}_result": f"{{{{ gpufarm_record.done.{role} }}}}"}
     remove = {
         "name": "Remove",

@@ -18,7 +18,7 @@ from ansible.utils.display import Display
 from ansible_collections.gpufarm.cluster.plugins.lookup.role_variables import converted
 from ansible_collections.gpufarm.cluster.plugins.plugin_utils.digest import COLLECTION, VERSION
 
-OPTIONS = ("step", "role", "roles", "state", "made", "result", "owns", "divided", "alone")
+OPTIONS = ("step", "role", "instance", "roles", "state", "made", "result", "owns", "divided", "alone")
 OWNER = "a playbook"
 # Larger files of the controller count by their size and time.
 CONTENT_UP_TO = 1 << 20  # bytes
@@ -72,11 +72,12 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # Ansible has no types
         values = self._values(role, known)
         args = self._task.args
         return {
-            "role": role,
+            "role": f"{role}.{args['instance']}" if args.get("instance") else role,
             "state": args.get("state") or values.get("state") or "present",
-            "variables": self._digest(values, known) if boolean(args.get("alone", True)) else "",
+            "variables": self._digest(values, known),
             "owns": boolean(args.get("owns", True)),
             "divided": boolean(args.get("divided", False)),
+            "alone": boolean(args.get("alone", True)),
             "made": args.get("made") or {},
             "result": args.get("result") or {},
         }

@@ -66,7 +66,7 @@ options:
     required: true
     suboptions:
       role:
-        description: The role, without the name of the collection.
+        description: The role, without the name of the collection; with an instance, that in addition.
         type: str
         required: true
       state:
@@ -86,6 +86,12 @@ options:
         description: Whether the role itself divides the machine among owners.
         type: bool
         default: false
+      alone:
+        description:
+          - Whether all that the role depends on is in its variables and on this machine. Otherwise it
+            runs each time.
+        type: bool
+        default: true
       made:
         description:
           - Things that the role makes, by kind. C(paths), where a folder stands for all that is below it,
@@ -146,6 +152,7 @@ done:
 """
 
 import contextlib
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, timezone
@@ -170,6 +177,7 @@ REQUEST = {
     "variables": {"type": "str", "default": "", "no_log": True},
     "owns": {"type": "bool", "default": True},
     "divided": {"type": "bool", "default": False},
+    "alone": {"type": "bool", "default": True},
     "made": {"type": "dict", "default": {}},
     "result": {"type": "dict", "default": {}},
 }
@@ -192,7 +200,7 @@ class Records:
     def request(self, given: Mapping[str, Any]) -> Request:
         """Return a request of the arguments."""
         shared = {name: self.module.params[name] for name in SHARED}
-        own = {name: given[name] for name in ("role", "state", "variables", "owns", "divided")}
+        own = {name: given[name] for name in ("role", "state", "variables", "owns", "divided", "alone")}
         return Request(**own, **shared)
 
     def entries(self, role: str) -> dict[str, Entry]:
@@ -315,6 +323,11 @@ def main() -> None:
         supports_check_mode=True,
     )
     step, records = module.params["step"], Records(module)
+    for given in module.params["requests"]:
+        if not re.fullmatch(r"[a-zA-Z0-9_.-]{1,200}", given["role"]):
+            module.fail_json(
+                msg=f"{given['role']!r} is no name for a record; use letters, digits, '_', '.', '-'."
+            )
     unknown = {kind for given in module.params["requests"] for kind in given["made"]} - {*KINDS}
     if unknown:
         module.fail_json(msg=f"{', '.join(sorted(unknown))} is no kind of thing; {', '.join(KINDS)} are.")

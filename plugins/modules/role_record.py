@@ -39,6 +39,9 @@ options:
   role:
     description: The role, without the name of the collection. For all steps but V(probe).
     type: str
+  instance:
+    description: Name of what the role sets up, if a machine may have several.
+    type: str
   roles:
     description:
       - For V(probe), the roles. The value of each is a dictionary of its variables that the play has not, or

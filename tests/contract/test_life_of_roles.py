@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import copy
+import re
 from collections.abc import Mapping
 from fnmatch import fnmatch
 from pathlib import Path
@@ -93,7 +94,7 @@ HELPERS = {"openssl", "python3-yaml"}
 RECORDED = {
     path.parts[-3]
     for path in (Path(__file__).parents[2] / "roles").glob("[a-z]*/tasks/main.yml")
-    if "role_record" in path.read_text()
+    if re.search("role_record|cluster._framework", path.read_text())
 }
 # Files that change by themselves, and units that end by themselves.
 UNRECORDED = {"lustre_client": {"/lib/modules/6.1.0-40-amd64/updates/dkms/lustre.ko"}}

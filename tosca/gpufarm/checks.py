@@ -12,7 +12,7 @@ from typing import Any
 
 import yaml
 
-from gpufarm import ansible, collection, run, waves
+from gpufarm import ansible, collection, recorded, run, waves
 from gpufarm.errors import BadInput, GpufarmError, Interrupted
 from gpufarm.plan import Step
 from gpufarm.recorded import VARIABLE, Lenient
@@ -51,7 +51,7 @@ def _role(playbook: Path) -> str:
     first, *rest = play.get("tasks") or [{}]
     name = str((first.get(_INCLUDE) or {}).get("name") or "").removeprefix(_COLLECTION)
     conditional = VARIABLE not in str(first.get("when", VARIABLE))
-    own = set(play.get("vars") or ()) - {"gpufarm_owner"} or "vars" in first or conditional
+    own = set(play.get("vars") or ()) - {recorded.OWNER} or "vars" in first or conditional
     simple = not own and not any(_INCLUDE in task or "block" in task for task in rest)
     return name if simple and name and _validates(name) else ""
 

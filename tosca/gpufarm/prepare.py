@@ -353,7 +353,7 @@ def removal(
 def _keeps_record(topology: Topology, node: str) -> bool:
     """Whether the machine has a record of the deployments that asked for this node."""
     operations = topology.nodes[node].operations
-    return any(recorded.role(operations[name].playbook) for name in DEPLOY if name in operations)
+    return any(recorded.keeps(operations[name].playbook) for name in DEPLOY if name in operations)
 
 
 def _deploys(topology: Topology, node: str) -> bool:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -13,6 +14,8 @@ from gpufarm.errors import BadInput
 VARIABLE = "gpufarm_record"
 # Of a removal that only takes its owner off the record: without a record there is nothing to do.
 WITHDRAW = "gpufarm_withdraw"
+# The variable that names the owner.
+OWNER = "gpufarm_owner"
 _COLLECTION = "gpufarm.cluster."
 
 
@@ -23,6 +26,18 @@ class Lenient(yaml.SafeLoader):
 Lenient.add_multi_constructor("!", lambda _loader, _suffix, _node: None)
 
 
+def keeps(playbook: Path) -> bool:
+    """Whether the role of an operation notes down for whom it makes something.
+
+    Args:
+        playbook: the implementation of the operation.
+
+    Raises:
+        BadInput: it is not exactly one play.
+    """
+    return OWNER in _play(playbook).get("vars", {})
+
+
 def role(playbook: Path) -> str:
     """Return the role that the playbook of an operation leaves out if its record holds; empty if none.
 
@@ -30,12 +45,17 @@ def role(playbook: Path) -> str:
         playbook: the implementation of the operation.
 
     Raises:
-        BadInput: it is not exactly one play, and what happens is told apart by counting the plays.
+        BadInput: it is not exactly one play.
     """
-    content = yaml.load(playbook.read_text(), Loader=Lenient)  # noqa: S506  (a SafeLoader)
-    if not isinstance(content, list) or len(content) != 1:
-        raise BadInput(f"{playbook}: the implementation of an operation has to be exactly one play")
-    for task in content[0].get("tasks", []):
+    for task in _play(playbook).get("tasks", []):
         if VARIABLE in str(task.get("when", "")):
             return str(task["ansible.builtin.include_role"]["name"]).removeprefix(_COLLECTION)
     return ""
+
+
+def _play(playbook: Path) -> dict[str, Any]:
+    """Return the play of a playbook; what happens is told apart by counting the plays."""
+    content = yaml.load(playbook.read_text(), Loader=Lenient)  # noqa: S506  (a SafeLoader)
+    if not isinstance(content, list) or len(content) != 1:
+        raise BadInput(f"{playbook}: the implementation of an operation has to be exactly one play")
+    return dict(content[0])

@@ -101,7 +101,7 @@ def imports(plays: Iterable[Play], owner: str) -> list[dict[str, Any]]:
                     for name in first.variables
                 },
                 "gpufarm_hosts": list(play.steps),
-                "gpufarm_owner": owner,
+                recorded.OWNER: owner,
                 "gpufarm_values": _Data({host: step.variables for host, step in play.steps.items()}),
             },
         }
@@ -156,7 +156,7 @@ def _comparison(plays: Iterable[Play], owner: str, *, check: bool) -> dict[str, 
         "become": True,
         "ignore_errors": True,
         "ignore_unreachable": True,
-        "vars": {"gpufarm_owner": owner, "gpufarm_roles": _Data(asked)},
+        "vars": {recorded.OWNER: owner, "gpufarm_roles": _Data(asked)},
         "tasks": [task, told] if check else [task],
     }
 

@@ -32,6 +32,7 @@ class Request:
         version: digest of the collection.
         owns: whether it sets something up with these variables, instead of verifying what is there.
         divided: whether the role itself divides the machine among owners.
+        alone: whether all that the role depends on is in its variables and on this machine.
         take_over: whether the operator allowed to take over what others have made.
         withdraw: whether a removal only takes its owner off the record.
         full_run: whether the operator asked for a run in any case.
@@ -44,6 +45,7 @@ class Request:
     version: str = ""
     owns: bool = True
     divided: bool = False
+    alone: bool = True
     take_over: bool = False
     withdraw: bool = False
     full_run: bool = False
@@ -77,7 +79,7 @@ def candidate(request: Request, entries: Mapping[str, Entry]) -> Entry | None:
     others = [] if request.divided else [entries[owner] for owner in sorted(entries)]
     for entry in [*([own] if own else []), *others]:
         same = (entry.variables, entry.version) == (request.variables, request.version)
-        if entry.complete and same and request.variables and not request.full_run:
+        if entry.complete and same and request.variables and request.alone and not request.full_run:
             return entry
     return None
 

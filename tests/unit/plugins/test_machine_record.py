@@ -220,6 +220,25 @@ def test_what_is_taken_over_goes_if_it_is_made_no_longer(
     assert run("record", owner="bob", variables="v2", made={})["gone"] == [str(tmp_path / "web.conf")]
 
 
+def test_a_role_that_depends_on_other_machines_always_runs_and_still_has_its_owner(
+    run: Run, made: dict[str, list[str]]
+) -> None:
+    set_up(run, made, alone=False)
+    assert run("compare", alone=False)["run"] == "present"
+    assert run("probe", alone=False)["done"] == {}
+    assert "by ada with other settings" in run("compare", owner="bob", variables="v2", alone=False)["msg"]
+    assert run("compare", owner="bob", alone=False)["run"] == "present"
+    set_up(run, made, owner="bob", alone=False)
+    assert run("compare", state="absent", alone=False)["run"] == ""
+    assert run("compare", state="absent", owner="bob", alone=False)["run"] == "absent"
+
+
+@pytest.mark.parametrize("name", ["", "../web", "a/b", "a\n", "x" * 201, "web web"])
+def test_names_that_are_no_names_of_files_are_refused(run: Run, name: str, folder: Path) -> None:
+    assert "is no name for a record" in run("claim", role=name)["msg"]
+    assert not folder.exists()
+
+
 def test_kinds_that_are_unknown_are_refused(run: Run) -> None:
     assert "colours is no kind of thing" in run("record", made={"colours": ["red"]})["msg"]
 

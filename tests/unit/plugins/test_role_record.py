@@ -100,7 +100,16 @@ def test_values_are_data(tell: Tell, tmp_path: Path) -> None:
 def test_variables_that_are_known_later_have_no_digest(tell: Tell) -> None:
     assert variables(tell({**FIRST, "jupyterhub_iam_url": trust_as_template("{{ not_yet }}")})) == ""
     assert variables(tell({**FIRST, "jupyterhub_port": "many"})) == ""
-    assert variables(tell(FIRST, alone=False)) == ""
+
+
+def test_a_role_that_depends_on_other_machines_says_so(tell: Tell) -> None:
+    assert tell(FIRST, alone=False)["requests"][0]["alone"] is False
+    assert variables(tell(FIRST, alone=False)) == variables(tell(FIRST))
+
+
+def test_each_instance_has_a_record_of_its_own(tell: Tell) -> None:
+    several = tell({**FIRST, "chronos_name": "queue"}, role="chronos", instance="queue")
+    assert several["requests"][0]["role"] == "chronos.queue"
 
 
 def test_the_owner_is_a_playbook_unless_somebody_says_otherwise(tell: Tell) -> None:

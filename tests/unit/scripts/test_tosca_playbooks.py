@@ -14,7 +14,7 @@ METADATA = {"role": "gpufarm.cluster.farm"}
 def test_attributes_are_in_the_result_of_the_role_or_where_the_source_says() -> None:
     attributes = {"endpoint": {}, "users": {"from": "farm_result.people | length"}}
     definition = {"metadata": METADATA, "play": {"name": "Farm"}, "attributes": attributes}
-    (play,) = operations(definition, recorded=False)["configure"]
+    (play,) = operations(definition, recorded=False, left_out=False)["configure"]
     assert {key: play[key] for key in ("name", "hosts", "become")} == {
         "name": "Farm",
         "hosts": "{{ gpufarm_hosts | default('all') }}",
@@ -30,7 +30,7 @@ def test_attributes_are_in_the_result_of_the_role_or_where_the_source_says() -> 
 
 
 def test_a_type_without_attributes_returns_nothing_and_a_removal_never_does() -> None:
-    plays = operations({"metadata": METADATA, "play": {"name": "Farm"}}, recorded=False)
+    plays = operations({"metadata": METADATA, "play": {"name": "Farm"}}, recorded=False, left_out=False)
     assert len(plays["configure"][0]["tasks"]) == 1
     (play,) = plays["delete"]
     assert play["name"] == "Farm, removal"
@@ -40,7 +40,7 @@ def test_a_type_without_attributes_returns_nothing_and_a_removal_never_does() ->
 
 def test_a_role_whose_record_holds_is_left_out_and_its_result_is_that_of_the_record() -> None:
     definition = {"metadata": METADATA, "play": {"name": "Farm"}, "attributes": {"endpoint": {}}}
-    plays = operations(definition, recorded=True)
+    plays = operations(definition, recorded=True, left_out=True)
     set_up, returned = plays["configure"][0]["tasks"]
     assert set_up["when"] == "'farm' not in gpufarm_record.done | default({})"
     assert returned["vars"] == {"farm_result": "{{ gpufarm_record.done.farm }}"}
@@ -51,7 +51,7 @@ def test_a_role_whose_record_holds_is_left_out_and_its_result_is_that_of_the_rec
 
 def test_what_asks_a_service_runs_where_the_deployer_does_without_root() -> None:
     definition = {"metadata": {**METADATA, "runs_on": "controller"}, "play": {"name": "App"}}
-    for (play,) in operations(definition, recorded=False).values():
+    for (play,) in operations(definition, recorded=False, left_out=False).values():
         assert play["hosts"] == "{{ gpufarm_hosts | default('localhost') }}"
         assert "become" not in play
 
