@@ -16,6 +16,7 @@ description:
     indexes of GPU and slice and by its UUID, such as C(nvidia.com/gpu=0:1); all of them together
     C(nvidia.com/gpu=all). A GPU in MIG mode without slices offers nothing.
   - A container that asks for a slice gets the device nodes of that slice and no other.
+  - GPUs that cannot be read, such as one that is lost, are not described. RV(unreadable) names them.
   - Another file that describes the same kind of devices is an error, as engines would mix both.
 extends_documentation_fragment:
   - gpufarm.cluster.nvml
@@ -42,12 +43,35 @@ devices:
   type: list
   elements: str
   sample: ["nvidia.com/gpu=0:0", "nvidia.com/gpu=0:1", "nvidia.com/gpu=all"]
+unreadable:
+  description:
+    - The GPUs of the machine that the driver lists and that cannot be read, such as one that is lost.
+    - There is a warning for each. The module fails when no GPU can be read.
+  returned: success
+  type: list
+  elements: dict
+  contains:
+    index:
+      description: Index of the GPU.
+      type: int
+    uuid:
+      description: UUID of the GPU, empty if it is unknown.
+      type: str
+    pci_address:
+      description: PCI address with domain, empty if it is unknown.
+      type: str
+    reason:
+      description: NVML's answer, as a sentence.
+      type: str
+      sample: "NVML was asked for GPU 1 and answered: GPU is lost."
 path:
   description: The file; it does not exist when there is no device.
   returned: success
   type: str
   sample: /run/cdi/nvidia.yaml
 """
+
+from dataclasses import asdict
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.gpufarm.cluster.plugins.module_utils._cdi import spec
@@ -72,9 +96,10 @@ def main() -> None:
                 )
             )
         with session.session() as nvml:
+            survey = nvml.survey()
             if not module.check_mode:
-                host.make_nodes(nvml)
-            specified = host.specify(nvml)
+                host.make_nodes(survey.gpus)
+            specified = host.specify(nvml, survey.gpus)
         before = host.read()
         after = spec.text(specified) if specified else ""
         if after != before and not module.check_mode:
@@ -83,9 +108,12 @@ def main() -> None:
         module.fail_json(msg=str(error))
     except OSError as error:
         module.fail_json(msg=f"{host.SPECIFICATION} cannot be written: {error.strerror}.")
+    for one in survey.unreadable:
+        module.warn(str(one))
     result = {
         "changed": after != before,
         "devices": spec.device_names(specified),
+        "unreadable": [asdict(one) for one in survey.unreadable],
         "path": str(host.SPECIFICATION),
     }
     if after != before:

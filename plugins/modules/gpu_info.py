@@ -12,7 +12,8 @@ version_added: 0.1.0
 description:
   - Asks the NVIDIA Management Library once for the driver, the GPUs, their state, their MIG profiles and
     partitions, and the programs that use them, and the kernel for the module of the driver.
-  - A query that fails is an error, never an empty answer.
+  - Each GPU is read for itself. GPUs that cannot be read are in RV(unreadable). Any other query that fails is
+    an error, never an empty answer.
 extends_documentation_fragment:
   - gpufarm.cluster.nvml
 attributes:
@@ -23,15 +24,16 @@ options:
   gpus:
     description:
       - Which GPUs to tell about. Each item is V(all), an index, a UUID, a PCI address, a serial number or a
-        model name. An item that names no GPU is an error, V(all) on a machine without GPUs too.
-      - If empty, all GPUs, and none is no error.
+        model name. An item that names no GPU is an error, V(all) on a machine without GPUs too, and so is
+        one that names a GPU that cannot be read.
+      - If empty, all GPUs that can be read, and none is no error.
     type: list
     elements: str
     default: []
   facts:
     description:
       - Whether to set the answer as the fact C(ansible_facts.gpufarm_gpus) of the host too, a dictionary of
-        RV(driver), RV(gpus) and RV(slices). It can be cached, as any fact.
+        RV(driver), RV(gpus), RV(unreadable) and RV(slices). It can be cached, as any fact.
     type: bool
     default: false
 seealso:
@@ -87,7 +89,7 @@ driver:
       type: str
       sample: open
 gpus:
-  description: The GPUs, in the order of their indexes.
+  description: The GPUs that can be read, in the order of their indexes.
   returned: success
   type: list
   elements: dict
@@ -145,6 +147,27 @@ gpus:
       description: Names of NVML's errors for readings that the GPU supports and that failed.
       type: dict
       sample: {}
+unreadable:
+  description:
+    - The GPUs of the machine that the driver lists and that cannot be read, such as one that is lost.
+    - There is a warning for each. The module fails when no GPU can be read.
+  returned: success
+  type: list
+  elements: dict
+  contains:
+    index:
+      description: Index of the GPU.
+      type: int
+    uuid:
+      description: UUID of the GPU, empty if it is unknown.
+      type: str
+    pci_address:
+      description: PCI address with domain, empty if it is unknown.
+      type: str
+    reason:
+      description: NVML's answer, as a sentence.
+      type: str
+      sample: "NVML was asked for GPU 1 and answered: GPU is lost."
 driver_running:
   description:
     - False when the module failed because the driver is installed and does not run, or does not run in the
@@ -198,14 +221,17 @@ def main() -> None:
     try:
         with session.session() as nvml:
             driver = nvml.driver()
-            gpus = nvml.gpus()
+            survey = nvml.survey()
+            gpus = survey.gpus
             if selectors:
-                gpus = nvml_gpu.select(gpus, selectors)
+                gpus = nvml_gpu.select(gpus, selectors, survey.unreadable)
             readings = nvml_readings.Reader().gpus(gpu.uuid for gpu in gpus)
     except nvml_readings.Failed as error:
         module.fail_json(msg=f"NVML does not open a GPU that it has listed: {error}.", driver_running=True)
     except nvml_gpu.GpuError as error:
         module.fail_json(msg=str(error), driver_running=not isinstance(error, nvml_gpu.DriverNotRunning))
+    for one in survey.unreadable:
+        module.warn(str(one))
     kernel_module = nvml_kernel_module.loaded()
     answer = {
         "driver": {
@@ -217,6 +243,7 @@ def main() -> None:
             {**asdict(gpu), "readings": readings[gpu.uuid][0], "reading_failures": readings[gpu.uuid][1]}
             for gpu in gpus
         ],
+        "unreadable": [asdict(one) for one in survey.unreadable],
         "slices": nvml_gpu.slices(gpus),
     }
     facts = {"ansible_facts": {"gpufarm_gpus": answer}} if module.params["facts"] else {}

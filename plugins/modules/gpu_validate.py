@@ -23,7 +23,7 @@ options:
   gpus:
     description:
       - Which GPUs the declaration is about. Each item is V(all), an index, a UUID, a PCI address, a serial
-        number or a model name; if empty, all GPUs.
+        number or a model name; if empty, all GPUs. A GPU among them that cannot be read is an error.
     type: list
     elements: str
     default: []
@@ -188,9 +188,10 @@ def read(selectors: list[str], expected: _gpu_validate.Expected) -> _gpu_validat
     """
     with session.session() as nvml:
         driver = nvml.driver()
-        gpus = nvml.gpus()
-        if selectors:
-            gpus = nvml_gpu.select(gpus, selectors)
+        survey = nvml.survey()
+        gpus = survey.gpus
+        if selectors or survey.unreadable:
+            gpus = nvml_gpu.select(gpus, selectors or ["all"], survey.unreadable)
         try:
             answers = nvml_readings.Reader().gpus(gpu.uuid for gpu in gpus)
         except nvml_readings.Failed as error:

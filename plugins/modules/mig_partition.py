@@ -76,6 +76,8 @@ options:
     description:
       - Which GPUs to partition. Each item is V(all), an index, a UUID, a PCI address, a serial number or a
         model name. An item that names no GPU is an error.
+      - A GPU that cannot be read, such as one that is lost, is in nobody's way unless an item names it, as
+        V(all) does. Then the module fails before it changes any GPU.
     type: list
     elements: str
     default: [all]
@@ -153,7 +155,9 @@ slices:
       description: UUID of the GPU.
       type: str
 machine:
-  description: UUIDs of all GPUs of the machine, the selected ones and others.
+  description:
+    - UUIDs of all GPUs of the machine, the selected ones and others; an empty one for a GPU that cannot be
+      read and whose UUID is unknown.
   returned: success
   type: list
   elements: str
@@ -280,10 +284,13 @@ def run(module: AnsibleModule, request: Flavor, services: Services) -> dict[str,
     """
     left_stopped = bool(services.stopped)
     with session.session() as nvml:
-        machine = nvml.gpus()
+        survey = nvml.survey()
+        machine = survey.gpus
         if module.params["keep_held"]:
             machine = holders.mark(machine, FOLDER / "holders.d")
-        gpus = nvml_gpu.select(machine, module.params["gpus"])
+        gpus = nvml_gpu.select(machine, module.params["gpus"], survey.unreadable)
+        for failed in survey.unreadable:
+            module.warn(str(failed))
         freed = services.processes(gpus)
         plans = [plan_flavor(gpu, request, module.params["equivalents"], freed) for gpu in gpus]
         nodes = missing_nodes(gpus)
@@ -301,7 +308,7 @@ def run(module: AnsibleModule, request: Flavor, services: Services) -> dict[str,
     result = {
         "changed": changed or bool(nodes) or left_stopped,
         "slices": nvml_gpu.slices(gpus),
-        "machine": [gpu.uuid for gpu in machine],
+        "machine": [gpu.uuid for gpu in (*machine, *survey.unreadable)],
         "layout": [
             {"gpu": plan.gpu.uuid, "mig_enabled": plan.mig_enabled, "partitions": layout_entries(plan)}
             for plan in plans

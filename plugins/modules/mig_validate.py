@@ -110,11 +110,11 @@ def check(wish: Flavor, selectors: list[str], equivalents: bool) -> str:
     """
     if wish.kind == DISABLED:
         return ""
-    gpus = offers.empty_gpus()
-    if all(gpu.mig_capable and not gpu.profiles for gpu in gpus):
+    survey = offers.empty_gpus()
+    if not survey.unreadable and all(gpu.mig_capable and not gpu.profiles for gpu in survey.gpus):
         return f"whether '{wish}' fits on the GPUs is checked after the driver is installed"
     problems = []
-    for gpu in select(gpus, selectors):
+    for gpu in select(survey.gpus, selectors, survey.unreadable):
         try:
             plan_flavor(gpu, wish, equivalents)
         except GpuError as error:

@@ -21,7 +21,8 @@ def merged(
         stored: entries of the file, each with the UUID of its GPU (`gpu`), and its `owner` if that is known.
         chosen: for each GPU that was partitioned now its UUID, whether it is in MIG mode (`mig_enabled`), and
             its partitions.
-        machine: UUIDs of all GPUs that are in the machine.
+        machine: UUIDs of all GPUs that are in the machine; an empty one is that of a GPU that cannot be read
+            and may be any, so no entry goes.
         owner: who asks.
 
     Returns:
@@ -29,7 +30,8 @@ def merged(
     """
     before = {str(entry["gpu"]): dict(entry) for entry in stored}
     asked = {str(entry["gpu"]): dict(entry) for entry in chosen}
-    found = {gpu: entry for gpu, entry in before.items() if gpu in machine and gpu not in asked}
+    here = before if "" in machine else machine
+    found = {gpu: entry for gpu, entry in before.items() if gpu in here and gpu not in asked}
     for gpu, entry in asked.items():
         if entry["mig_enabled"]:
             former = before.get(gpu, {})

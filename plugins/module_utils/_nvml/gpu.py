@@ -5,7 +5,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 
 
 class GpuError(Exception):
@@ -156,24 +157,95 @@ class Gpu:
         return frozenset(one for one in ids if one is not None)
 
 
-def select(gpus: tuple[Gpu, ...], selectors: list[str]) -> tuple[Gpu, ...]:
+@dataclass(frozen=True)
+class Unreadable:
+    """A GPU that the driver lists and that cannot be read.
+
+    `uuid` and `pci_address` are empty where they are unknown; `reason` is NVML's, in a sentence.
+    """
+
+    index: int
+    uuid: str
+    pci_address: str
+    reason: str
+
+    def __str__(self) -> str:
+        """The GPU and the reason as messages tell them, in a sentence."""
+        known = ", ".join(filter(None, (self.pci_address, self.uuid)))
+        return f"GPU {self.index}{f' ({known})' if known else ''} cannot be read: {self.reason}"
+
+
+@dataclass(frozen=True)
+class Survey:
+    """All GPUs of a machine: those that can be read, and the others."""
+
+    gpus: tuple[Gpu, ...]
+    unreadable: tuple[Unreadable, ...] = ()
+
+    def now(self, gpu: Gpu) -> Gpu:
+        """Return a GPU as this survey found it.
+
+        Raises:
+            GpuError: when it cannot be read any more.
+        """
+        for one in self.gpus:
+            if one.uuid == gpu.uuid:
+                return one
+        reasons = " ".join(map(str, self.unreadable)) or "The driver lists it no more."
+        raise GpuError(f"{gpu} cannot be read any more: {reasons}{REPAIR}")
+
+
+# The next step after the reason for which a GPU cannot be read.
+REPAIR = " Look into the kernel's log for its cause, and reset the GPU or reboot the machine."
+
+
+def identified(
+    unreadable: tuple[Unreadable, ...], gpus: Iterable[Gpu], listed: Mapping[str, str]
+) -> tuple[Unreadable, ...]:
+    """Return unreadable GPUs with PCI address and UUID, if it is clear which GPU of a list is meant.
+
+    Args:
+        gpus: those that can be read.
+        listed: UUIDs of all GPUs of the machine by PCI address, empty where they are unknown.
+    """
+    known = {one.pci_address for one in gpus} | {one.pci_address for one in unreadable}
+    missing = [address for address in listed if address not in known]
+    nameless = [one for one in unreadable if not one.pci_address]
+    if len(missing) != 1 or len(nameless) != 1:
+        return unreadable
+    found = replace(nameless[0], pci_address=missing[0], uuid=nameless[0].uuid or listed[missing[0]])
+    return tuple(found if one is nameless[0] else one for one in unreadable)
+
+
+def select(
+    gpus: tuple[Gpu, ...], selectors: list[str], unreadable: tuple[Unreadable, ...] = ()
+) -> tuple[Gpu, ...]:
     """Return the GPUs that a list of selectors names, in the order of the GPUs.
 
     Args:
         selectors: each is `all`, an index, a UUID, a PCI address, a serial number or a model name.
+        unreadable: GPUs of the machine that cannot be read.
 
     Raises:
-        GpuError: when one of them matches no GPU.
+        GpuError: when one of them matches no GPU, or one that cannot be read.
     """
     chosen = set()
+    count = len(gpus) + len(unreadable)
     for selector in selectors:
-        matches = {gpu.uuid for gpu in gpus if _matches(gpu, selector, len(gpus))}
-        if not matches:
-            known = "; ".join(
-                f"{gpu}, UUID {gpu.uuid}, serial number {gpu.serial or 'unknown'}" for gpu in gpus
-            )
+        failed = [one for one in unreadable if _matches(one, selector, count)]
+        if failed:
+            others = f" Or select other GPUs: {_known(gpus)}." if gpus else ""
+            raise GpuError(f"{' '.join(map(str, failed))}{REPAIR}{others}")
+        matches = {gpu.uuid for gpu in gpus if _matches(gpu, selector, count)}
+        if not matches and unreadable:
+            choice = f": choose among {_known(gpus)}" if gpus else ""
             raise GpuError(
-                f"'{selector}' names no GPU of this machine: choose among {known}."
+                f"'{selector}' names no GPU of this machine that can be read{choice}."
+                f" {' '.join(map(str, unreadable))}{REPAIR}"
+            )
+        if not matches:
+            raise GpuError(
+                f"'{selector}' names no GPU of this machine: choose among {_known(gpus)}."
                 if gpus
                 else "The NVIDIA driver manages no GPU on this machine: check the hardware and the driver."
             )
@@ -181,14 +253,19 @@ def select(gpus: tuple[Gpu, ...], selectors: list[str]) -> tuple[Gpu, ...]:
     return tuple(gpu for gpu in gpus if gpu.uuid in chosen)
 
 
-def _matches(gpu: Gpu, selector: str, count: int) -> bool:
+def _known(gpus: tuple[Gpu, ...]) -> str:
+    return "; ".join(f"{gpu}, UUID {gpu.uuid}, serial number {gpu.serial or 'unknown'}" for gpu in gpus)
+
+
+def _matches(gpu: Gpu | Unreadable, selector: str, count: int) -> bool:
     word = selector.strip().lower()
     # A number below the number of GPUs is an index; serial numbers are longer.
     if word.isdecimal() and int(word) < count:
         return gpu.index == int(word)
-    names = {"all", gpu.uuid.lower(), gpu.name.lower(), _short_pci(gpu.pci_address)}
-    names |= {gpu.serial} if gpu.serial else set()
-    return word in names or _short_pci(word) in names
+    names = {"all", gpu.uuid.lower(), _short_pci(gpu.pci_address)}
+    if isinstance(gpu, Gpu):
+        names |= {gpu.name.lower(), gpu.serial}
+    return bool(word) and (word in names or _short_pci(word) in names)
 
 
 def _short_pci(address: str) -> str:

@@ -42,7 +42,7 @@ def test_gpus_are_those_that_the_binding_tells(
     monkeypatch.setattr(offers, "LIBRARY", os.environ["NVMLSIM_LIBRARY"])
     with session.session() as nvml:
         told = nvml.gpus()
-    found = offers.empty_gpus()
+    found = offers.empty_gpus().gpus
     for name in ("index", "uuid", "name", "serial", "pci_address", "memory_mib", "mig_capable", "profiles"):
         assert [getattr(gpu, name) for gpu in found] == [getattr(gpu, name) for gpu in told], name
 
@@ -97,4 +97,4 @@ def test_a_driver_that_manages_no_gpu_may_be_replaced(run: Run) -> None:
 
 def test_without_a_driver_it_is_left_for_later(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(offers, "LIBRARY", "libno-such-library.so.1")
-    assert offers.empty_gpus() == ()
+    assert offers.empty_gpus().gpus == ()

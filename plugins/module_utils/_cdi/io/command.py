@@ -15,15 +15,20 @@ PATIENCE = 120.0  # seconds, for a driver that is still loading
 
 
 def main() -> int:
-    """Write the specification, without which containers with GPUs are refused; return an exit status."""
+    """Write the specification, without which containers with GPUs are refused; return an exit status.
+
+    GPUs that cannot be read are not in it, and are named in the log.
+    """
     try:
         with session_at_boot(PATIENCE) as nvml:
-            host.make_nodes(nvml)
-            specified = host.specify(nvml)
+            survey = nvml.survey()
+            host.make_nodes(survey.gpus)
+            specified = host.specify(nvml, survey.gpus)
         host.write(spec.text(specified) if specified else "")
     except (GpuError, OSError) as error:
         # The former one may name device nodes that belong to other slices by now.
         host.write("")
         sys.stderr.write(f"{error}\n")
         return 1
+    sys.stderr.writelines(f"{one}\n" for one in survey.unreadable)
     return 0

@@ -12,7 +12,7 @@ from typing import Any
 
 from ..._host.io.files import replace_file
 from ..._mig.io import nodes
-from ..._nvml.gpu import GpuError
+from ..._nvml.gpu import Gpu, GpuError
 from ..._nvml.io.session import Nvml
 from .. import spec
 
@@ -24,13 +24,12 @@ PROGRAMS = ("nvidia-smi", "nvidia-debugdump", "nvidia-cuda-mps-control", "nvidia
 SEARCH_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
-def specify(nvml: Nvml) -> dict[str, Any] | None:
-    """Return the specification of this machine, None when there is no GPU that a container could use.
+def specify(nvml: Nvml, gpus: tuple[Gpu, ...]) -> dict[str, Any] | None:
+    """Return the specification of some GPUs, None when there is none that a container could use.
 
     Raises:
         GpuError: when something about the driver cannot be read.
     """
-    gpus = nvml.gpus()
     names = spec.parse_libraries(_run(["ldconfig", "-p"]))
     real = {path: os.path.realpath(path) for path in names.values()}
     files = spec.driver_libraries(names, real, nvml.driver().version)
@@ -48,9 +47,9 @@ def specify(nvml: Nvml) -> dict[str, Any] | None:
     )
 
 
-def make_nodes(nvml: Nvml) -> None:
+def make_nodes(gpus: tuple[Gpu, ...]) -> None:
     """Make the device nodes that programs need; the driver makes none of them by itself."""
-    nodes.make_nodes(nvml.gpus())
+    nodes.make_nodes(gpus)
     if not Path("/dev/nvidia-uvm").exists() and shutil.which("nvidia-modprobe", path=SEARCH_PATH):
         _run(["nvidia-modprobe", "-u", "-c", "0"])
 

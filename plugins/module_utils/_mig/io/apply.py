@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from ..._nvml.gpu import ComputeProfile, Gpu, GpuError, GpuInstance, Placement
+from ..._nvml.gpu import ComputeProfile, Gpu, GpuError, GpuInstance, Placement, Survey
 from ..._nvml.io.session import Nvml
 from .. import compute as mig_compute
 from ..flavor import compute_words
@@ -25,7 +25,7 @@ from .services import Services
 
 @dataclass(frozen=True)
 class Outcome:
-    """All GPUs of the machine after a change, whether they differ, and whose mode takes effect later."""
+    """GPUs that can be read after a change, whether they differ, and whose mode takes effect later."""
 
     gpus: tuple[Gpu, ...]
     changed: bool
@@ -56,14 +56,14 @@ def apply(nvml: Nvml, plans: Iterable[Plan], services: Services | None = None) -
         pending += switch(nvml, switched_off, False, services)
     except GpuError as error:
         raise GpuError(f"{error}{_put_back(nvml, plans)}") from error
-    gpus = nvml.gpus()
+    survey = nvml.survey()
     later = {one.gpu.uuid for one in pending}
     for plan in plans:
         if plan.gpu.uuid not in later:
-            _compare(plan, _of(gpus, plan.gpu))
-    make_nodes(gpus)
-    changed = any(_state(_of(gpus, plan.gpu)) != _state(plan.gpu) for plan in plans)
-    return Outcome(gpus, changed, pending)
+            _compare(plan, survey.now(plan.gpu))
+    make_nodes(survey.gpus)
+    changed = any(_state(survey.now(plan.gpu)) != _state(plan.gpu) for plan in plans)
+    return Outcome(survey.gpus, changed, pending)
 
 
 def _change_partitions(nvml: Nvml, plan: Plan) -> None:
@@ -103,20 +103,29 @@ def _divide(
 def _put_back(nvml: Nvml, plans: tuple[Plan, ...]) -> str:
     """Undo the plans as far as possible, and return what a user is to know of it, after a blank."""
     try:
-        gpus = nvml.gpus()
-        touched = [plan for plan in plans if _state(_of(gpus, plan.gpu)) != _state(plan.gpu)]
-        if not touched:
+        survey = nvml.survey()
+        if not any(_left(survey, plan.gpu) for plan in plans):
             return " Nothing was changed."
-        for plan in touched:
-            _undo(nvml, plan, _of(gpus, plan.gpu))
-        gpus = nvml.gpus()
+        former = {plan.gpu.uuid: plan for plan in plans}
+        for gpu in survey.gpus:
+            if gpu.uuid in former and _left(survey, former[gpu.uuid].gpu):
+                _undo(nvml, former[gpu.uuid], gpu)
+        survey = nvml.survey()
     except GpuError as error:
         return f" The former partitions could not be put back: {error} Run again when the cause is gone."
-    lost = [plan.gpu for plan in touched if _state(_of(gpus, plan.gpu)) != _state(plan.gpu)]
-    if not lost:
+    left = "; ".join(filter(None, (_left(survey, plan.gpu) for plan in plans)))
+    if not left:
         return " The former partitions were put back: run again when the cause is gone."
-    found = "; ".join(_words(_of(gpus, gpu)) for gpu in lost)
-    return f" The former partitions could not all be put back: {found}. Run again when the cause is gone."
+    return f" The former partitions could not all be put back: {left}. Run again when the cause is gone."
+
+
+def _left(survey: Survey, gpu: Gpu) -> str:
+    """Return what a GPU is instead of what it was; empty if it is the same."""
+    try:
+        now = survey.now(gpu)
+    except GpuError as error:
+        return str(error).rstrip(".")
+    return "" if _state(now) == _state(gpu) else _words(now)
 
 
 def _undo(nvml: Nvml, plan: Plan, now: Gpu) -> None:
@@ -168,10 +177,6 @@ def _compare(plan: Plan, gpu: Gpu) -> None:
             f"{_words(gpu)}, which is not as planned: look for another program that manages partitions, and"
             " run again."
         )
-
-
-def _of(gpus: Iterable[Gpu], gpu: Gpu) -> Gpu:
-    return next(one for one in gpus if one.uuid == gpu.uuid)
 
 
 def _state(gpu: Gpu) -> Any:

@@ -56,7 +56,7 @@ def switch(nvml: Nvml, gpus: Iterable[Gpu], enabled: bool, services: Services) -
 
 def reread(nvml: Nvml, gpu: Gpu) -> Gpu:
     """Return a GPU as it is now."""
-    return next(one for one in nvml.gpus() if one.uuid == gpu.uuid)
+    return nvml.survey().now(gpu)
 
 
 def _set(nvml: Nvml, gpu: Gpu, enabled: bool) -> str:

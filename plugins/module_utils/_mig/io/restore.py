@@ -6,10 +6,11 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ..._nvml.gpu import Gpu, GpuError, select
+from ..._nvml.gpu import Gpu, GpuError, Survey, select
 from ..._nvml.io.boot import session_at_boot
 from ..._nvml.io.session import Nvml
 from ..flavor import FlavorError, parse_layout
@@ -37,10 +38,11 @@ def restore(layout: list[dict[str, Any]]) -> list[str]:
     """
     problems = []
     with locked(), session_at_boot(PATIENCE) as nvml:
-        gpus = mark(nvml.gpus())
+        survey = nvml.survey()
+        survey = replace(survey, gpus=mark(survey.gpus))
         for entry in layout:
             try:
-                _restore(nvml, gpus, entry)
+                _restore(nvml, survey, entry)
             except (FlavorError, GpuError) as error:
                 problems.append(str(error))
     return problems
@@ -56,20 +58,26 @@ def differences(layout: list[dict[str, Any]]) -> list[str]:
         GpuError: when the driver does not answer, or another program is partitioning.
     """
     with locked(), session_at_boot(0) as nvml:
-        gpus = nvml.gpus()
-        return [f"{entry['gpu']} has other partitions." for entry in layout if _differs(gpus, entry)]
+        survey = nvml.survey()
+        return [found for found in (_difference(survey, entry) for entry in layout) if found]
 
 
-def _differs(gpus: tuple[Gpu, ...], entry: dict[str, Any]) -> bool:
+def _difference(survey: Survey, entry: dict[str, Any]) -> str:
     try:
-        [gpu] = select(gpus, [entry["gpu"]])
-        return plan_flavor(gpu, parse_layout(entry["partitions"])).changed
-    except (FlavorError, GpuError):
-        return True
+        gpu = _gpu(survey, entry)
+        changed = plan_flavor(gpu, parse_layout(entry["partitions"])).changed
+    except (FlavorError, GpuError) as error:
+        return str(error)
+    return f"{entry['gpu']} has other partitions." if changed else ""
 
 
-def _restore(nvml: Nvml, gpus: tuple[Gpu, ...], entry: dict[str, Any]) -> None:
-    [gpu] = select(gpus, [entry["gpu"]])
+def _gpu(survey: Survey, entry: dict[str, Any]) -> Gpu:
+    [gpu] = select(survey.gpus, [entry["gpu"]], survey.unreadable)
+    return gpu
+
+
+def _restore(nvml: Nvml, survey: Survey, entry: dict[str, Any]) -> None:
+    gpu = _gpu(survey, entry)
     plan = plan_flavor(gpu, parse_layout(entry["partitions"]))
     if not plan.changed:
         make_nodes([gpu])

@@ -11,7 +11,8 @@ import ctypes
 from collections.abc import Iterator
 from typing import Any
 
-from ..gpu import Gpu, Placement, Profile
+from ..gpu import Gpu, Placement, Profile, Survey, Unreadable, identified
+from . import kernel_gpus
 from .session import ENGINES, PROFILE_INDEXES
 
 LIBRARY = "libnvidia-ml.so.1"
@@ -55,36 +56,41 @@ class _Placement(ctypes.Structure):
     _fields_ = [("start", ctypes.c_uint), ("size", ctypes.c_uint)]
 
 
-def empty_gpus() -> tuple[Gpu, ...]:
+def empty_gpus() -> Survey:
     """Return all GPUs as if they were in MIG mode and held no partitions; none if no driver answers."""
     try:
         nvml = ctypes.CDLL(LIBRARY)
     except OSError:
-        return ()
+        return Survey(())
     if nvml.nvmlInit_v2() != SUCCESS:
-        return ()
+        return Survey(())
     try:
         count = ctypes.c_uint()
         if nvml.nvmlDeviceGetCount_v2(ctypes.byref(count)) != SUCCESS:
-            return ()
-        return tuple(gpu for index in range(count.value) for gpu in _gpu(nvml, index))
+            return Survey(())
+        found = [_gpu(nvml, index) for index in range(count.value)]
+        gpus = tuple(one for one in found if isinstance(one, Gpu))
+        failed = tuple(one for one in found if isinstance(one, Unreadable))
+        return Survey(gpus, identified(failed, gpus, kernel_gpus.listed()) if failed else ())
     except AttributeError:  # a driver that is too old for some function
-        return ()
+        return Survey(())
     finally:
         nvml.nvmlShutdown()
 
 
-def _gpu(nvml: Any, index: int) -> Iterator[Gpu]:
-    """Yield a GPU, unless it does not answer."""
+def _gpu(nvml: Any, index: int) -> Gpu | Unreadable:
     device = ctypes.c_void_p()
     memory, pci = _Memory(), _Pci()
     current, pending = ctypes.c_uint(), ctypes.c_uint()
-    if nvml.nvmlDeviceGetHandleByIndex_v2(index, ctypes.byref(device)) != SUCCESS:
-        return
+    code = nvml.nvmlDeviceGetHandleByIndex_v2(index, ctypes.byref(device))
+    if code != SUCCESS:
+        nvml.nvmlErrorString.restype = ctypes.c_char_p
+        words = nvml.nvmlErrorString(code).decode(errors="replace")
+        return Unreadable(index, "", "", f"NVML was asked for GPU {index} and answered: {words}.")
     nvml.nvmlDeviceGetMemoryInfo(device, ctypes.byref(memory))
     nvml.nvmlDeviceGetPciInfo_v3(device, ctypes.byref(pci))
     capable = nvml.nvmlDeviceGetMigMode(device, ctypes.byref(current), ctypes.byref(pending)) == SUCCESS
-    yield Gpu(
+    return Gpu(
         index=index,
         minor=index,
         uuid=_text(nvml.nvmlDeviceGetUUID, device),

@@ -17,6 +17,7 @@ except ImportError:
     pynvml = None
 
 from ..gpu import (
+    REPAIR,
     ComputeInstance,
     ComputeProfile,
     DriverNotRunning,
@@ -26,7 +27,11 @@ from ..gpu import (
     Placement,
     Process,
     Profile,
+    Survey,
+    Unreadable,
+    identified,
 )
+from . import kernel_gpus
 
 # With the binding; installed by the entry point gpu_python of the role _common.
 GPU_PYTHON = "/opt/gpufarm/gpu/bin/python"
@@ -80,10 +85,27 @@ class Nvml:
             cuda_version=f"{cuda // 1000}.{cuda % 1000 // 10}",
         )
 
+    def survey(self) -> Survey:
+        """Return all GPUs with their partitions and the programs that use them, each read for itself.
+
+        Raises:
+            GpuError: when none of them can be read, or NVML does not tell their number.
+        """
+        gpus: list[Gpu] = []
+        failed: list[Unreadable] = []
+        for index in range(self._ask("the number of GPUs", pynvml.nvmlDeviceGetCount)):
+            try:
+                gpus.append(self._gpu(index))
+            except GpuError as error:
+                failed.append(Unreadable(index, *self._identity(index), reason=str(error)))
+        unreadable = identified(tuple(failed), gpus, kernel_gpus.listed()) if failed else ()
+        if unreadable and not gpus:
+            raise GpuError(f"{' '.join(map(str, unreadable))}{REPAIR}")
+        return Survey(tuple(gpus), unreadable)
+
     def gpus(self) -> tuple[Gpu, ...]:
-        """Return all GPUs with their partitions and the programs that use them."""
-        count = self._ask("the number of GPUs", pynvml.nvmlDeviceGetCount)
-        return tuple(self._gpu(index) for index in range(count))
+        """Return the GPUs that can be read."""
+        return self.survey().gpus
 
     def slice_indexes(self, gpus: Iterable[Gpu]) -> dict[str, int]:
         """Return the index of each slice on its GPU, by UUID; it has gaps where slices were destroyed."""
@@ -178,6 +200,15 @@ class Nvml:
             yield
         finally:
             self._ask("to start again", pynvml.nvmlInit)
+
+    def _identity(self, index: int) -> tuple[str, str]:
+        """Return UUID and PCI address of a GPU that cannot be read, empty where NVML does not tell them."""
+        uuid = address = ""
+        with contextlib.suppress(pynvml.NVMLError):
+            handle = pynvml.nvmlDeviceGetHandleByIndex(index)
+            address = _pci_address(_text(pynvml.nvmlDeviceGetPciInfo(handle).busId))
+            uuid = pynvml.nvmlDeviceGetUUID(handle)
+        return uuid, address
 
     def _gpu(self, index: int) -> Gpu:
         handle = self._ask(f"GPU {index}", pynvml.nvmlDeviceGetHandleByIndex, index)
