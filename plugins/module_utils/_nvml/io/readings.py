@@ -210,7 +210,10 @@ def _memory(reader: Reader, handle: Any) -> dict[str, int]:
 def _processes(reader: Reader, handle: Any) -> list[int]:
     # A privileged caller sees those of the GPU's partitions too; nvml.h,
     # nvmlDeviceGetComputeRunningProcesses_v3.
-    found = reader.ask("nvmlDeviceGetComputeRunningProcesses", handle)
+    try:
+        found = reader.ask("nvmlDeviceGetComputeRunningProcesses_v3", handle)
+    except NotTold:  # before R510
+        found = reader.ask("nvmlDeviceGetComputeRunningProcesses_v2", handle)
     return sorted({one.pid for one in found})
 
 

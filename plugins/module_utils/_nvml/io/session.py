@@ -377,11 +377,8 @@ class Nvml:
         sources: list[tuple[Any, int | None, int | None]] = [(handle, None, None)]
         sources += [(one.handle, one.gpu_instance, one.compute_instance) for one in slices]
         for device, gpu_instance, compute_instance in sources:
-            for call in (
-                pynvml.nvmlDeviceGetComputeRunningProcesses,
-                pynvml.nvmlDeviceGetGraphicsRunningProcesses,
-            ):
-                for one in self._optional(call, device) or ():
+            for kind in ("Compute", "Graphics"):
+                for one in self._optional(_running(kind), device) or ():
                     where = (
                         _instance_id(one.gpuInstanceId) if gpu_instance is None else gpu_instance,
                         _instance_id(one.computeInstanceId) if compute_instance is None else compute_instance,
@@ -412,7 +409,7 @@ class Nvml:
         except (pynvml.NVMLError_NotSupported, pynvml.NVMLError_InvalidArgument, pynvml.NVMLError_NotFound):
             return None
         except pynvml.NVMLError as error:
-            raise GpuError(f"NVML does not answer {call.__name__}: {error}.") from error
+            raise GpuError(f"NVML does not answer {call.__name__}: {error}{_hint(error)}.") from error
 
     def _ask(self, what: str, call: Callable[..., Any], *arguments: Any) -> Any:
         try:
@@ -469,6 +466,20 @@ def _check_binding() -> None:
         )
     if tuple(int(part) for part in version.split(".")[:2]) < OLDEST_BINDING:
         raise GpuError(f"nvidia-ml-py {version} is too old: install 11.525 or later.")
+
+
+def _running(kind: str) -> Callable[[Any], Any]:
+    """Return the call that lists programs: version 2 with drivers before R510, with the same fields."""
+    name = f"nvmlDeviceGet{kind}RunningProcesses"
+
+    def call(device: Any) -> Any:
+        try:
+            return getattr(pynvml, f"{name}_v3")(device)
+        except pynvml.NVMLError_FunctionNotFound:
+            return getattr(pynvml, f"{name}_v2")(device)
+
+    call.__name__ = name
+    return call
 
 
 def _hint(error: Any) -> str:
