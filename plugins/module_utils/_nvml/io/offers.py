@@ -13,9 +13,8 @@ from typing import Any
 
 from ..gpu import Gpu, Placement, Profile, Survey, Unreadable, identified
 from . import kernel_gpus
-from .session import ENGINES, PROFILE_INDEXES
+from .session import ENGINES, LIBRARY, PROFILE_INDEXES
 
-LIBRARY = "libnvidia-ml.so.1"
 # NVML_SUCCESS, NVML_DEVICE_NAME_V2_BUFFER_SIZE
 SUCCESS = 0
 TEXT = 96

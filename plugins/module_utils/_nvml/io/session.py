@@ -33,6 +33,7 @@ from ..gpu import (
 )
 from . import kernel_gpus
 
+LIBRARY = "libnvidia-ml.so.1"
 # With the binding; installed by the entry point gpu_python of the role _common.
 GPU_PYTHON = "/opt/gpufarm/gpu/bin/python"
 # Profile indexes of nvml.h 13.3 are 0..17; the binding's own constants are fewer in older releases, and a GPU
@@ -431,10 +432,8 @@ def session() -> Iterator[Nvml]:
     try:
         pynvml.nvmlInit()
     except pynvml.NVMLError_LibraryNotFound as error:
-        raise GpuError(
-            "The NVIDIA driver is not installed on this machine, as there is no library libnvidia-ml.so.1:"
-            " install the driver."
-        ) from error
+        # The binding says that there is no library whatever the dynamic linker said.
+        raise GpuError(load_problem(str(error.__context__ or ""))) from error
     except pynvml.NVMLError_DriverNotLoaded as error:
         raise DriverNotRunning(
             "The NVIDIA driver is installed on this machine, but its kernel module is not loaded: run"
@@ -452,6 +451,23 @@ def session() -> Iterator[Nvml]:
     finally:
         with contextlib.suppress(pynvml.NVMLError):
             pynvml.nvmlShutdown()
+
+
+def load_problem(words: str) -> str:
+    """Return why the driver's library was not loaded, in a sentence with the next step.
+
+    Args:
+        words: of the dynamic linker, such as `FILE: invalid ELF header`; empty if it gave none.
+    """
+    if not words or (words.startswith(f"{LIBRARY}: ") and words.endswith("No such file or directory")):
+        return (
+            f"The NVIDIA driver is not installed on this machine, as there is no library {LIBRARY}: install"
+            " the driver."
+        )
+    return (
+        f"The library of the NVIDIA driver cannot be loaded ({words}): install the driver again, for the"
+        " architecture of this machine."
+    )
 
 
 def _check_binding() -> None:
