@@ -11,8 +11,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import product
-from operator import itemgetter
 
 from .._nvml.gpu import Gpu, GpuInstance, Placement, Profile, compute_name
 from .flavor import compute_words
@@ -74,9 +72,7 @@ def layouts(gpu: Gpu, wants: Iterable[Want]) -> Iterator[tuple[Slot, ...]]:
     # Large ones first: they have the fewest places, so a dead end shows early.
     order = sorted(wants, key=_by_size)
     counts = Counter(want.profile for want in order)
-    if any(count > profile.max_count for profile, count in counts.items()):
-        return
-    if not lacking_engines(gpu, counts):
+    if _suffices(gpu, counts):
         yield from _place(order, 0, 0, -1)
 
 
@@ -105,6 +101,13 @@ def _place(order: list[Want], index: int, occupied: int, last_start: int) -> Ite
 
 def _mask(placement: Placement) -> int:
     return ((1 << placement.size) - 1) << placement.start
+
+
+def _occupied(layout: Iterable[Slot]) -> int:
+    occupied = 0
+    for slot in layout:
+        occupied |= _mask(slot.placement)
+    return occupied
 
 
 def fits(gpu: Gpu, wants: Iterable[Want]) -> bool:
@@ -160,9 +163,7 @@ class Room:
 
         Each count is for that profile alone.
         """
-        occupied = 0
-        for slot in layout:
-            occupied |= _mask(slot.placement)
+        occupied = _occupied(layout)
         if occupied not in self._known:
             self._known[occupied] = tuple(
                 min(most, _free_places(profile, occupied)) if most else 0 for profile, most in self._most
@@ -182,22 +183,48 @@ def _free_places(profile: Profile, occupied: int) -> int:
 
 
 def largest_part(gpu: Gpu, wants: Iterable[Want], beside: tuple[Want, ...] = ()) -> tuple[Want, ...]:
-    """Return the part of some wants that fits beside others and has the most compute slices."""
+    """Return the part of some wants that fits beside others and has the most compute slices, then memory.
+
+    Among equals, what a user wrote first is what stays. Of all parts that occupy the same memory with the
+    same profiles only the best is kept, so kinds of one profile do not multiply.
+    """
     counts = Counter(wants)
-    free = units(gpu) - sum(want.profile.placements[0].size for want in beside)
-    parts: list[tuple[int, int, dict[Want, int]]] = []
-    # The whole comes first among equals, so what a user wrote first is what stays.
-    ranges = (range(min(count, want.profile.max_count), -1, -1) for want, count in counts.items())
-    for some in product(*ranges):
-        chosen = dict(zip(counts, some))
-        if sum(want.profile.placements[0].size * count for want, count in chosen.items()) <= free:
-            slices = sum(want.profile.slices * count for want, count in chosen.items())
-            parts.append((-slices, len(parts), chosen))
-    for _slices, _order, chosen in sorted(parts, key=itemgetter(0, 1)):
-        part = tuple(Counter(chosen).elements())
-        if fits(gpu, (*part, *beside)):
-            return part
-    return ()
+    each = [want for want, count in counts.items() for _ in range(min(count, want.profile.max_count))]
+    have = Counter(want.profile for want in beside)
+    start = frozenset(have.items())
+    parts: dict[tuple[int, frozenset[tuple[Profile, int]]], tuple[bool, ...]] = {
+        (_occupied(layout), start): () for layout in layouts(gpu, beside)
+    }
+    allowed: dict[frozenset[tuple[Profile, int]], bool] = {}
+    for want in each:
+        longer = {state: (*taken, False) for state, taken in parts.items()}
+        for (occupied, profiles), taken in parts.items():
+            more = Counter(dict(profiles))
+            more[want.profile] += 1
+            key = frozenset(more.items())
+            if key not in allowed:
+                allowed[key] = _suffices(gpu, more)
+            if allowed[key]:
+                for mask in map(_mask, want.placements):
+                    if not mask & occupied:
+                        state = (mask | occupied, key)
+                        longer[state] = max(longer.get(state, ()), (*taken, True))
+        parts = longer
+    found = (
+        tuple(want for want, is_taken in zip(each, taken) if is_taken)
+        for taken in sorted(parts.values())[::-1]
+    )
+    return max(found, key=_size, default=())
+
+
+def _size(part: tuple[Want, ...]) -> tuple[int, int]:
+    """Return compute slices and memory units of some instances."""
+    return sum(one.profile.slices for one in part), sum(one.profile.placements[0].size for one in part)
+
+
+def _suffices(gpu: Gpu, counts: Counter[Profile]) -> bool:
+    """Whether a GPU has enough of all that instances need beside places."""
+    return all(count <= one.max_count for one, count in counts.items()) and not lacking_engines(gpu, counts)
 
 
 def flavor_words(wants: Iterable[Want]) -> str:
