@@ -20,7 +20,8 @@ LAYERS = ("lab", "molecule", "packages", "playbooks", "plugins", "roles", "tosca
 # Files that no job on hosts uses, and why.
 UNUSED = {
     r".*\.md": "documentation; of a README that tests read, they say so",
-    r"lab/(gpu_models|hub_(check|load|watch)|(mig_|run_|tosca_)?timing|scale|spent)\.py": "`make bench`, `make bench-*`",
+    r"lab/(gpu_models|hub_(check|load|watch)|scale|spent)\.py": "`make bench`, `make bench-*`",
+    r"lab/(mig_|run_|tosca_)?timing\.py": "`make bench`, `make bench-*`",
     r"lab/warm/((calls|zookeeper)\.yml|timing\.py)": "`make bench-tests`",
     r"plugins/doc_fragments/.*": "documentation, which `make sanity` checks",
     r"roles/_common/files/gpu\.in": "source of a lock, for `make lock`",
