@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pynvml
 import pytest
 from ansible.module_utils.testing import patch_module_args
 from ansible_collections.gpufarm.cluster.plugins.module_utils._cdi.io import command, host
@@ -24,6 +25,7 @@ from ansible_collections.gpufarm.cluster.plugins.module_utils._nvml.gpu import (
     select,
 )
 from ansible_collections.gpufarm.cluster.plugins.module_utils._nvml.io import kernel_gpus, offers, session
+from ansible_collections.gpufarm.cluster.plugins.module_utils._nvml.io import readings as nvml_readings
 from ansible_collections.gpufarm.cluster.plugins.modules import (
     cdi_spec,
     gpu_info,
@@ -139,6 +141,20 @@ def test_requests_for_others_are_answered(uuids: list[str], run: Run, selector: 
     [found] = run(gpu_info, gpus=[selector])["gpus"]
     assert found["uuid"] == uuids[int(selector)]
     assert run(gpu_validate, gpus=[selector], count=1, model="A100")["checks"][0]["ok"]
+
+
+def test_a_search_by_uuid_that_meets_the_lost_gpu_is_no_obstacle(
+    uuids: list[str], run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lost(_uuid: str) -> None:
+        raise pynvml.NVMLError(pynvml.NVML_ERROR_GPU_IS_LOST)
+
+    monkeypatch.setattr(pynvml, "nvmlDeviceGetHandleByUUID", lost)
+    [found] = run(gpu_info, gpus=["2"])["gpus"]
+    assert found["uuid"] == uuids[2] and found["readings"]["temperature"]
+    assert run(mig_partition, flavor="7x 1g.10gb", gpus=["2"])["changed"]
+    with pytest.raises(nvml_readings.Failed, match="GPU_IS_LOST"), session.session():
+        nvml_readings.Reader().gpus([uuids[1]])
 
 
 def test_a_whole_machine_with_such_a_gpu_is_not_as_declared(uuids: list[str], run: Run) -> None:

@@ -13,6 +13,8 @@ try:
 except ImportError:
     pynvml = None
 
+from .handle import by_uuid
+
 # nvml.h, NVML_FI_DEV_GET_GPU_RECOVERY_ACTION; older bindings lack the name.
 RECOVERY_ACTION = 230
 # nvml.h, NVML_NVLINK_MAX_LINKS of the newest release
@@ -90,7 +92,11 @@ class Reader:
         Raises:
             Failed: when a GPU cannot be opened.
         """
-        return {uuid: self.gpu(self.ask("nvmlDeviceGetHandleByUUID", uuid)) for uuid in uuids}
+        try:
+            handles = {uuid: by_uuid(uuid) for uuid in uuids}
+        except pynvml.NVMLError as error:
+            raise Failed(error_name(error.value)) from error
+        return {uuid: self.gpu(handle) for uuid, handle in handles.items()}
 
 
 def error_name(code: int) -> str:

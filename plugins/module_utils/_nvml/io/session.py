@@ -32,6 +32,7 @@ from ..gpu import (
     identified,
 )
 from . import kernel_gpus
+from .handle import by_uuid
 
 LIBRARY = "libnvidia-ml.so.1"
 # With the binding; installed by the entry point gpu_python of the role _common.
@@ -389,7 +390,7 @@ class Nvml:
         yield from found.values()
 
     def _handle(self, uuid: str) -> Any:
-        return self._ask(f"the GPU {uuid}", pynvml.nvmlDeviceGetHandleByUUID, uuid)
+        return self._ask(f"the GPU {uuid}", by_uuid, uuid)
 
     def _list(self, call: Callable[..., Any], kind: Any, *arguments: Any) -> list[Any]:
         """Read a list from a call that tells its length when it gets no room."""
