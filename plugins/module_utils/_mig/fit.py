@@ -189,7 +189,7 @@ def largest_part(gpu: Gpu, wants: Iterable[Want], beside: tuple[Want, ...] = ())
     same profiles only the best is kept, so kinds of one profile do not multiply.
     """
     counts = Counter(wants)
-    each = [want for want, count in counts.items() for _ in range(min(count, want.profile.max_count))]
+    each = [want for want, count in counts.items() for _again in range(min(count, want.profile.max_count))]
     have = Counter(want.profile for want in beside)
     start = frozenset(have.items())
     parts: dict[tuple[int, frozenset[tuple[Profile, int]]], tuple[bool, ...]] = {
