@@ -272,9 +272,8 @@ class Records:
             else:
                 after = decide.claimed(request, entries, self.about())
             gone: list[str] = []
-            if step == "record" and request.owns:
-                gone = self.remove_dropped(request, after, given["made"])
             if step == "record":
+                gone = self.remove_dropped(request, after, given["made"]) if request.owns else []
                 made = states(given["made"])
                 own = replace(after[request.owner], made=made, result=given["result"], complete=True)
                 after = {**after, request.owner: own}

@@ -4,6 +4,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -101,6 +102,20 @@ def test_a_unit_is_stopped_before_its_file_goes(tmp_path: Path, monkeypatch: pyt
     files = things.states({"paths": [str(unit)]})["paths"]
     assert remove.remove(Dropped(files, ("old.service",))) == ([str(unit)], [])
     assert told == [("disable", "--now", "old.service", "True"), ("daemon-reload", "False")]
+
+
+def test_a_reload_that_fails_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    unit = tmp_path / "old.service"
+    unit.write_text("[Unit]\n")
+    monkeypatch.setattr(remove, "UNITS", f"{tmp_path}/")
+
+    def broken(*words: str) -> None:
+        raise subprocess.CalledProcessError(1, words)
+
+    monkeypatch.setattr(remove, "_systemctl", broken)
+    gone, kept = remove.remove(Dropped(things.states({"paths": [str(unit)]})["paths"]))
+    assert gone == [str(unit)]
+    assert "does not reload" in kept[0]
 
 
 def test_a_unit_that_does_not_stop_keeps_its_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,7 +20,7 @@ def remove(what: Dropped) -> tuple[list[str], list[str]]:
         what: files and units.
 
     Returns:
-        The paths that are gone, and a sentence for each that stays.
+        The paths that are gone, and a sentence for each thing that stays.
     """
     found = states({"paths": what.files})["paths"]
     there = {path: state for path, state in found.items() if state != NOTHING}
@@ -37,7 +37,10 @@ def remove(what: Dropped) -> tuple[list[str], list[str]]:
         except (OSError, subprocess.SubprocessError) as error:
             kept.append(f"{path} is no longer made, and cannot be removed: {error}.")
     if any(path.startswith(UNITS) for path in gone):
-        _systemctl("daemon-reload")
+        try:
+            _systemctl("daemon-reload")
+        except (OSError, subprocess.SubprocessError) as error:
+            kept.append(f"systemd still has units whose files are gone, as it does not reload: {error}.")
     return gone, kept
 
 
