@@ -72,7 +72,7 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # Ansible has no types
         values = self._values(role, known)
         args = self._task.args
         return {
-            "role": f"{role}.{args['instance']}" if args.get("instance") else role,
+            "role": role if args.get("instance", role) == role else f"{role}.{args['instance']}",
             "state": args.get("state") or values.get("state") or "present",
             "variables": self._digest(values, known),
             "owns": boolean(args.get("owns", True)),

@@ -40,7 +40,7 @@ options:
     description: The role, without the name of the collection. For all steps but V(probe).
     type: str
   instance:
-    description: Name of what the role sets up, if a machine may have several.
+    description: Name of what the role sets up, if a machine may have several; by default that of the role.
     type: str
   roles:
     description:

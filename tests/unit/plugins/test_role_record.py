@@ -110,6 +110,7 @@ def test_a_role_that_depends_on_other_machines_says_so(tell: Tell) -> None:
 def test_each_instance_has_a_record_of_its_own(tell: Tell) -> None:
     several = tell({**FIRST, "chronos_name": "queue"}, role="chronos", instance="queue")
     assert several["requests"][0]["role"] == "chronos.queue"
+    assert tell(FIRST, instance="jupyterhub")["requests"][0]["role"] == "jupyterhub"
 
 
 def test_the_owner_is_a_playbook_unless_somebody_says_otherwise(tell: Tell) -> None:
