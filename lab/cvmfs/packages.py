@@ -93,8 +93,9 @@ def packages(work: Path, out: Path, client: Path, key: Path) -> None:
         write(root / "etc/cvmfs/default.conf", DEFAULT)
         write(root / "etc/auto.cvmfs", MAP, 0o755)
         write(root / "DEBIAN/postinst", POSTINST, 0o755)
-        needs = "cvmfs-config, adduser, autofs, python3, squashfuse"
-        package(root, out, "cvmfs", f"{version}~1", Depends=needs)
+        package(work / f"libs_{version}", out, "cvmfs-libs", f"{version}~1")
+        needs = f"cvmfs-config-default | cvmfs-config, adduser, autofs, cvmfs-libs (= {version}~1)"
+        package(root, out, "cvmfs", f"{version}~1", Depends=f"{needs}, python3, squashfuse")
     known = {"Provides": "cvmfs-config", "Conflicts": "cvmfs-config"}
     package(work / "none", out, "cvmfs-config-none", "1.1-1", **known)
     root = work / "default"

@@ -18,6 +18,12 @@ def test_a_user_reads_the_repository(host, name):
     assert mount.split()[:2] == ["fuse", "cvmfs2"] and " ro," in mount
 
 
+def test_the_version_is_the_one_that_was_asked_for(host):
+    """Debian's packages of the client need their libraries in the same version."""
+    for package in ("cvmfs", "cvmfs-libs"):
+        assert host.package(package).version == "2.13.2~1"
+
+
 def test_both_repositories_come_through_the_proxy(host):
     log = host.check_output("journalctl -u fake -o cat")
     for name in REPOSITORIES:

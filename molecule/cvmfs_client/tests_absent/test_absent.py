@@ -14,6 +14,7 @@ def test_nothing_is_mounted(host):
 
 def test_nothing_of_the_role_is_left(host):
     assert not host.package("cvmfs").is_installed
+    assert "Remv cvmfs-libs" in host.check_output("apt-get --simulate autoremove")
     left = host.run(
         "grep --recursive --files-with-matches gpufarm /etc/cvmfs /etc/systemd /etc/apt /etc/auto.master.d"
     )
