@@ -99,7 +99,7 @@ def main() -> None:
             survey = nvml.survey()
             if not module.check_mode:
                 host.make_nodes(survey.gpus)
-            specified = host.specify(nvml, survey.gpus)
+            specified = host.specify(nvml, survey.gpus, module.warn)
         before = host.read()
         after = spec.text(specified) if specified else ""
         if after != before and not module.check_mode:

@@ -76,11 +76,16 @@ def test_the_device_controller_keeps_it_from_other_slices(host):
     assert host.check_output(command, OPEN) == "No such device or address\nOperation not permitted"
 
 
-def test_the_hook_of_the_toolkit_is_called(host):
+def test_the_hooks_of_the_toolkit_are_called(host):
     host.check_output("truncate --size 0 /run/nvidia-cdi-hook.log")
     host.check_output(run("0:0", "true"))
-    said = host.file("/run/nvidia-cdi-hook.log").content_string
-    assert said == "update-ldcache --folder /usr/local/lib/x86_64-linux-gnu\n"
+    said = host.file("/run/nvidia-cdi-hook.log").content_string.splitlines()
+    assert [one.split()[0] for one in said] == [
+        "create-symlinks",
+        "update-ldcache",
+        "disable-device-node-modification",
+    ]
+    assert said[1] == "update-ldcache --folder /usr/local/lib/x86_64-linux-gnu"
 
 
 def test_a_slice_that_is_not_there_is_refused(host):

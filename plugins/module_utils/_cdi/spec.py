@@ -20,6 +20,8 @@ KIND = "nvidia.com/gpu"
 COMMON_NODES = ("/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools")
 # Libraries that are mounted whatever their files are called; others are known by their version.
 ALWAYS_MOUNTED = frozenset({"libcuda.so.1", "libnvidia-ml.so.1"})
+# NVIDIA's own runtime would otherwise add every GPU that an image asks for in this variable.
+NO_DEVICES = "NVIDIA_VISIBLE_DEVICES=void"
 # Those of NVIDIA's own specifications: a container reads the driver's files, and finds no device in them.
 MOUNT_OPTIONS = ("ro", "nosuid", "nodev", "rbind", "rprivate")
 
@@ -54,15 +56,10 @@ def driver_libraries(libraries: Mapping[str, str], files: Mapping[str, str], ver
     }
 
 
-def specification(
-    gpus: Iterable[Gpu],
-    indexes: Mapping[str, int],
-    partition_nodes: Mapping[str, PurePath],
-    common_nodes: Iterable[str],
-    files: Mapping[str, str],
-    hook: str,
-) -> dict[str, Any] | None:
-    """Return the specification of a machine; None when no program can compute on it, as CDI has no empty one.
+def devices(
+    gpus: Iterable[Gpu], indexes: Mapping[str, int], partition_nodes: Mapping[str, PurePath]
+) -> dict[str, list[dict[str, str]]]:
+    """Return the device nodes of each device by its names; empty when no program can compute on any.
 
     A GPU without MIG mode is called by its index and UUID, a slice by `<index of GPU>:<index of slice>` and
     its UUID, as NVIDIA's own tool does; a GPU in MIG mode is none by itself. `all` is all of them.
@@ -70,29 +67,92 @@ def specification(
     Args:
         indexes: NVML's index of each slice on its GPU, by UUID.
         partition_nodes: device nodes of partitions, by `Gpu.capability`.
-        common_nodes: those of COMMON_NODES that there are.
-        files: path in the container and file of the machine of each library and program.
-        hook: program nvidia-cdi-hook of NVIDIA's container toolkit; empty when there is none.
 
     Raises:
         GpuError: when the driver tells no device node for a slice.
     """
-    devices: dict[str, list[dict[str, str]]] = {}
+    found: dict[str, list[dict[str, str]]] = {}
     everything: dict[str, dict[str, str]] = {}
     for gpu in gpus:
         for names, nodes in _devices(gpu, indexes, partition_nodes):
-            devices.update((name, nodes) for name in names)
+            found.update((name, nodes) for name in names)
             everything.update((node["path"], node) for node in nodes)
-    if not devices:
-        return None
-    devices["all"] = list(everything.values())
+    return {**found, "all": list(everything.values())} if found else {}
+
+
+def common_edits(common_nodes: Iterable[str], files: Mapping[str, str], hook: str) -> dict[str, Any]:
+    """Return what every container with a GPU gets, where NVIDIA's toolkit does not tell it.
+
+    Args:
+        common_nodes: those of COMMON_NODES that there are.
+        files: path in the container and file of the machine of each library and program.
+        hook: program nvidia-cdi-hook of NVIDIA's container toolkit; empty when there is none.
+    """
+    edits: dict[str, Any] = {
+        "env": [NO_DEVICES],
+        "deviceNodes": [{"path": path, "permissions": "rw"} for path in common_nodes],
+        "mounts": [
+            {"hostPath": file, "containerPath": path, "options": list(MOUNT_OPTIONS)}
+            for path, file in sorted(files.items())
+        ],
+    }
+    folders = sorted({path.rpartition("/")[0] for path in files if ".so" in path.rpartition("/")[2]})
+    if hook and folders:
+        # Images whose linker does not look into these folders by itself find the libraries by its cache.
+        words = [word for folder in folders for word in ("--folder", folder)]
+        arguments = ["nvidia-cdi-hook", "update-ldcache", *words]
+        edits["hooks"] = [{"hookName": "createContainer", "path": hook, "args": arguments}]
+    return edits
+
+
+def toolkit_edits(generated: str, common_nodes: Iterable[str]) -> tuple[str, dict[str, Any]]:
+    """Return what NVIDIA's toolkit gives every container with a GPU, and the version of CDI that it needs.
+
+    Its libraries, programs, sockets, firmware, variables and hooks stay as they are. Its devices are left
+    out, and its device nodes too: they are nodes of displays beside the common ones, and containers may make
+    them themselves.
+
+    Args:
+        generated: output of `nvidia-ctk cdi generate --format=json`.
+        common_nodes: those of COMMON_NODES that there are.
+
+    Raises:
+        GpuError: it is no specification.
+    """
+    try:
+        told = json.loads(generated)
+        edits = {**told["containerEdits"]}
+        version = max(VERSION, str(told["cdiVersion"]), key=_numbers)
+        variables = [str(one) for one in edits.get("env", [])]
+    except (ValueError, LookupError, TypeError) as error:
+        raise GpuError(f"nvidia-ctk generated no specification ({type(error).__name__}: {error}).") from error
+    others = [one for one in variables if not one.startswith(f"{NO_DEVICES.partition('=')[0]}=")]
+    edits["env"] = [*others, NO_DEVICES]
+    edits["deviceNodes"] = [{"path": path, "permissions": "rw"} for path in common_nodes]
+    return version, edits
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split("."))
+
+
+def specification(
+    described: Mapping[str, list[dict[str, str]]], edits: Mapping[str, Any], version: str = VERSION
+) -> dict[str, Any]:
+    """Return the specification of a machine.
+
+    Args:
+        described: device nodes by names, as `devices` returns them; not empty, as CDI has no empty one.
+        edits: what every container with one of them gets.
+        version: of CDI.
+    """
     return {
-        "cdiVersion": VERSION,
+        "cdiVersion": version,
         "kind": KIND,
         "devices": [
-            {"name": name, "containerEdits": {"deviceNodes": nodes}} for name, nodes in devices.items()
+            {"name": name, "containerEdits": {"deviceNodes": nodes}} for name, nodes in described.items()
         ],
-        "containerEdits": _common_edits(common_nodes, files, hook),
+        "containerEdits": dict(edits),
     }
 
 
@@ -142,22 +202,3 @@ def _devices(
     for one, instance in sorted(slices, key=lambda pair: indexes[pair[0].uuid]):
         nodes = [whole, *_slice_nodes(gpu, instance, one, partition_nodes)]
         yield (f"{gpu.index}:{indexes[one.uuid]}", one.uuid), nodes
-
-
-def _common_edits(common_nodes: Iterable[str], files: Mapping[str, str], hook: str) -> dict[str, Any]:
-    edits: dict[str, Any] = {
-        # NVIDIA's own runtime would otherwise add every GPU that an image asks for in this variable.
-        "env": ["NVIDIA_VISIBLE_DEVICES=void"],
-        "deviceNodes": [{"path": path, "permissions": "rw"} for path in common_nodes],
-        "mounts": [
-            {"hostPath": file, "containerPath": path, "options": list(MOUNT_OPTIONS)}
-            for path, file in sorted(files.items())
-        ],
-    }
-    folders = sorted({path.rpartition("/")[0] for path in files if ".so" in path.rpartition("/")[2]})
-    if hook and folders:
-        # Images whose linker does not look into these folders by itself find the libraries by its cache.
-        words = [word for folder in folders for word in ("--folder", folder)]
-        arguments = ["nvidia-cdi-hook", "update-ldcache", *words]
-        edits["hooks"] = [{"hookName": "createContainer", "path": hook, "args": arguments}]
-    return edits

@@ -56,6 +56,7 @@ HOOK = {
         "hookName": {"enum": ["createRuntime", "createContainer", "startContainer", "poststart", "poststop"]},
         "path": {"type": "string", "pattern": "^/"},
         "args": {"type": "array", "items": {"type": "string"}},
+        "env": {"type": "array", "items": {"type": "string", "pattern": "^[A-Z_]+=.*$"}},
     },
 }
 EDITS = {
@@ -121,15 +122,15 @@ def read(flavors: dict[int, str]) -> tuple[Gpu, ...]:
 def specify(gpus: tuple[Gpu, ...], **changes: Any) -> dict[str, Any]:
     with session.session() as nvml:
         indexes = nvml.slice_indexes(gpus)
-    arguments: dict[str, Any] = {
-        "indexes": indexes,
-        "partition_nodes": PARTITION_NODES,
+    edits: dict[str, Any] = {
         "common_nodes": spec.COMMON_NODES,
         "files": {"/lib/x86_64-linux-gnu/libcuda.so.1": "/lib/x86_64-linux-gnu/libcuda.so.535.309.01"},
         "hook": "",
     }
-    found = spec.specification(gpus, **{**arguments, **changes})
-    assert found is not None
+    nodes_of = changes.pop("partition_nodes", PARTITION_NODES)
+    found = spec.specification(
+        spec.devices(gpus, indexes, nodes_of), spec.common_edits(**{**edits, **changes})
+    )
     jsonschema.validate(found, SCHEMA)
     return found
 
@@ -179,7 +180,7 @@ def test_partitioned_gpus_without_slices_offer_nothing(make_machine: Make) -> No
     make_machine("a100-80gb")
     [gpu] = read({0: "7x 1g.10gb"})
     empty = replace(gpu, instances=())
-    assert spec.specification([empty], {}, {}, spec.COMMON_NODES, {}, "") is None
+    assert spec.devices([empty], {}, {}) == {}
     assert spec.device_names(None) == []
 
 
@@ -252,3 +253,131 @@ def test_other_specifications_are_recognised(content: str, same: bool) -> None:
 @given(st.text())
 def test_the_parser_takes_any_text(text: str) -> None:
     assert all(path for path in spec.parse_libraries(text).values())
+
+
+# Of the shape that `nvidia-ctk cdi generate` has (source of the toolkit, pkg/nvcdi/driver-nvml.go).
+GENERATED: dict[str, Any] = {
+    "cdiVersion": "0.5.0",
+    "kind": "nvidia.com/gpu",
+    "devices": [
+        {
+            "name": "0:0",
+            "containerEdits": {
+                "deviceNodes": [
+                    {"path": "/dev/nvidia0"},
+                    {"path": "/dev/nvidia-caps/nvidia-cap12"},
+                    {"path": "/dev/dri/renderD128"},
+                ]
+            },
+        }
+    ],
+    "containerEdits": {
+        "env": ["NVIDIA_CTK_LIBCUDA_DIR=/lib/x86_64-linux-gnu", "NVIDIA_VISIBLE_DEVICES=all"],
+        "deviceNodes": [{"path": "/dev/nvidia-modeset"}, {"path": "/dev/nvidiactl"}],
+        "hooks": [
+            {
+                "hookName": "createContainer",
+                "path": "/usr/bin/nvidia-cdi-hook",
+                "args": ["nvidia-cdi-hook", "enable-cuda-compat", "--host-driver-version=535.309.01"],
+                "env": ["NVIDIA_CTK_DEBUG=false"],
+            }
+        ],
+        "mounts": [
+            {
+                "hostPath": "/run/nvidia-persistenced/socket",
+                "containerPath": "/run/nvidia-persistenced/socket",
+                "options": ["ro", "nosuid", "nodev", "rbind", "rprivate", "noexec"],
+            }
+        ],
+    },
+}
+
+
+def test_the_toolkit_gives_libraries_and_hooks_and_no_devices(make_machine: Make) -> None:
+    make_machine("a100-80gb")
+    gpus = read({0: "2x 3g.40gb"})
+    with session.session() as nvml:
+        devices = spec.devices(gpus, nvml.slice_indexes(gpus), PARTITION_NODES)
+    version, edits = spec.toolkit_edits(json.dumps(GENERATED), ["/dev/nvidiactl"])
+    specified = spec.specification(devices, edits, version)
+    jsonschema.validate(specified, SCHEMA)
+    told, given = specified["containerEdits"], GENERATED["containerEdits"]
+    assert (told["hooks"], told["mounts"]) == (given["hooks"], given["mounts"])
+    assert told["env"] == ["NVIDIA_CTK_LIBCUDA_DIR=/lib/x86_64-linux-gnu", "NVIDIA_VISIBLE_DEVICES=void"]
+    assert told["deviceNodes"] == [{"path": "/dev/nvidiactl", "permissions": "rw"}]
+    assert nodes(specified, "0:0")[0] == "/dev/nvidia0" and len(nodes(specified, "0:0")) == 3
+    assert "/dev/dri" not in json.dumps(specified)
+
+
+@pytest.mark.parametrize(("told", "wanted"), [("0.3.0", spec.VERSION), ("0.10.0", "0.10.0")])
+def test_the_newer_version_of_the_toolkit_and_our_names_counts(told: str, wanted: str) -> None:
+    version, _edits = spec.toolkit_edits(json.dumps({**GENERATED, "cdiVersion": told}), [])
+    assert version == wanted
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "",
+        "[]",
+        "null",
+        "{}",
+        '{"cdiVersion": "0.5.0"}',
+        json.dumps({**GENERATED, "cdiVersion": "new"}),
+        json.dumps({**GENERATED, "containerEdits": 3}),
+        "level=error",
+    ],
+)
+def test_what_is_no_specification_is_refused(said: str) -> None:
+    with pytest.raises(GpuError, match="generated no specification"):
+        spec.toolkit_edits(said, [])
+
+
+@pytest.fixture
+def machine(make_machine: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A machine with a slice, and a folder for programs; its linker knows no library of the driver."""
+    make_machine("a100-80gb")
+    read({0: "1x 7g.80gb"})
+    monkeypatch.setattr(host, "SEARCH_PATH", f"{tmp_path}:/usr/sbin:/usr/bin:/sbin:/bin")
+    monkeypatch.setattr(host.nodes, "device_nodes", lambda _gpus: PARTITION_NODES)
+    return tmp_path
+
+
+def specify_with(program: str, folder: Path) -> tuple[dict[str, Any], list[str]]:
+    """Describe the machine beside a toolkit; return the specification, and what was warned of."""
+    if program:
+        (folder / "nvidia-ctk").write_text(f"#!/bin/sh\n{program}\n")
+        (folder / "nvidia-ctk").chmod(0o755)
+    warned: list[str] = []
+    with session.session() as nvml:
+        found = host.specify(nvml, nvml.gpus(), warned.append)
+    assert found is not None
+    return found, warned
+
+
+def test_a_toolkit_that_works_is_taken(machine: Path) -> None:
+    (machine / "told.json").write_text(json.dumps(GENERATED))
+    found, warned = specify_with(f"echo $* >{machine}/asked; /bin/cat {machine}/told.json", machine)
+    assert found["containerEdits"]["hooks"] == GENERATED["containerEdits"]["hooks"]
+    assert (machine / "asked").read_text() == "--quiet cdi generate --mode=nvml --format=json\n"
+    assert warned == []
+
+
+@pytest.mark.parametrize(
+    ("program", "reason"),
+    [
+        ("echo 'failed to get device handle: ERROR_GPU_IS_LOST' >&2; exit 1", "ERROR_GPU_IS_LOST"),
+        ("echo nothing", "generated no specification"),
+        ("/bin/sleep 600", "did not end within 0.2 s"),
+    ],
+)
+def test_containers_have_gpus_beside_a_toolkit_that_fails(
+    program: str, reason: str, machine: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(host, "TOOLKIT_TIMEOUT", 0.2 if "sleep" in program else 60.0)
+    found, [warned] = specify_with(program, machine)
+    assert reason in warned and "Containers get libraries for computing only" in warned
+    assert "0:0" in [one["name"] for one in found["devices"]]
+    assert specify_with("exit 1", machine)[0] == found
+    (machine / "nvidia-ctk").unlink(missing_ok=True)
+    assert specify_with("", machine) == (found, [])

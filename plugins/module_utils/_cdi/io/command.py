@@ -23,7 +23,7 @@ def main() -> int:
         with session_at_boot(PATIENCE) as nvml:
             survey = nvml.survey()
             host.make_nodes(survey.gpus)
-            specified = host.specify(nvml, survey.gpus)
+            specified = host.specify(nvml, survey.gpus, lambda said: sys.stderr.write(f"{said}\n"))
         host.write(spec.text(specified) if specified else "")
     except (GpuError, OSError) as error:
         # The former one may name device nodes that belong to other slices by now.

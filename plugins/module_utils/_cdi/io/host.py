@@ -7,9 +7,11 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from ..._host.io import timed
 from ..._host.io.files import replace_file
 from ..._mig.io import nodes
 from ..._nvml.gpu import Gpu, GpuError
@@ -21,15 +23,55 @@ from .. import spec
 SPECIFICATION = Path("/run/cdi/nvidia.yaml")
 FOLDERS = (Path("/etc/cdi"), Path("/run/cdi"))
 PROGRAMS = ("nvidia-smi", "nvidia-debugdump", "nvidia-cuda-mps-control", "nvidia-cuda-mps-server")
+# Seconds; it reads all GPUs and searches the folders of libraries.
+TOOLKIT_TIMEOUT = 60.0
 SEARCH_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
-def specify(nvml: Nvml, gpus: tuple[Gpu, ...]) -> dict[str, Any] | None:
+def specify(nvml: Nvml, gpus: tuple[Gpu, ...], warn: Callable[[str], object]) -> dict[str, Any] | None:
     """Return the specification of some GPUs, None when there is none that a container could use.
+
+    Libraries and hooks are those of NVIDIA's toolkit, or our choice where it is not installed or fails.
+
+    Args:
+        warn: called with a sentence when the toolkit fails.
 
     Raises:
         GpuError: when something about the driver cannot be read.
     """
+    devices = spec.devices(gpus, nvml.slice_indexes(gpus), nodes.device_nodes(gpus))
+    if not devices:
+        return None
+    common_nodes = [path for path in spec.COMMON_NODES if Path(path).exists()]
+    toolkit = shutil.which("nvidia-ctk", path=SEARCH_PATH)
+    if toolkit:
+        try:
+            version, edits = spec.toolkit_edits(_generated(toolkit), common_nodes)
+            return spec.specification(devices, edits, version)
+        except GpuError as error:
+            warn(
+                f"{error} Containers get libraries for computing only, none for graphics or storage; see"
+                f" '{toolkit} cdi generate'."
+            )
+    return spec.specification(devices, _own_edits(nvml, common_nodes))
+
+
+def _generated(toolkit: str) -> str:
+    """Return the specification that the toolkit generates.
+
+    Raises:
+        GpuError: it fails, as it does when any GPU cannot be read, or hangs.
+    """
+    done = timed.run([toolkit, "--quiet", "cdi", "generate", "--mode=nvml", "--format=json"], TOOLKIT_TIMEOUT)
+    if done.status is None:
+        raise GpuError(f"'{toolkit} cdi generate' did not end within {TOOLKIT_TIMEOUT:g} s.")
+    if done.status != 0:
+        said = " ".join(done.errors.split()[-40:]) or "it gave no reason"
+        raise GpuError(f"'{toolkit} cdi generate' failed: {said}.")
+    return done.output
+
+
+def _own_edits(nvml: Nvml, common_nodes: list[str]) -> dict[str, Any]:
     names = spec.parse_libraries(_run(["ldconfig", "-p"]))
     real = {path: os.path.realpath(path) for path in names.values()}
     files = spec.driver_libraries(names, real, nvml.driver().version)
@@ -37,14 +79,7 @@ def specify(nvml: Nvml, gpus: tuple[Gpu, ...]) -> dict[str, Any] | None:
         found = shutil.which(program, path=SEARCH_PATH)
         if found:
             files[found] = os.path.realpath(found)
-    return spec.specification(
-        gpus,
-        nvml.slice_indexes(gpus),
-        nodes.device_nodes(gpus),
-        [path for path in spec.COMMON_NODES if Path(path).exists()],
-        files,
-        shutil.which("nvidia-cdi-hook", path=SEARCH_PATH) or "",
-    )
+    return spec.common_edits(common_nodes, files, shutil.which("nvidia-cdi-hook", path=SEARCH_PATH) or "")
 
 
 def make_nodes(gpus: tuple[Gpu, ...]) -> None:
