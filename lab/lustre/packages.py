@@ -17,7 +17,8 @@ from pathlib import Path
 
 from lab.cvmfs.packages import package, run, sign, write
 
-VERSION, NEXT = "2.15.8", "2.15.9"
+# The second has drivers of networks in packages of their own (debian/repackage-multiple-lnds.sh).
+VERSION, NEXT = "2.15.8", "2.17.0"
 HERE = Path(__file__).resolve().parent
 PROGRAMS = {
     "client": (
@@ -31,6 +32,7 @@ PROGRAMS = {
     "server": ("sbin/mkfs.lustre", "sbin/tunefs.lustre"),
 }
 MODULES = {"client": ("lnet", "lustre"), "server": ("lnet", "lustre", "osd_ldiskfs")}
+DRIVERS = {"socklnd": "ksocklnd", "in-kernel-o2iblnd": "ko2iblnd"}
 # lustre/scripts/systemd/lnet.service.in. Modules that cannot be loaded have no /proc/sys/lnet: hence the
 # other condition, and the other modprobe.
 SERVICE = """\
@@ -61,6 +63,10 @@ BUILT_MODULE_NAME[0]="lnet"
 DEST_MODULE_LOCATION[0]="/updates"
 BUILT_MODULE_NAME[1]="lustre"
 DEST_MODULE_LOCATION[1]="/updates"
+BUILT_MODULE_NAME[2]="ksocklnd"
+DEST_MODULE_LOCATION[2]="/updates"
+BUILT_MODULE_NAME[3]="ko2iblnd"
+DEST_MODULE_LOCATION[3]="/updates"
 AUTOINSTALL="yes"
 """
 SOURCE = """\
@@ -91,6 +97,7 @@ def utilities(work: Path, out: Path, kind: str, version: str) -> None:
     root = work / f"{kind}-utils-{version}"
     folder = "usr/lib/lustre-fake"
     shutil.copytree(HERE / "fake", root / folder / "fake", ignore=shutil.ignore_patterns("__pycache__"))
+    write(root / folder / "version", version)
     program = root / folder / "programs.py"
     shutil.move(root / folder / "fake/programs.py", program)
     program.chmod(0o755)
@@ -114,9 +121,23 @@ def utilities(work: Path, out: Path, kind: str, version: str) -> None:
 
 
 def modules(work: Path, out: Path, kind: str, version: str, kernel: str) -> None:
+    together = MODULES[kind] + (tuple(DRIVERS.values()) if version == VERSION else ())
+    name = f"lustre-{kind}-modules-{kernel}"
+    module_package(work, out, name, version, kernel, together, Provides=f"lustre-{kind}-modules")
+
+
+def drivers(work: Path, out: Path, version: str, kernel: str) -> None:
+    for name, module in DRIVERS.items():
+        start = f"lustre-lnet-module-{name}"
+        module_package(work, out, f"{start}-{kernel}", version, kernel, (module,), Provides=start)
+
+
+def module_package(
+    work: Path, out: Path, package_name: str, version: str, kernel: str, names: tuple[str, ...], **fields: str
+) -> None:
     """Make files that modinfo and depmod read as modules; nothing can load them."""
-    root = work / f"{kind}-modules-{version}-{kernel}"
-    for name in MODULES[kind]:
+    root = work / f"{package_name}-{version}"
+    for name in names:
         parts = [f"version={version}", f"name={name}", f"vermagic={kernel} SMP preempt mod_unload "]
         text = work / "modinfo"
         text.write_bytes(b"\0".join(part.encode() for part in parts) + b"\0")
@@ -135,16 +156,16 @@ def modules(work: Path, out: Path, kind: str, version: str, kernel: str) -> None
         )
     for script in ("postinst", "postrm"):
         write(root / "DEBIAN" / script, f"#!/bin/sh\nset -e\ndepmod {kernel}\n", 0o755)
-    name = f"lustre-{kind}-modules-{kernel}"
-    package(root, out, name, f"{version}-1", Depends="kmod", Provides=f"lustre-{kind}-modules")
+    package(root, out, package_name, f"{version}-1", Depends="kmod", **fields)
 
 
 def dkms(work: Path, out: Path, version: str) -> None:
     root = work / f"dkms-{version}"
     source = root / "usr/src" / f"lustre-client-modules-{version}"
     write(source / "dkms.conf", DKMS.format(version=version))
-    write(source / "Makefile", "obj-m := lnet.o lustre.o\n")
-    for name in MODULES["client"]:
+    names = (*MODULES["client"], *DRIVERS.values())
+    write(source / "Makefile", f"obj-m := {' '.join(f'{name}.o' for name in names)}\n")
+    for name in names:
         write(source / f"{name}.c", SOURCE.format(version=version))
     write(root / "DEBIAN/postinst", DKMS_POSTINST.format(version=version), 0o755)
     write(root / "DEBIAN/prerm", DKMS_PRERM.format(version=version), 0o755)
@@ -169,6 +190,8 @@ def main(folder: Path, kernels: list[str]) -> None:
             for kernel in kernels:
                 modules(work, apt, kind, version, kernel)
         dkms(work, apt, version)
+    for kernel in kernels:
+        drivers(work, apt, NEXT, kernel)
     sign(folder, apt)
     shutil.rmtree(work)
 

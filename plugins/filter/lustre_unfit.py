@@ -9,8 +9,8 @@ name: lustre_unfit
 short_description: Tell which kernels have no modules of Lustre that fit
 version_added: 0.1.0
 description:
-  - Looks at the kernel that modules were built for and at their version.
-positional: _input, version, host
+  - Compares the kernel that modules were built for and their version, and looks for the drivers of networks.
+positional: _input, version, host, networks
 options:
   _input:
     description: Kernels from the result of M(gpufarm.cluster.lustre_info).
@@ -25,6 +25,10 @@ options:
     description: Name of the machine.
     type: str
     required: true
+  networks:
+    description: Networks of LNet, C(name) each, whose drivers must be there; if not given, none must.
+    type: list
+    elements: dict
 author:
   - gpufarm maintainers (@gpufarm)
 """
@@ -44,16 +48,21 @@ _value:
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ansible_collections.gpufarm.cluster.plugins.module_utils._lustre import machine
+from ansible_collections.gpufarm.cluster.plugins.module_utils._lustre import drivers, machine
 
 
-def lustre_unfit(kernels: Sequence[Mapping[str, Any]], version: str, host: str) -> dict[str, Any]:
-    """Return the kernels without modules that fit, and what is to be said of them."""
+def lustre_unfit(
+    kernels: Sequence[Mapping[str, Any]],
+    version: str,
+    host: str,
+    networks: Sequence[Mapping[str, Any]] | None = None,
+) -> dict[str, Any]:
+    """Return the kernels without modules that fit, and what is wrong with these and with drivers."""
     found = machine.unfit(kernels, version)
-    return {
-        "kernels": [one["release"] for one in found],
-        "problems": [machine.modules_problem(found, version, host)] if found else [],
-    }
+    problems = [machine.modules_problem(found, version, host)] if found else []
+    if not found and networks is not None:
+        problems += drivers.problems(networks, kernels, host)
+    return {"kernels": [one["release"] for one in found], "problems": problems}
 
 
 class FilterModule:

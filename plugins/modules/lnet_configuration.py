@@ -152,8 +152,7 @@ class Lnetctl:
             return False, nothing
         shown = self.run(["net", "show"])
         if shown.status != 0:
-            # lnet/utils/lnetconfig: the modules are not loaded, or LNet is not configured.
-            if "/dev/lnet" in shown.errors or "Network is down" in shown.errors + shown.output:
+            if lnet.is_down(shown.output + shown.errors):
                 return False, nothing
             self.fail("net show", shown)
         export = self.run(["export"])
@@ -224,7 +223,10 @@ def main() -> None:
     runs, current = lnetctl.current()
     if not runs and not module.check_mode:
         module.fail_json(
-            msg="LNet is not running; start the unit lnet, and see 'systemctl status lnet' when that fails."
+            msg=(
+                "LNet is not running; start the unit lnet, which loads the modules of Lustre, and see"
+                " 'systemctl status lnet' and 'modinfo lnet' when that fails."
+            )
         )
     plan = lnet.plan(current, wanted)
     try:

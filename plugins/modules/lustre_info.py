@@ -89,6 +89,15 @@ kernels:
     headers:
       description: Whether a module could be built for it.
       type: bool
+    drivers:
+      description: Modules of LNet's networks for it, such as V(ksocklnd) and V(ko2iblnd).
+      type: list
+      elements: str
+    infiniband:
+      description:
+        - Where its modules of InfiniBand are from, V(kernel), or V(other) such as a vendor's; empty without
+          any.
+      type: str
 loaded_version:
   description: Version of the module that is loaded; empty when none is.
   returned: success
@@ -116,7 +125,7 @@ lnet:
       description: Whether it runs.
       type: bool
     answers:
-      description: Whether lnetctl answered in time.
+      description: Whether lnetctl told in time how LNet is, or that it does not run.
       type: bool
     written_by:
       description:
@@ -187,11 +196,13 @@ from ansible.module_utils.basic import AnsibleModule, missing_required_lib
 from ansible_collections.gpufarm.cluster.plugins.module_utils._driver.io import machine
 from ansible_collections.gpufarm.cluster.plugins.module_utils._host.io import timed
 from ansible_collections.gpufarm.cluster.plugins.module_utils._lustre import (
-    machine as lustre_machine,
-)
-from ansible_collections.gpufarm.cluster.plugins.module_utils._lustre import (
+    drivers,
+    lnet,
     nid,
     read,
+)
+from ansible_collections.gpufarm.cluster.plugins.module_utils._lustre import (
+    machine as lustre_machine,
 )
 from ansible_collections.gpufarm.cluster.plugins.module_utils._mounts import table as mount_table
 
@@ -216,21 +227,26 @@ def read_kernels(releases: list[str], seconds: float) -> list[dict[str, Any]]:
     running = os.uname().release
     found = releases or list(dict.fromkeys([*machine.installed_kernels(Path("/")), running]))
     modinfo = program("modinfo")
+
+    def told(release: str, field: str, module: str) -> str:
+        """Return the first word that modinfo tells of a module; empty when there is none."""
+        done = timed.run([modinfo, "-k", release, "-F", field, module], seconds) if modinfo else None
+        return (done.output.split() or [""])[0] if done and done.status == 0 else ""
+
     result = []
     for release in found:
-        values = {}
-        for field in ("version", "vermagic"):
-            words = [modinfo, "-k", release, "-F", field, "lustre"]
-            done = timed.run(words, seconds) if modinfo else timed.Answer(1, "", "")
-            values[field] = (done.output.split() or [""])[0] if done.status == 0 else ""
+        vermagic = told(release, "vermagic", "lustre")
+        core = told(release, "filename", "ib_core")
         result.append(
             {
                 "release": release,
                 "running": release == running,
-                "version": values["version"],
-                "built_for": values["vermagic"],
-                "fits": values["vermagic"] == release,
+                "version": told(release, "version", "lustre"),
+                "built_for": vermagic,
+                "fits": vermagic == release,
                 "headers": (Path("/lib/modules") / release / "build" / "Makefile").exists(),
+                "drivers": [one for one in drivers.MODULES if told(release, "vermagic", one) == release],
+                "infiniband": core and ("kernel" if f"/{release}/kernel/" in core else "other"),
             }
         )
     return result
@@ -278,7 +294,7 @@ def read_lnet(seconds: float) -> dict[str, Any]:
     if done.status is None:
         return {"running": False, "answers": False, "networks": []}
     if done.status != 0:
-        return {"running": False, "answers": True, "networks": []}
+        return {"running": False, "answers": lnet.is_down(done.output + done.errors), "networks": []}
     networks = [
         {
             "network": net["net type"],
@@ -376,7 +392,7 @@ def main() -> None:
         table = mount_table.parse(Path("/proc/self/mountinfo").read_text(errors="replace"))
         mounts = [one for one in table.values() if nid.is_device(one.source)]
         with ThreadPoolExecutor(max_workers=8) as pool:
-            lnet = pool.submit(read_lnet, seconds)
+            asking = pool.submit(read_lnet, seconds)
             telling = [pool.submit(read_mount, one, module.params["targets"], seconds) for one in mounts]
             trying = {one: pool.submit(try_server, one, seconds) for one in module.params["servers"]}
             looking = {one: pool.submit(look_up, one, seconds) for one in module.params["names"]}
@@ -388,7 +404,7 @@ def main() -> None:
                 kernels=read_kernels(module.params["kernels"], seconds),
                 loaded_version=loaded_version(),
                 interfaces=read_interfaces(seconds),
-                lnet={**lnet.result(), "written_by": written_by()},
+                lnet={**asking.result(), "written_by": written_by()},
                 names={name: one.result() for name, one in looking.items()},
                 servers=servers,
                 mounts=told,

@@ -397,7 +397,8 @@ class Host:
         if "cvmfs_config" in words:
             return self._cvmfs_config(call, words[-1])
         if words[:2] == ["dpkg-query", "--show"]:
-            found = [name for name in self.packages if fnmatch.fnmatch(name, words[-1].strip("'"))]
+            patterns = [word.strip("'") for word in words[4:]]
+            found = [one for one in self.packages if any(fnmatch.fnmatch(one, each) for each in patterns)]
             return {"stdout": "\n".join(found), "stdout_lines": found}
         marks = [number for number, word in enumerate(words) if word in NEWER]
         if not marks:

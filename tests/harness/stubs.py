@@ -97,6 +97,8 @@ LUSTRE_MACHINE: dict[str, Any] = {
             "built_for": DEBIAN["kernel"],
             "fits": True,
             "headers": True,
+            "drivers": ["ksocklnd", "ko2iblnd"],
+            "infiniband": "kernel",
         }
     ],
     "loaded_version": "",

@@ -31,6 +31,7 @@ LND_TUNABLES = {
         "conns_per_peer": 1,
     },
 }
+DRIVERS = {"tcp": "ksocklnd", "o2ib": "ko2iblnd"}
 ETHERNET_TYPES = re.compile("(tcp|o2ib)[0-9]{0,5}")
 
 
@@ -41,6 +42,8 @@ def complain(action: str, what: str, code: int, words: str) -> NoReturn:
 
 def need(configured: bool = True) -> None:
     with state.kernel() as known:
+        if not known["loaded"] and state.NETLINK:
+            state.fail(234, "Writer error: failed to resolve Netlink family id")
         if not known["loaded"]:
             state.fail(
                 1,
@@ -72,7 +75,11 @@ def add_net(net: str, interfaces: list[str], tunables: dict[str, int], lnd: dict
     net = network.canonical(net)
     if not ETHERNET_TYPES.fullmatch(net):
         complain("add", "net", 22, f"cannot parse net '{net}'")
-    defaults = LND_TUNABLES["o2ib" if net.startswith("o2ib") else "tcp"]
+    kind = "o2ib" if net.startswith("o2ib") else "tcp"
+    # lnet/lnet/api-ni.c, lnet_load_lnd: "Can't load LND"
+    if state.run("modinfo", "-F", "vermagic", DRIVERS[kind]).returncode != 0:
+        complain("add", "net", 22, "cannot add network: Invalid argument")
+    defaults = LND_TUNABLES[kind]
     if any(name not in defaults for name in lnd):
         complain("add", "net", 22, "cannot add network: Invalid argument")
     for interface in interfaces:
@@ -193,6 +200,11 @@ def show(**sections: Any) -> None:
 
 
 def export() -> None:
+    with state.kernel() as known:
+        if not known["loaded"] and state.NETLINK:
+            # It counts as done (seen with 2.17.57).
+            print("Writer error: failed to resolve Netlink family id", file=sys.stderr)
+            return
     need(configured=False)
     with state.kernel() as known:
         configured, routes, peers, values = (

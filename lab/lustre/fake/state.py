@@ -19,7 +19,10 @@ RUN = Path("/run/lustre-fake")
 VAR = Path("/var/lib/lustre-fake")
 LOG = Path("/var/log/lustre-fake.log")
 TOLD = Path("/etc/lustre-fake")  # what a test wants to happen
-VERSION = "2.15.8"
+_VERSION_FILE = Path("/usr/lib/lustre-fake/version")
+VERSION = _VERSION_FILE.read_text(encoding="utf-8") if _VERSION_FILE.exists() else "2.15.8"
+# From Lustre 2.16, lnetctl asks the kernel over Netlink.
+NETLINK = [int(one) for one in VERSION.split(".")[:2]] >= [2, 16]
 PORT = 988  # lnet/lnet/acceptor.c, accept_port
 # lnet/lnet/api-ni.c, as far as `lnetctl global show` shows them.
 GLOBAL = {

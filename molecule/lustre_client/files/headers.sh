@@ -10,7 +10,7 @@ fails)
 works)
     cat > "$build/Makefile" << END
 default:
-	for name in lnet lustre; do \\
+	for name in lnet lustre ksocklnd ko2iblnd; do \\
 	  version=\$\$(sed -n 's/MODULE_VERSION("\\(.*\\)");/\\1/p' \$(M)/\$\$name.c); \\
 	  printf "version=%s\\\\0name=%s\\\\0vermagic=$1 SMP \\\\0" \$\$version \$\$name > \$(M)/modinfo; \\
 	  objcopy -I binary -O elf64-x86-64 --rename-section .data=.modinfo \$(M)/modinfo \$(M)/\$\$name.ko; \\

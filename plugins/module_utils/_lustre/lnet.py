@@ -207,6 +207,18 @@ def declared(
     )
 
 
+def is_down(said: str) -> bool:
+    """Whether lnetctl fails as LNet does not run: its modules are not loaded, or it is not configured.
+
+    Sources: lnet/utils/lnetconfig/liblnetconfig.c, and from Lustre 2.16 liblnetconfig_netlink.c.
+
+    Args:
+        said: output and errors of ``lnetctl net show``.
+    """
+    known = ("/dev/lnet", "Network is down", "failed to resolve Netlink family id")
+    return any(words in said for words in known)
+
+
 def reported(export: Mapping[str, Any]) -> Lnet:
     """Return what lnetctl reports.
 

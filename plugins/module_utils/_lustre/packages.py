@@ -11,6 +11,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from . import drivers
+
 
 def source_problems(prefix: str, settings: Mapping[str, Any]) -> Iterator[str]:
     """Yield what is wrong with where packages come from.
@@ -46,7 +48,7 @@ def choose(
 
     Args:
         kind: ``client`` or ``server``.
-        settings: the role's variables without its name: ``version``, ``modules``.
+        settings: the role's variables without its name: ``version``, ``modules``, ``networks``.
         available: versions in the source, the newest first, by package.
         kernels: what the module lustre_info tells of the kernels that will boot.
 
@@ -56,12 +58,13 @@ def choose(
     wrong = _problems(kind, settings, available, kernels)
     if wrong:
         return wrong, {}
+    version = _version(kind, settings, available)
     names = [f"lustre-{kind}-utils"]
     if settings["modules"] == "dkms":
         names.append(f"lustre-{kind}-modules-dkms")
     else:
         names += [f"lustre-{kind}-modules-{one['release']}" for one in kernels]
-    version = _version(kind, settings, available)
+        names += drivers.packages(settings["networks"], version, available, kernels)
     return [], {"packages": [f"{name}={version}" for name in names], "version": version}
 
 

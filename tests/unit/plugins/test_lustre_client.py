@@ -131,7 +131,7 @@ def test_everything_that_is_wrong_is_told_at_once() -> None:
 
 MACHINE = {
     "installed": True,
-    "kernels": [{"release": "6.1.0-44-amd64", "fits": True, "headers": True}],
+    "kernels": [{"release": "6.1.0-44-amd64", "fits": True, "headers": True, "infiniband": ""}],
     "interfaces": {"lo": {"addresses": ["127.0.0.1"]}, "eth0": {"addresses": ["10.0.0.5"]}},
     "mounts": [],
     "lnet": {"written_by": ""},
@@ -255,7 +255,7 @@ AVAILABLE = {
     ],
 )
 def test_packages_of_one_version_for_every_kernel(changes: Any, kernels: Any, packages: Any) -> None:
-    told = [{"release": one, "headers": True} for one in kernels]
+    told = [{"release": one, "headers": True, "infiniband": ""} for one in kernels]
     machine = {**MACHINE, "kernels": told}
     plan = lustre_client_plan(role_settings(**changes), machine=machine, offered=AVAILABLE)
     assert plan["packages"] == packages

@@ -15,7 +15,10 @@ NO_KEY: dict[str, Answer] = {
         "msg": "Status code was 404 and not [200]: HTTP Error 404: File not found",
     }
 }
-KERNEL = {"version": "", "built_for": "", "fits": False, "headers": False, "running": False}
+KERNEL: dict[str, Any] = {
+    **{"version": "", "built_for": "", "fits": False, "headers": False, "running": False},
+    **{"drivers": [], "infiniband": ""},
+}
 
 
 def lustre(**found: Any) -> dict[str, Answer]:
