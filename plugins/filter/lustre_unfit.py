@@ -46,7 +46,7 @@ _value:
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from ansible_collections.gpufarm.cluster.plugins.module_utils._lustre import drivers, machine
 
@@ -55,12 +55,13 @@ def lustre_unfit(
     kernels: Sequence[Mapping[str, Any]],
     version: str,
     host: str,
-    networks: Sequence[Mapping[str, Any]] | None = None,
+    networks: Sequence[Mapping[str, Any]] | Literal[""] | None = None,
 ) -> dict[str, Any]:
     """Return the kernels without modules that fit, and what is wrong with these and with drivers."""
     found = machine.unfit(kernels, version)
     problems = [machine.modules_problem(found, version, host)] if found else []
-    if not found and networks is not None:
+    # None in a variable is an empty text in ansible-core 2.16.
+    if not found and networks is not None and networks != "":
         problems += drivers.problems(networks, kernels, host)
     return {"kernels": [one["release"] for one in found], "problems": problems}
 
