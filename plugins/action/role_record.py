@@ -7,6 +7,7 @@ from __future__ import annotations
 import getpass
 import hashlib
 import json
+import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -51,7 +52,7 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # Ansible has no types
                 "owner": str(self._value("gpufarm_owner", known) or OWNER),
                 "version": VERSION,
                 "inventory": str(known.get("inventory_file") or known.get("inventory_dir") or ""),
-                "operator": getpass.getuser(),
+                "operator": _operator(),
                 "take_over": boolean(self._value("gpufarm_take_over", known) or False),
                 "withdraw": boolean(self._value("gpufarm_withdraw", known) or False),
                 "full_run": boolean(self._value("gpufarm_full_run", known) or False),
@@ -130,3 +131,11 @@ def _texts(value: Any) -> Iterator[str]:
     elif isinstance(value, list | tuple):
         for one in value:
             yield from _texts(one)
+
+
+def _operator() -> str:
+    """Name the account that a person has logged in with, also behind sudo; its number if it has no name."""
+    try:
+        return os.environ.get("SUDO_USER") or getpass.getuser()
+    except (KeyError, OSError):
+        return str(os.getuid())

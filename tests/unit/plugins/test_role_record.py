@@ -132,3 +132,19 @@ def test_roles_that_are_no_dictionary_are_refused(tell: Tell) -> None:
 
 def test_the_collection_has_one_digest() -> None:
     assert digest.digest() == digest.VERSION
+
+
+def test_an_operator_without_a_name_is_told_by_the_number(
+    tell: Tell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in a container whose account is in no list."""
+    for name in ("SUDO_USER", "LOGNAME", "USER", "LNAME", "USERNAME"):
+        monkeypatch.delenv(name, raising=False)
+    nobody = mock.patch("pwd.getpwuid", side_effect=KeyError("getpwuid(): uid not found: 4711"))
+    with nobody, mock.patch("os.getuid", return_value=4711):
+        assert tell(FIRST)["operator"] == "4711"
+
+
+def test_an_operator_is_the_person_behind_sudo(tell: Tell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SUDO_USER", "ada")
+    assert tell(FIRST)["operator"] == "ada"
