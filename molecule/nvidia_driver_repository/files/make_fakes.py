@@ -13,7 +13,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-OLD, NEW, BROKEN, RUNFILE = "570.133.20", "570.148.08", "575.57.08", "580.82.07"
+OLD, NEW, BROKEN, LATER = "570.133.20", "570.148.08", "575.57.08", "580.95.05"
+RUNFILE = "580.82.07"
 SERVICE = "[Service]\nExecStart=/bin/sleep infinity\n[Install]\nWantedBy=multi-user.target\n"
 # NVML says that no driver is loaded, as it does before the reboot.
 LIBRARY = "int nvmlInit_v2(void) { return 9; }\nint nvmlInitWithFlags(unsigned flags) { return 9; }\n"
@@ -105,11 +106,16 @@ def packages(work: Path, out: Path, library: Path, version: str) -> None:
     package(
         work, out, "nvidia-driver-cuda", version, Depends=f"libcuda1 {same}, libnvidia-ml1 {same}, {kernel}"
     )
-    for name in ("nvidia-persistenced", f"nvidia-fabricmanager-{version.split('.')[0]}"):
+    # From branch 580 its name is without the branch. That those of two branches conflict is an inference, as they
+    # have the same files.
+    branch = int(version.split(".")[0])
+    fabric = "nvidia-fabricmanager" + (f"-{branch}" if branch < 580 else "")
+    alone = {"Provides": "nvidia-fabricmanager", "Conflicts": "nvidia-fabricmanager"}
+    for name, fields in (("nvidia-persistenced", {}), (fabric, alone)):
         units = work / f"{name}_{version}/lib/systemd/system"
         units.mkdir(parents=True)
         (units / f"{name.rstrip('-0123456789')}.service").write_text(SERVICE)
-        package(work, out, name, version)
+        package(work, out, name, version, **fields)
 
 
 def main(folder: Path, repository: str, key_file: str) -> None:
@@ -119,7 +125,7 @@ def main(folder: Path, repository: str, key_file: str) -> None:
     library = work / "libnvidia-ml.so.1"
     (work / "library.c").write_text(LIBRARY)
     run("gcc", "-shared", "-fPIC", "-Wl,-soname,libnvidia-ml.so.1", "-o", library, work / "library.c")
-    for version in (OLD, NEW, BROKEN):
+    for version in (OLD, NEW, BROKEN, LATER):
         packages(work, out, library, version)
     home = folder / "gnupg"
     home.mkdir(mode=0o700)

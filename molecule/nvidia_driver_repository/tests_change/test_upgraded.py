@@ -4,11 +4,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 from __future__ import annotations
 
-VERSION = "570.148.08"
+VERSION = "580.95.05"
 
 
 def test_everything_has_the_new_version(host):
-    for name in ("nvidia-driver-cuda", "libcuda1", "nvidia-kernel-open-dkms", "nvidia-fabricmanager-570"):
+    for name in ("nvidia-driver-cuda", "libcuda1", "nvidia-kernel-open-dkms", "nvidia-fabricmanager"):
         assert host.package(name).version == f"{VERSION}-1"
     status = host.check_output("dkms status nvidia")
     assert status.count(f"nvidia/{VERSION}, ") == len(status.splitlines()) == 2
