@@ -52,6 +52,10 @@ SETTABLE = """keys of a GPU (0|1 may be written off|on; what a model lacks is no
     temperature, memory_temperature, slowdown_temperature   degrees Celsius
     power, power_limit     mW
     clock_sm               MHz
+    gpu_clock_least, gpu_clock_most, memory_clock_least, memory_clock_most
+                           MHz that clocks are locked to; 0 if they are not
+    compute_mode           default, exclusive_process or prohibited
+    accounting             0|1
     throttle               names, separated by commas: gpu_idle, applications_clocks_setting, sw_power_cap,
                            hw_slowdown, sync_boost, sw_thermal_slowdown, hw_thermal_slowdown,
                            hw_power_brake_slowdown, display_clock_setting; empty for none

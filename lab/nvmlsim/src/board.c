@@ -85,12 +85,19 @@ NVML_CALL(WRITE, nvmlDeviceSetPowerManagementLimit, (void *device, uint32_t limi
 
 /* ---- clocks ---- */
 
+/* Within the locked clocks, also when idle. */
+static int running_clock(const gpu *g) {
+    if (!g->gpu_clock_most) return g->clock_sm;
+    if (g->clock_sm < g->gpu_clock_least) return g->gpu_clock_least;
+    return g->clock_sm > g->gpu_clock_most ? g->gpu_clock_most : g->clock_sm;
+}
+
 /* The video clock is said to be a part of the graphics clock; how large a part is invented. */
 static nvml_return clock_of(void *device, uint32_t kind, int highest, uint32_t *out) {
     reference r;
     nvml_return result = physical_gpu(device, &r);
     if (result || !out) return result ? result : NVML_ERROR_INVALID_ARGUMENT;
-    uint32_t sm = highest ? r.g->model->board.sm_mhz : r.g->clock_sm;
+    int sm = highest ? r.g->model->board.sm_mhz : running_clock(r.g);
     switch (kind) {
     case NVML_CLOCK_GRAPHICS:
     case NVML_CLOCK_SM: *out = sm; return NVML_SUCCESS;

@@ -96,7 +96,6 @@ static int boot(int count, const char *const *words, answer *a) {
         gpu *g = &host.gpus[i];
         g->current = g->pending = g->model->mode_is_stored && g->pending;
         g->clients = g->profiler = g->persistence = g->lost = 0;
-        g->power_limit = g->model->board.watts * 1000;
         fields_after_reset(g);
         gpu_clear_instances(g);
     }
@@ -115,6 +114,8 @@ static int unload(int count, const char *const *words, answer *a) {
     for (int i = 0; i < host.gpu_count; i++) {
         gpu *g = &host.gpus[i];
         if (!g->model->mode_is_stored) g->current = g->pending = 0;
+        g->persistence = 0;
+        fields_forget_settings(g);
         gpu_clear_instances(g);
     }
     host.loaded = 0;

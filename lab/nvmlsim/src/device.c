@@ -224,7 +224,6 @@ NVML_GETTER(nvmlDeviceGetArchitecture, uint32_t, any_device, r.g->model->archite
 NVML_GETTER(nvmlDeviceGetBrand, uint32_t, any_device,
             r.g->model->architecture < NVML_DEVICE_ARCH_AMPERE ? NVML_BRAND_TESLA : NVML_BRAND_NVIDIA)
 NVML_GETTER(nvmlDeviceGetPersistenceMode, uint32_t, physical_gpu, r.g->persistence)
-NVML_GETTER(nvmlDeviceGetComputeMode, uint32_t, any_device, 0)
 NVML_GETTER(nvmlDeviceGetVirtualizationMode, uint32_t, physical_gpu, r.g->passthrough)
 NVML_GETTER(nvmlDeviceGetDisplayMode, uint32_t, physical_gpu, r.g->display)
 NVML_GETTER(nvmlDeviceGetDisplayActive, uint32_t, physical_gpu, r.g->display)

@@ -19,6 +19,9 @@ static const word FABRIC[] = {
     {"not_started", FABRIC_NOT_STARTED}, {"in_progress", FABRIC_IN_PROGRESS},
     {"completed", FABRIC_COMPLETED}, {"failed", FABRIC_FAILED}, {NULL, 0}};
 
+static const word COMPUTE_MODES[] = {
+    {"default", 0}, {"prohibited", 2}, {"exclusive_process", 3}, {NULL, 0}};
+
 #define FIELD(name) #name, offsetof(gpu, name)
 static const struct { const char *key; size_t offset; form form; int most; const word *words; } FIELDS[] = {
     {FIELD(minor), KEPT, 0, NULL},
@@ -40,6 +43,12 @@ static const struct { const char *key; size_t offset; form form; int most; const
     {FIELD(power_limit), NUMBER, INT32_MAX, NULL},
     {FIELD(throttle), WORDS, 0, REASONS},
     {FIELD(clock_sm), NUMBER, 100000, NULL},
+    {FIELD(gpu_clock_least), NUMBER, 100000, NULL},
+    {FIELD(gpu_clock_most), NUMBER, 100000, NULL},
+    {FIELD(memory_clock_least), NUMBER, 100000, NULL},
+    {FIELD(memory_clock_most), NUMBER, 100000, NULL},
+    {FIELD(compute_mode), WORD, 0, COMPUTE_MODES},
+    {FIELD(accounting), WORD, 0, SWITCH},
     {FIELD(utilization), NUMBER, 100, NULL},
     {FIELD(ecc), WORD, 0, SWITCH},
     {FIELD(ecc_pending), WORD, 0, SWITCH},
@@ -154,7 +163,14 @@ int fields_set(gpu *g, const char *key, const char *value) {
     return -1;
 }
 
+void fields_forget_settings(gpu *g) {
+    g->power_limit = g->model->board.watts * 1000;
+    g->gpu_clock_least = g->gpu_clock_most = g->memory_clock_least = g->memory_clock_most = 0;
+    g->compute_mode = g->accounting = 0;
+}
+
 void fields_after_reset(gpu *g) {
+    fields_forget_settings(g);
     g->ecc = g->ecc_pending;
     g->ecc_corrected_before += g->ecc_corrected;
     g->ecc_uncorrected_before += g->ecc_uncorrected;

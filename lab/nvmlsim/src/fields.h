@@ -17,6 +17,9 @@ void fields_write(FILE *file, const gpu *g);
 /* Disturb a GPU. Returns 0, or -1 for an unknown key or a value out of its form or range. */
 int fields_set(gpu *g, const char *key, const char *value);
 
+/* What the driver keeps of the settings of a board when it starts on it anew: nothing. */
+void fields_forget_settings(gpu *g);
+
 /* What a reset or a reboot does to a board: pending changes take effect, what the driver counts starts again. */
 void fields_after_reset(gpu *g);
 

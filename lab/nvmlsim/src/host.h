@@ -41,6 +41,8 @@ typedef struct {
     int power, power_limit;                                    /* mW */
     int throttle;                                              /* clocks event reasons beside an idle GPU's */
     int clock_sm;                                              /* MHz */
+    int gpu_clock_least, gpu_clock_most, memory_clock_least, memory_clock_most; /* MHz that clocks are locked to, or 0 */
+    int compute_mode, accounting;
     int utilization;                                           /* percent */
     int ecc, ecc_pending;
     int ecc_corrected, ecc_uncorrected, sram_uncorrected; /* volatile: since the driver was loaded; in DRAM, in SRAM */

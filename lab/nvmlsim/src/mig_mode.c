@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* MIG mode: what is in force, what is pending, and whether a change takes effect at once. */
 #include "call.h"
+#include "fields.h"
 #include "handles.h"
 
 NVML_CALL(READ, nvmlDeviceGetMigMode, (void *device, uint32_t *current, uint32_t *pending),
@@ -30,7 +31,10 @@ NVML_CALL(WRITE, nvmlDeviceSetMigMode, (void *device, uint32_t mode, nvml_return
         *activation = NVML_ERROR_IN_USE;
     else if (g->model->mode_is_stored && g->passthrough)
         *activation = NVML_ERROR_RESET_REQUIRED;
-    else
+    else {
         g->current = g->pending;
+        if (g->model->mode_is_stored) fields_forget_settings(g); /* the GPU was reset; that this loses them is inferred */
+        if (g->current) g->compute_mode = g->accounting = 0;
+    }
     return NVML_SUCCESS;
 }
