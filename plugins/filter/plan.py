@@ -28,6 +28,7 @@ options:
       - container_request
       - cvmfs_client
       - gpu_health
+      - gpu_settings
       - lustre_client
       - lustre_server
       - marathon
@@ -109,6 +110,7 @@ MODULES = {
     "container_request": "_container_request",
     "cvmfs_client": "_cvmfs.client",
     "gpu_health": "_health.machine",
+    "gpu_settings": "_settings.request",
     "lustre_client": "_lustre.client",
     "lustre_server": "_lustre.layout",
     "marathon": "_marathon.settings",

@@ -27,7 +27,14 @@ options:
     description: The program.
     type: str
     required: true
-    choices: [gpufarm-cdi, gpufarm-gateway, gpufarm-health, gpufarm-home, gpufarm-metrics, gpufarm-mig]
+    choices:
+      - gpufarm-cdi
+      - gpufarm-gateway
+      - gpufarm-health
+      - gpufarm-home
+      - gpufarm-metrics
+      - gpufarm-mig
+      - gpufarm-settings
   state:
     description: Whether it is there.
     type: str

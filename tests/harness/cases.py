@@ -203,6 +203,7 @@ _CASES = {
     "gpu_health": Case(
         answers={"Verify | Check the health of the GPUs": said('{"status": "ok", "summary": "All is well."}')}
     ),
+    "gpu_settings": Case({"gpu_settings_entries": [{"power_limit": "300"}]}),
     "jupyterhub": Case(
         {
             "jupyterhub_public_host": "gpu1.example.org",

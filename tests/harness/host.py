@@ -90,6 +90,7 @@ class Host:
             "ansible.builtin.systemd_service": self._unit,
             "ansible.builtin.template": self._copy,
             "ansible.builtin.user": self._account,
+            "gpufarm.cluster.gpu_settings": self._gpu_settings,
             "gpufarm.cluster.host_program": self._host_program,
             "gpufarm.cluster.lustre_info": self._lustre_info,
             "gpufarm.cluster.path_info": self._path_info,
@@ -210,6 +211,13 @@ class Host:
         if step != "compare":
             return {}
         return {"run": call.args["state"], "made": bool(self.made.get(role)), "done": {}}
+
+    def _gpu_settings(self, call: Call) -> Mapping[str, Any]:
+        """Its file remembers what was asked for, while anything is."""
+        path, wanted = "/etc/gpufarm/settings.json", call.args["settings"]
+        if not wanted:
+            return {"changed": self._remove(call, path)}
+        return {"changed": self._write(call, path, File("file", str(wanted), "0644"))}
 
     def _host_program(self, call: Call) -> Mapping[str, Any]:
         path, package = f"/opt/gpufarm/bin/{call.args['name']}", "/opt/gpufarm/lib/current"

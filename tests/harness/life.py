@@ -32,6 +32,7 @@ THERE = {"monitoring": {"grafana": ""}}
 # Settings that lead a role another way, each with a name.
 WAYS: dict[str, dict[str, dict[str, Any]]] = {
     "cvmfs_client": {"mounts": {"cvmfs_client_mount": "systemd-automount"}},
+    "gpu_settings": {"nothing": {"gpu_settings_entries": []}},
     "jupyterhub": {"docker": WITH["jupyterhub_spawner"]},
     "lustre_client": {"dkms": {"lustre_client_modules": "dkms"}},
     "monitoring": {"node": {"monitoring_parts": ["node"]}, "server": {"monitoring_parts": ["server"]}},

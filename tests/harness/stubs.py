@@ -133,6 +133,7 @@ ALL_IS_WELL: dict[str, Answer] = {
         ],
         "slices": [],
     },
+    "gpufarm.cluster.gpu_settings": {"gpus": [], "pending": [], "unreadable": []},
     "gpufarm.cluster.listening_ports_info": {"listeners": []},
     "gpufarm.cluster.marathon_info": {
         "leader": "host1.example.org:8443",

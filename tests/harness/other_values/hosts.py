@@ -17,6 +17,7 @@ VALUES: dict[str, Any] = {
     "gpu_health_resume_command": ["/bin/other-resume"],
     "gpu_health_thresholds": {"idle_memory_mib": 3},
     "gpu_health_xid_status": {"13": "warning"},
+    "gpu_settings_entries": [{"gpus": ["GPU-other"], "compute_mode": "prohibited"}],
     "mig_gpus": ["GPU-other"],
     "mig_layout": [{"profile": "3g.40gb"}],
     "mig_partition_flavor": "3x 2g.20gb",

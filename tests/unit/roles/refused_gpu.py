@@ -13,6 +13,11 @@ REFUSED: dict[str, list[Refused]] = {
             {"gpu_health_call_timeout": -1, "gpu_health_interval": 30},
         ),
     ],
+    "gpu_settings": [
+        Refused("is no number of watts", {"gpu_settings_entries": [{"power_limit": "much"}]}),
+        Refused("are no least and most clock", {"gpu_settings_entries": [{"gpu_clocks": "1410,1200"}]}),
+        Refused("names no setting: add one of", {"gpu_settings_entries": [{"gpus": ["0"]}]}),
+    ],
     "mig": [
         Refused("The MIG flavor 'seven slices' is not understood", {"mig_partition_flavor": "seven slices"}),
         Refused(

@@ -25,6 +25,7 @@ from ..._health.io import command as health_command
 from ..._metrics.io import command as metrics_command
 from ..._mig.io import restore
 from ..._nvml.io.session import GPU_PYTHON
+from ..._settings.io import command as settings_command
 from ..._shared_home.io import command as shared_home_command
 from ..._version import VERSION
 from .files import replace_file
@@ -40,6 +41,7 @@ PROGRAMS: Mapping[str, tuple[str, ModuleType]] = {
     "gpufarm-home": (SYSTEM_PYTHON, shared_home_command),
     "gpufarm-metrics": (GPU_PYTHON, metrics_command),
     "gpufarm-mig": (GPU_PYTHON, restore),
+    "gpufarm-settings": (GPU_PYTHON, settings_command),
 }
 # The package that this file is in, as it is called here.
 _ABOVE = __name__.partition("._host.")[0]

@@ -1,0 +1,43 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Carry out plans for the settings of GPUs, each for itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ..._nvml.gpu import Gpu, GpuError
+from ..plan import Board, Plan, differences
+from . import board
+
+
+def boards(gpus: Iterable[Gpu]) -> tuple[list[Board], dict[str, str]]:
+    """Return the settings of GPUs, and of those that do not tell them the reason, by UUID."""
+    found, failed = [], {}
+    for gpu in gpus:
+        try:
+            found.append(board.read(gpu))
+        except GpuError as error:
+            failed[gpu.uuid] = str(error)
+    return found, failed
+
+
+def apply(plan: Plan, gpu: Gpu) -> tuple[Board, list[str]]:
+    """Set what a plan says, and read the GPU again.
+
+    Returns:
+        the GPU as it is then, and a sentence for each setting that it does not have.
+    """
+    problems = []
+    for step in plan.steps:
+        try:
+            board.change(plan.board, step.name, step.after)
+        except GpuError as error:
+            problems.append(str(error))
+    try:
+        now = board.read(gpu)
+    except GpuError as error:
+        return plan.board, [*problems, str(error)]
+    if not problems:
+        problems = differences(now, {step.name: step.after for step in plan.steps})
+    return now, problems
