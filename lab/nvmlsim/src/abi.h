@@ -60,6 +60,7 @@ enum {
     NVML_TEMPERATURE_THRESHOLD_MEM_MAX = 2,
     NVML_TEMPERATURE_THRESHOLD_GPU_MAX = 3
 };
+enum { NVML_POWER_SCOPE_GPU = 0 };
 enum { NVML_CLOCK_GRAPHICS = 0, NVML_CLOCK_SM = 1, NVML_CLOCK_MEM = 2, NVML_CLOCK_VIDEO = 3 };
 enum { NVML_COMPUTEMODE_EXCLUSIVE_THREAD = 1, NVML_COMPUTEMODE_COUNT = 4 };
 enum { NVML_CLOCKS_EVENT_REASON_GPU_IDLE = 1 };
@@ -125,6 +126,7 @@ typedef struct { uint32_t pid; uint64_t memory; uint32_t gpu_instance, compute_i
 typedef struct { uint32_t gpu, memory; } utilization;
 
 typedef struct { uint32_t version, sensor; int32_t celsius; } temperature_v1;
+typedef struct { uint32_t version; uint8_t scope; uint32_t mw; } power_value_v2;
 typedef struct { uint32_t version; int32_t celsius; } margin_temperature_v1;
 typedef struct { uint32_t max, high, partial, low, none; } row_remapper_histogram;
 typedef struct {
@@ -172,6 +174,7 @@ SIZE_IS(memory_v2, 40);
 SIZE_IS(process_info, 24);
 SIZE_IS(utilization, 8);
 SIZE_IS(temperature_v1, 12);
+SIZE_IS(power_value_v2, 12);
 SIZE_IS(margin_temperature_v1, 8);
 SIZE_IS(row_remapper_histogram, 20);
 SIZE_IS(sram_ecc_status_v1, 104);

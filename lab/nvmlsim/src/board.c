@@ -73,7 +73,7 @@ NVML_CALL(READ, nvmlDeviceGetPowerManagementLimitConstraints, (void *device, uin
     return NVML_SUCCESS;
 }
 
-NVML_CALL(WRITE, nvmlDeviceSetPowerManagementLimit, (void *device, uint32_t limit), (device, limit)) {
+static nvml_return limit_power(void *device, uint32_t limit) {
     reference r;
     nvml_return result = physical_gpu(device, &r);
     if (result) return result;
@@ -81,6 +81,19 @@ NVML_CALL(WRITE, nvmlDeviceSetPowerManagementLimit, (void *device, uint32_t limi
     if (limit < b->least_watts * 1000u || limit > b->watts * 1000u) return NVML_ERROR_INVALID_ARGUMENT;
     r.g->power_limit = (int)limit;
     return NVML_SUCCESS;
+}
+
+NVML_CALL(WRITE, nvmlDeviceSetPowerManagementLimit, (void *device, uint32_t limit), (device, limit)) {
+    return limit_power(device, limit);
+}
+
+/* The call of nvidia-smi; the other scopes are of boards that have more than one. */
+NVML_CALL(WRITE, nvmlDeviceSetPowerManagementLimit_v2, (void *device, const power_value_v2 *value), (device, value)) {
+    reference r;
+    nvml_return result = physical_gpu(device, &r);
+    if (result || !value) return result ? result : NVML_ERROR_INVALID_ARGUMENT;
+    if (value->version != VERSION_WORD(power_value_v2, 2)) return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+    return value->scope == NVML_POWER_SCOPE_GPU ? limit_power(device, value->mw) : NVML_ERROR_NOT_SUPPORTED;
 }
 
 /* ---- clocks ---- */
