@@ -197,7 +197,7 @@ lock: setup ## Resolve the Python packages of controller, GPU modules and hub an
 	$(LOCK) --python-version 3.11 --no-annotate --output-file roles/jupyterhub/files/hub.lock roles/jupyterhub/files/hub.in
 	$(LOCK) --python-version 3.11 --no-annotate --output-file roles/jupyterhub/files/collaborative.lock \
 		roles/jupyterhub/files/collaborative.in
-	for oracle in im puccini mesos_clients; do \
+	for oracle in im puccini mesos_clients gpu_tools; do \
 		$(LOCK) --no-annotate --python-version 3.11 --output-file requirements/oracles/$$oracle.lock requirements/oracles/$$oracle.in; \
 	done
 	# of Infrastructure Manager only what reads TOSCA is needed, not what its own package asks for

@@ -53,6 +53,9 @@ def install(root: Path, gpus: list[str], cache_dir: Path) -> None:
     library = root / _library_directory() / LIBRARY
     library.parent.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(built, library)
+    _link(
+        library.with_name("libnvidia-ml.so"), LIBRARY
+    )  # as programs were linked with it, slurmd 22.05 among them
     subprocess.run(["ldconfig", "-r", str(root)], check=True)
 
     units = root / "etc/systemd/system"

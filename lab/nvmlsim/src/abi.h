@@ -64,6 +64,8 @@ enum { NVML_POWER_SCOPE_GPU = 0 };
 enum { NVML_CLOCK_GRAPHICS = 0, NVML_CLOCK_SM = 1, NVML_CLOCK_MEM = 2, NVML_CLOCK_VIDEO = 3 };
 enum { NVML_COMPUTEMODE_EXCLUSIVE_THREAD = 1, NVML_COMPUTEMODE_COUNT = 4 };
 enum { NVML_CLOCKS_EVENT_REASON_GPU_IDLE = 1 };
+enum { NVML_NVLINK_DEVICE_TYPE_GPU = 0, NVML_NVLINK_DEVICE_TYPE_SWITCH = 2 };
+enum { NVML_AFFINITY_SCOPE_NODE = 0, NVML_AFFINITY_SCOPE_SOCKET = 1 };
 enum { NVML_NVLINK_ERROR_DL_CRC_FLIT = 2, NVML_NVLINK_ERROR_COUNT = 5 };
 enum { NVML_GPU_FABRIC_STATE_NOT_SUPPORTED = 0, NVML_GPU_FABRIC_STATE_COMPLETED = 3 };
 enum {
@@ -123,6 +125,7 @@ typedef struct {
 typedef struct { uint64_t total, free, used; } memory_v1;
 typedef struct { uint32_t version; uint64_t total, reserved, free, used; } memory_v2;
 typedef struct { uint32_t pid; uint64_t memory; uint32_t gpu_instance, compute_instance; } process_info;
+typedef struct { uint32_t pid; uint64_t memory; } process_info_v1;
 typedef struct { uint32_t gpu, memory; } utilization;
 
 typedef struct { uint32_t version, sensor; int32_t celsius; } temperature_v1;
@@ -172,6 +175,7 @@ SIZE_IS(pci_info_ext, 64);
 SIZE_IS(memory_v1, 24);
 SIZE_IS(memory_v2, 40);
 SIZE_IS(process_info, 24);
+SIZE_IS(process_info_v1, 16);
 SIZE_IS(utilization, 8);
 SIZE_IS(temperature_v1, 12);
 SIZE_IS(power_value_v2, 12);

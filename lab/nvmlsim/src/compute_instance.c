@@ -16,10 +16,11 @@
 /* compute slices of the NVML compute profiles; 8c and 6c belong to no model here, nor does the second 7c */
 static const int SLICES[NVML_COMPUTE_INSTANCE_PROFILE_COUNT] = {1, 2, 3, 4, 7, 0, 0, 1, 0};
 
-/* A double-memory 1g has one compute profile, number 7 (listing of a GH200; whether it offers others is unknown).
- * A 4g has no 3c. */
+/* A double-memory 1g lists number 7 (of a GH200). That it has number 0 as well, on the same slice, is inferred from
+ * mig-parted's default configuration, whose all-1g.20gb works with that number. A 4g has no 3c. */
 static int is_offered(const profile *p, uint32_t index) {
-    if (p->index == NVML_GPU_INSTANCE_PROFILE_1_SLICE_REV2) return index == NVML_COMPUTE_INSTANCE_PROFILE_1_SLICE_REV1;
+    if (p->index == NVML_GPU_INSTANCE_PROFILE_1_SLICE_REV2)
+        return !index || index == NVML_COMPUTE_INSTANCE_PROFILE_1_SLICE_REV1;
     if (index == NVML_COMPUTE_INSTANCE_PROFILE_1_SLICE_REV1 || !SLICES[index]) return 0;
     return SLICES[index] <= p->slices && !(SLICES[index] == 3 && p->slices == 4);
 }

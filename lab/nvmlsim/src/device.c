@@ -136,10 +136,10 @@ NVML_CALL(READ, nvmlDeviceGetVbiosVersion, (void *device, char *out, uint32_t si
     return result ? result : copy_text("92.00.45.00.03", out, size);
 }
 
-static void fill_pci(const gpu *g, pci_info *out) {
+void fill_pci(const char *bus, uint32_t device_id, pci_info *out) {
     memset(out, 0, sizeof *out);
-    sscanf(g->bus, "%x:%x:%x", &out->domain, &out->bus, &out->device);
-    out->device_id = g->model->device_id;
+    sscanf(bus, "%x:%x:%x", &out->domain, &out->bus, &out->device);
+    out->device_id = device_id;
     out->subsystem_id = SUBSYSTEM_ID;
     snprintf(out->bus_id_legacy, sizeof out->bus_id_legacy, "%04X:%02X:%02X.0", out->domain & 0xffff,
              out->bus & 0xff, out->device & 0x1f);
@@ -151,7 +151,7 @@ NVML_CALL(READ, nvmlDeviceGetPciInfo_v3, (void *device, pci_info *out), (device,
     reference r;
     nvml_return result = physical_gpu(device, &r);
     if (result || !out) return result ? result : NVML_ERROR_INVALID_ARGUMENT;
-    fill_pci(r.g, out);
+    fill_pci(r.g->bus, r.g->model->device_id, out);
     return NVML_SUCCESS;
 }
 NVML_ALIAS(nvmlDeviceGetPciInfo_v2, nvmlDeviceGetPciInfo_v3)
@@ -163,7 +163,7 @@ NVML_CALL(READ, nvmlDeviceGetPciInfoExt, (void *device, pci_info_ext *out), (dev
     nvml_return result = physical_gpu(device, &r);
     if (result || !out) return result ? result : NVML_ERROR_INVALID_ARGUMENT;
     if (out->version != VERSION_WORD(pci_info_ext, 1)) return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
-    fill_pci(r.g, &info);
+    fill_pci(r.g->bus, r.g->model->device_id, &info);
     *out = (pci_info_ext){out->version, info.domain, info.bus, info.device, info.device_id, info.subsystem_id,
                           3, 2, ""}; /* PCI class: display controller, 3D */
     memcpy(out->bus_id, info.bus_id, sizeof out->bus_id);
@@ -238,8 +238,8 @@ NVML_CALL(WRITE, nvmlDeviceSetPersistenceMode, (void *device, uint32_t mode), (d
 
 /* ---- processes ---- */
 
-NVML_CALL(READ, nvmlDeviceGetComputeRunningProcesses_v3, (void *device, uint32_t *count, process_info *out),
-          (device, count, out)) {
+/* Call `put` for each of the first `*count` processes of a device; `*count` is how many there are afterwards. */
+static nvml_return each_process(void *device, uint32_t *count, void *out, void (*put)(void *, uint32_t, const process *)) {
     reference r;
     nvml_return result = any_device(device, &r);
     if (result || !count) return result ? result : NVML_ERROR_INVALID_ARGUMENT;
@@ -247,13 +247,31 @@ NVML_CALL(READ, nvmlDeviceGetComputeRunningProcesses_v3, (void *device, uint32_t
     for (int i = 0; i < r.g->process_count; i++) {
         const process *p = &r.g->processes[i];
         if (is_mig_device(&r) && (p->gpu_instance != r.gi || p->compute_instance != r.ci)) continue;
-        if (out && found < *count)
-            out[found] = (process_info){p->pid, (uint64_t)p->mib << 20, p->gpu_instance, p->compute_instance};
+        if (out && found < *count) put(out, found, p);
         found++;
     }
     int short_of_room = found > *count;
     *count = found;
     return short_of_room ? NVML_ERROR_INSUFFICIENT_SIZE : NVML_SUCCESS;
+}
+
+static void put_process(void *out, uint32_t at, const process *p) {
+    ((process_info *)out)[at] = (process_info){p->pid, (uint64_t)p->mib << 20, p->gpu_instance, p->compute_instance};
+}
+
+static void put_process_v1(void *out, uint32_t at, const process *p) {
+    ((process_info_v1 *)out)[at] = (process_info_v1){p->pid, (uint64_t)p->mib << 20};
+}
+
+NVML_CALL(READ, nvmlDeviceGetComputeRunningProcesses_v3, (void *device, uint32_t *count, process_info *out),
+          (device, count, out)) {
+    return each_process(device, count, out, put_process);
+}
+
+/* Without the instances, as before MIG; programs that were built then call it to this day. */
+NVML_CALL(READ, nvmlDeviceGetComputeRunningProcesses, (void *device, uint32_t *count, process_info_v1 *out),
+          (device, count, out)) {
+    return each_process(device, count, out, put_process_v1);
 }
 NVML_ALIAS(nvmlDeviceGetComputeRunningProcesses_v2, nvmlDeviceGetComputeRunningProcesses_v3)
 
@@ -267,3 +285,4 @@ NVML_CALL(READ, nvmlDeviceGetGraphicsRunningProcesses_v3, (void *device, uint32_
     return NVML_SUCCESS;
 }
 NVML_ALIAS(nvmlDeviceGetGraphicsRunningProcesses_v2, nvmlDeviceGetGraphicsRunningProcesses_v3)
+NVML_ALIAS(nvmlDeviceGetGraphicsRunningProcesses, nvmlDeviceGetGraphicsRunningProcesses_v3)

@@ -5,6 +5,7 @@
 
 #include <stddef.h>
 
+#include "abi.h"
 #include "host.h"
 
 /* What a handle names. gi and ci are -1 where they do not apply. */
@@ -26,6 +27,9 @@ nvml_return mig_capable_gpu(void *handle, reference *r);
 nvml_return mig_device(void *handle, reference *r, nvml_return otherwise);
 nvml_return gpu_instance_of(void *handle, reference *r);
 nvml_return compute_instance_of(void *handle, reference *r);
+
+/* What NVML tells of a device on the PCI bus. */
+void fill_pci(const char *bus, uint32_t device_id, pci_info *out);
 
 int is_mig_device(const reference *r);
 gpu_instance *instance_of(const reference *r);

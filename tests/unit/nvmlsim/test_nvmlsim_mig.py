@@ -214,10 +214,10 @@ def test_a_gpu_instance_can_be_divided(a100: Host) -> None:
 
 
 @pytest.mark.parametrize(
-    ("profile", "offered"), [(19, {0: 1}), (15, {7: 1}), (14, {0: 1, 1: 2}), (5, {0: 1, 1: 2, 3: 4})]
+    ("profile", "offered"), [(19, {0: 1}), (15, {0: 1, 7: 1}), (14, {0: 1, 1: 2}), (5, {0: 1, 1: 2, 3: 4})]
 )
 def test_compute_profiles(a100: Host, profile: int, offered: dict[int, int]) -> None:
-    """The double-memory 1g has compute profile 7 (listing of a GH200), a 4g has no 3c."""
+    """The double-memory 1g lists compute profile 7 (a GH200) and takes 0 (mig-parted); a 4g has no 3c."""
     sim_nvml.create(sim_nvml.gpu(), profile)
     (instance,) = sim_nvml.instances(sim_nvml.gpu())
     found = {}
@@ -228,6 +228,22 @@ def test_compute_profiles(a100: Host, profile: int, offered: dict[int, int]) -> 
             continue
         found[info.id] = info.sliceCount
     assert found == offered
+
+
+@pytest.mark.parametrize(("first", "second"), [(0, 7), (7, 0)])
+def test_a_double_memory_1g_has_one_slice_for_both_of_its_compute_profiles(
+    a100: Host, first: int, second: int
+) -> None:
+    """The default configuration of mig-parted makes all-1g.20gb with compute profile 0."""
+    sim_nvml.create(sim_nvml.gpu(), 15)
+    (instance,) = sim_nvml.instances(sim_nvml.gpu())
+    n.nvmlGpuInstanceCreateComputeInstance(instance, first)
+    assert (
+        sim_nvml.code(n.nvmlGpuInstanceCreateComputeInstance, instance, second)
+        == n.NVML_ERROR_INSUFFICIENT_RESOURCES
+    )
+    [device] = sim_nvml.mig_devices(sim_nvml.gpu())
+    assert n.nvmlDeviceGetName(device) == "NVIDIA A100-SXM4-80GB MIG 1g.20gb"
 
 
 def test_a_slice_keeps_its_uuid_when_it_is_made_again(a100: Host) -> None:
