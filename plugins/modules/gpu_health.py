@@ -119,6 +119,12 @@ findings:
     action:
       description: The remedy; empty if there is none.
       type: str
+    level:
+      description:
+        - "The party that has to act: V(information) (nobody), V(program) (the user), V(administrator),
+          V(reset) (the administrator resets the GPU), V(machine) (the administrator reboots the machine),
+          V(vendor); empty if nothing is wrong."
+      type: str
     source:
       description: Document or project that the rule is from.
       type: str

@@ -13,6 +13,15 @@ OK, SKIPPED, WARNING, UNKNOWN, CRITICAL = "ok", "skipped", "warning", "unknown",
 # than a warning, as anything may hide behind it, and not as bad as what is known to be broken.
 ORDER = (SKIPPED, OK, WARNING, UNKNOWN, CRITICAL)
 
+# Levels: who has to act on a finding, and on what.
+INFORMATION = "information"  # nobody, for now
+PROGRAM = "program"  # the user: the program on the GPU
+ADMINISTRATOR = "administrator"  # the administrator: settings, cooling, cables
+RESET = "reset"  # the administrator: the GPU needs a reset
+MACHINE = "machine"  # the administrator: the machine needs to be drained and rebooted
+VENDOR = "vendor"  # the vendor: the GPU has to be inspected or replaced
+LEVELS = (INFORMATION, PROGRAM, ADMINISTRATOR, RESET, MACHINE, VENDOR)
+
 
 class HealthError(Exception):
     """The check has no result; the text is a sentence for a user."""
@@ -22,7 +31,8 @@ class HealthError(Exception):
 class Finding:
     """The outcome of one check of one GPU, or of the machine when `gpu` is empty.
 
-    `action` says what to do (empty when nothing is), `source` which document or project the rule is from.
+    `action` says what to do (empty when nothing is), `level` who has to do it (of `LEVELS`, empty when
+    nobody), `source` which document or project the rule is from.
     """
 
     check: str
@@ -33,6 +43,17 @@ class Finding:
     gpu: str = ""
     value: Any = None
     threshold: Any = None
+    level: str = ""
+
+    @property
+    def forbids_gpu(self) -> bool:
+        """Whether the GPU must not be used before the administrator or the vendor has acted."""
+        return self.status == CRITICAL and self.gpu != "" and self.level in (RESET, MACHINE, VENDOR)
+
+    @property
+    def forbids_machine(self) -> bool:
+        """Whether no GPU of the machine can be used before the administrator has acted."""
+        return self.status == CRITICAL and (self.gpu == "" or self.level == MACHINE)
 
 
 def worst(findings: Iterable[Finding]) -> str:

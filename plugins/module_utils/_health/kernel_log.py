@@ -9,7 +9,17 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from .finding import CRITICAL, OK, WARNING
+from .finding import (
+    ADMINISTRATOR,
+    CRITICAL,
+    INFORMATION,
+    MACHINE,
+    OK,
+    PROGRAM,
+    RESET,
+    VENDOR,
+    WARNING,
+)
 from .xids import TABLE
 
 # The lines of the driver ("NVRM: Xid (PCI:0000:07:00): 79, pid=..., GPU has fallen off the bus.") and of
@@ -32,15 +42,30 @@ _STATUS = {
     "reboot": CRITICAL,
     "inspect": CRITICAL,
 }
+_LEVEL = {
+    "ignore": INFORMATION,
+    "restart": PROGRAM,
+    "recovery": INFORMATION,
+    "investigate": ADMINISTRATOR,
+    "nvlink": MACHINE,
+    "reset": RESET,
+    "reboot": MACHINE,
+    "inspect": VENDOR,
+}
+# NVIDIA, "GPU Memory Error Management" and XID catalogue: a contained error (94) ends the programs that had
+# it. After that, these say that more than those programs is affected.
+CONTAINED = 94
+WORSE = (48, 64, 79, 95, 140)
+DOUBLE_BIT = 48
 _ADVICE = {
     "ignore": "",
     "restart": "restart the program that met it",
     "recovery": "see the check recovery_action",
     "investigate": "look it up in NVIDIA's XID catalogue",
     "nvlink": "drain the machine and follow NVIDIA's workflow for NVLink 5 errors",
-    "reset": "drain the machine and reset the GPU",
+    "reset": "reset the GPU when no program uses it",
     "reboot": "drain the machine and reboot it",
-    "inspect": "drain the machine and check the GPU's power connectors",
+    "inspect": "check the power connectors of the GPU",
 }
 
 
@@ -58,6 +83,16 @@ class Event:
     time: int
     text: str
     fatal: bool = True
+
+
+@dataclass(frozen=True)
+class Grade:
+    """Status and level of an error, what to do, and its name."""
+
+    status: str
+    level: str
+    action: str
+    name: str
 
 
 def parse_journal(lines: Iterable[str]) -> Iterator[Event]:
@@ -97,25 +132,40 @@ def short_address(address: str) -> str:
     return f"{int(domain, 16):04x}:{bus}:{device}"
 
 
-def grade(event: Event, overrides: Mapping[str, str]) -> tuple[str, str, str]:
-    """Return status, what to do and the name of an error.
+def contained(events: Iterable[Event]) -> frozenset[str]:
+    """Return the PCI addresses of GPUs with a contained memory error, and none after it that is worse."""
+    found: set[str] = set()
+    for event in events:
+        if event.kind == "XID" and event.code == CONTAINED:
+            found.add(event.address)
+        elif event.kind == "XID" and event.code in WORSE:
+            found.discard(event.address)
+    return frozenset(found)
+
+
+def grade(event: Event, overrides: Mapping[str, str], is_contained: bool = False) -> Grade:
+    """Return what an error means.
 
     Args:
         overrides: status by XID number as text, which goes before the table's.
+        is_contained: whether the GPU is one of `contained`.
     """
     if event.kind == "SXid":
         # NVIDIA Fabric Manager user guide, "SXid Errors": fatal ones need a reset of the GPUs and switches.
         advice = "drain the machine and reset GPUs and NVSwitches"
         return (
-            (CRITICAL, advice, "NVSwitch error")
+            Grade(CRITICAL, MACHINE, advice, "NVSwitch error")
             if event.fatal
-            else (WARNING, "watch the link", "NVSwitch error")
+            else Grade(WARNING, INFORMATION, "watch the link", "NVSwitch error")
         )
     action, name = _TABLE.get(event.code, ("investigate", "not in the catalogue"))
     status = _STATUS[action]
     if action == "nvlink" and not event.fatal:
         status = WARNING
-    return overrides.get(str(event.code), status), _ADVICE[action], name
+    # A double-bit error (48) before a contained one is the same error (NVIDIA, XID catalogue, 48).
+    if event.code == DOUBLE_BIT and is_contained:
+        status = WARNING
+    return Grade(overrides.get(str(event.code), status), _LEVEL[action], _ADVICE[action], name)
 
 
 def _read_table() -> dict[int, tuple[str, str]]:

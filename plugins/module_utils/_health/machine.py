@@ -9,8 +9,19 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from .baseline import Baseline
-from .finding import CRITICAL, OK, SKIPPED, UNKNOWN, WARNING, Finding, Settings, problems
-from .kernel_log import Event, grade, short_address
+from .finding import (
+    ADMINISTRATOR,
+    CRITICAL,
+    MACHINE,
+    OK,
+    SKIPPED,
+    UNKNOWN,
+    WARNING,
+    Finding,
+    Settings,
+    problems,
+)
+from .kernel_log import Event, Grade, contained, grade, short_address
 from .rules import NVML, RULES, Context, Reading, check_gpu, throttling
 
 # The counters that a baseline holds.
@@ -63,9 +74,18 @@ def evaluate(machine: Machine, settings: Settings, baseline: Baseline, idle: boo
         findings += [_count(machine, settings), _driver_match(machine), _vbios(machine)]
     findings += _log(machine, settings, baseline)
     findings += machine.dcgm
+    harmless = contained(_events(machine, baseline))
     for reading in machine.gpus:
-        findings += check_gpu(Context(reading, settings, baseline, machine.now, idle))
-    return [finding for finding in findings if finding.check not in settings.disabled_checks]
+        is_contained = bool(reading.pci_address) and short_address(reading.pci_address) in harmless
+        findings += check_gpu(Context(reading, settings, baseline, machine.now, idle, is_contained))
+    return [_with_level(one) for one in findings if one.check not in settings.disabled_checks]
+
+
+def _with_level(finding: Finding) -> Finding:
+    """Return a finding of the machine or of DCGM with its level, which follows from its status."""
+    if finding.level or finding.status in (OK, SKIPPED):
+        return finding
+    return replace(finding, level=MACHINE if finding.status == CRITICAL else ADMINISTRATOR)
 
 
 def next_baseline(machine: Machine, baseline: Baseline) -> Baseline:
@@ -162,6 +182,11 @@ def _vbios(machine: Machine) -> Finding:
     return Finding("vbios", OK, "GPUs of one model have the same video BIOS.", "", source)
 
 
+def _events(machine: Machine, baseline: Baseline) -> list[Event]:
+    """Return the errors in the log that the administrator has not dealt with."""
+    return [event for event in machine.events or () if event.time > baseline.acknowledged]
+
+
 def _log(machine: Machine, settings: Settings, baseline: Baseline) -> list[Finding]:
     """Return a finding for each error and GPU in the log, or one each that says that there is none."""
     if machine.events is None and machine.log_error:
@@ -171,10 +196,14 @@ def _log(machine: Machine, settings: Settings, baseline: Baseline) -> list[Findi
         return [Finding(check, SKIPPED, words) for check in ("xid", "sxid")]
     uuids = {short_address(gpu.pci_address): gpu.uuid for gpu in machine.gpus if gpu.pci_address}
     groups: dict[tuple[str, int, str, bool], list[Event]] = {}
-    for event in machine.events:
-        if event.time > baseline.acknowledged:
-            groups.setdefault((event.kind, event.code, event.address, event.fatal), []).append(event)
-    findings = [_error(events, settings.xid_status, uuids) for events in groups.values()]
+    events = _events(machine, baseline)
+    harmless = contained(events)
+    for event in events:
+        groups.setdefault((event.kind, event.code, event.address, event.fatal), []).append(event)
+    findings = [
+        _error(group, grade(group[-1], settings.xid_status, group[-1].address in harmless), uuids)
+        for group in groups.values()
+    ]
     for check, kind in (("xid", "XID"), ("sxid", "SXid")):
         if not any(finding.check == check for finding in findings):
             findings.append(
@@ -186,16 +215,16 @@ def _log(machine: Machine, settings: Settings, baseline: Baseline) -> list[Findi
 _LOG_SOURCE = "NVIDIA, XID catalogue; kernel's log of this boot"
 
 
-def _error(events: Sequence[Event], overrides: Mapping[str, str], uuids: Mapping[str, str]) -> Finding:
+def _error(events: Sequence[Event], graded: Grade, uuids: Mapping[str, str]) -> Finding:
     last = events[-1]
-    status, advice, name = grade(last, overrides)
-    words = f"{last.kind} {last.code} ({name}) of {last.address}, {len(events)} time(s)"
+    words = f"{last.kind} {last.code} ({graded.name}) of {last.address}, {len(events)} time(s)"
     return Finding(
         last.kind.lower(),
-        status,
+        graded.status,
         f"{words}: {last.text or 'the kernel says no more'}",
-        advice,
+        graded.action,
         _LOG_SOURCE,
         uuids.get(last.address, ""),
         value=last.code,
+        level=graded.level,
     )

@@ -36,7 +36,7 @@ def text(findings: Sequence[Finding], everything: bool = False) -> str:
     shown = [one for one in findings if everything or one.status not in (OK, SKIPPED)]
     lines = [summary(findings)]
     for one in shown:
-        advice = f" -> {one.action}" if one.action else ""
+        advice = f" -> {f'{one.level}: ' if one.level else ''}{one.action}" if one.action else ""
         lines.append(f"{one.status:<8} {_where(one)}{one.check}: {one.detail}{advice}")
     return "\n".join(lines) + "\n"
 

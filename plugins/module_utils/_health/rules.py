@@ -9,7 +9,24 @@ from dataclasses import dataclass
 from typing import Any
 
 from .baseline import Baseline
-from .finding import CRITICAL, GCM, GPUD, HEALTHAGENT, OK, SKIPPED, UNKNOWN, WARNING, Finding, Settings
+from .finding import (
+    ADMINISTRATOR,
+    CRITICAL,
+    GCM,
+    GPUD,
+    HEALTHAGENT,
+    INFORMATION,
+    MACHINE,
+    OK,
+    PROGRAM,
+    RESET,
+    SKIPPED,
+    UNKNOWN,
+    VENDOR,
+    WARNING,
+    Finding,
+    Settings,
+)
 
 NVML = "NVIDIA, NVML API reference"
 DCGM = "NVIDIA DCGM, dcgm_errors.h"
@@ -26,14 +43,15 @@ THROTTLING = {
 }
 # nvml.h, nvmlDeviceGpuRecoveryAction_t
 RECOVERY = {
-    1: (CRITICAL, "reset the GPU"),
-    2: (CRITICAL, "reboot the machine"),
-    3: (WARNING, "drain the peer-to-peer traffic of the GPU"),
-    4: (CRITICAL, "drain the machine and reset the GPU"),
-    5: (WARNING, "recover the IMEX domain"),
-    6: (CRITICAL, "reset the GPU's bus"),
-    7: (CRITICAL, "reboot the machine, baseboard included"),
+    1: (CRITICAL, RESET, "reset the GPU"),
+    2: (CRITICAL, MACHINE, "reboot the machine"),
+    3: (WARNING, ADMINISTRATOR, "drain the peer-to-peer traffic of the GPU"),
+    4: (CRITICAL, RESET, "reset the GPU when no program uses it"),
+    5: (WARNING, ADMINISTRATOR, "recover the IMEX domain"),
+    6: (CRITICAL, RESET, "reset the GPU's bus"),
+    7: (CRITICAL, MACHINE, "reboot the machine, baseboard included"),
 }
+DRAIN_AND_RESET = 4
 FABRIC_COMPLETED = 3
 FABRIC_STATES = {1: "not started", 2: "in progress"}
 # An idle GPU lowers the generation of its link to save power; above this utilization in percent it is not
@@ -66,13 +84,23 @@ class Reading:
 
 @dataclass(frozen=True)
 class Context:
-    """Input of a rule: a GPU, expected values, earlier readings, seconds since the boot."""
+    """Input of a rule: a GPU, expected values, earlier readings, seconds since the boot.
+
+    `contained` says that the kernel's log shows a contained error of its memory, and none that is worse: it
+    ended the programs that had it, and the others go on (NVIDIA, "GPU Memory Error Management").
+    """
 
     reading: Reading
     settings: Settings
     baseline: Baseline
     now: float
     idle: bool
+    contained: bool = False
+
+    @property
+    def memory_error(self) -> str:
+        """Status of a GPU with an uncorrectable error of its memory."""
+        return WARNING if self.contained else CRITICAL
 
     def get(self, name: str) -> Any:
         """Return what was read under a name; None when the GPU does not tell it."""
@@ -81,12 +109,13 @@ class Context:
 
 @dataclass(frozen=True)
 class Verdict:
-    """Status, what was found in words, and the numbers behind it."""
+    """Status, what was found in words, and the numbers behind it; `level` if it is not the rule's."""
 
     status: str
     detail: str
     value: Any = None
     threshold: Any = None
+    level: str = ""
 
 
 @dataclass(frozen=True)
@@ -98,6 +127,7 @@ class Rule:
         wrong: what is not well when it fails; the end of a sentence.
         grades: the statuses that it may then have, in words.
         action: what to do then.
+        level: who has to do it, of `finding.LEVELS`.
         source: where the rule is from.
         check: checks a GPU that has the reading.
     """
@@ -106,6 +136,7 @@ class Rule:
     wrong: str
     grades: str
     action: str
+    level: str
     source: str
     check: Callable[[Context], Verdict]
 
@@ -125,8 +156,11 @@ def _recovery(context: Context) -> Verdict:
     value = context.get("recovery_action")
     if not value:
         return Verdict(OK, "The driver asks for no recovery.", value, 0)
-    status, words = RECOVERY.get(value, (WARNING, f"do what action {value} of NVML means"))
-    return Verdict(status, f"The driver asks to {words}.", value, 0)
+    unknown = (WARNING, ADMINISTRATOR, f"do what action {value} of NVML means")
+    status, level, words = RECOVERY.get(value, unknown)
+    if value == DRAIN_AND_RESET and context.contained:
+        status = WARNING
+    return Verdict(status, f"The driver asks to {words}.", value, 0, level)
 
 
 def _persistence(context: Context) -> Verdict:
@@ -148,7 +182,7 @@ def _ecc_mode(context: Context) -> Verdict:
 def _ecc_uncorrected(context: Context) -> Verdict:
     count = context.get("ecc_uncorrected")
     words = f"Uncorrectable memory errors since the driver was loaded: {count}."
-    return Verdict(CRITICAL if count else OK, words, count, 0)
+    return Verdict(context.memory_error if count else OK, words, count, 0)
 
 
 def _ecc_corrected(context: Context) -> Verdict:
@@ -180,12 +214,16 @@ def _remapped_rows(context: Context) -> Verdict:
     )
 
 
-def _remap_flag(name: str, words: str) -> Callable[[Context], Verdict]:
-    def check(context: Context) -> Verdict:
-        flag = bool(context.get("remapped_rows")[name])
-        return Verdict(CRITICAL if flag else OK, f"{words}: {'yes' if flag else 'no'}.", flag, False)
+def _remap_pending(context: Context) -> Verdict:
+    flag = bool(context.get("remapped_rows")["pending"])
+    words = f"Memory rows wait for a reset to be remapped: {'yes' if flag else 'no'}."
+    return Verdict(context.memory_error if flag else OK, words, flag, False)
 
-    return check
+
+def _remap_failed(context: Context) -> Verdict:
+    flag = bool(context.get("remapped_rows")["failure"])
+    words = f"Remapping of a memory row has failed: {'yes' if flag else 'no'}."
+    return Verdict(CRITICAL if flag else OK, words, flag, False)
 
 
 def _retired_pages(context: Context) -> Verdict:
@@ -299,8 +337,8 @@ def _no_baseline() -> Verdict:
     return Verdict(SKIPPED, "No earlier run of this boot is recorded to compare with.")
 
 
-_INSPECT = "drain the machine and run NVIDIA's field diagnostic; it may have to be returned"
-_RESET = "drain the machine and reset the GPU"
+_INSPECT = "run NVIDIA's field diagnostic; the GPU may have to be returned"
+_RESET = "reset the GPU when no program uses it"
 
 RULES: Mapping[str, Rule] = {
     "recovery_action": Rule(
@@ -308,6 +346,7 @@ RULES: Mapping[str, Rule] = {
         wrong="the driver asks for a reset, a reboot or a drain",
         grades="critical or warning",
         action="do as the driver asks",
+        level=RESET,
         source=f"{NVML}, nvmlDeviceGpuRecoveryAction_t",
         check=_recovery,
     ),
@@ -316,6 +355,7 @@ RULES: Mapping[str, Rule] = {
         wrong="the InfoROM is corrupt",
         grades="critical",
         action="reset the GPU; return it if that does not help",
+        level=RESET,
         source=f"{NVSENTINEL}, DCGM_FR_CORRUPT_INFOROM",
         check=lambda _context: Verdict(OK, "The InfoROM is valid."),
     ),
@@ -324,6 +364,7 @@ RULES: Mapping[str, Rule] = {
         wrong="persistence mode is off",
         grades="warning",
         action="start nvidia-persistenced",
+        level=ADMINISTRATOR,
         source=f"{GPUD}/persistence-mode",
         check=_persistence,
     ),
@@ -332,14 +373,16 @@ RULES: Mapping[str, Rule] = {
         wrong="error correction is off or waits for a reset",
         grades="warning",
         action="switch ECC on and reset the GPU",
+        level=ADMINISTRATOR,
         source=f"{GPUD}/ecc",
         check=_ecc_mode,
     ),
     "ecc_uncorrected": Rule(
         needs="ecc_uncorrected",
         wrong="any uncorrectable memory error since the driver was loaded",
-        grades="critical",
+        grades="critical; warning if contained",
         action=_RESET,
+        level=RESET,
         source=HEALTHAGENT,
         check=_ecc_uncorrected,
     ),
@@ -348,6 +391,7 @@ RULES: Mapping[str, Rule] = {
         wrong="many corrected memory errors, or many per minute",
         grades="warning",
         action="watch the GPU",
+        level=INFORMATION,
         source=f"{GCM}; {HEALTHAGENT}",
         check=_ecc_corrected,
     ),
@@ -356,30 +400,34 @@ RULES: Mapping[str, Rule] = {
         wrong="uncorrectable errors of the SRAM",
         grades="critical",
         action=_INSPECT,
+        level=VENDOR,
         source=f"{NVML}, nvmlEccSramErrorStatus_v1_t",
         check=_sram,
     ),
     "row_remap_pending": Rule(
         needs="remapped_rows",
         wrong="memory rows wait for a reset to be remapped",
-        grades="critical",
+        grades="critical; warning if contained",
         action=_RESET,
+        level=RESET,
         source=f"{GPUD}/remapped-rows; {NVSENTINEL}",
-        check=_remap_flag("pending", "Memory rows wait for a reset to be remapped"),
+        check=_remap_pending,
     ),
     "row_remap_failed": Rule(
         needs="remapped_rows",
         wrong="remapping of a memory row has failed",
         grades="critical",
         action=_INSPECT,
+        level=VENDOR,
         source=f"{GPUD}/remapped-rows; {NVSENTINEL}",
-        check=_remap_flag("failure", "Remapping of a memory row has failed"),
+        check=_remap_failed,
     ),
     "row_remap_count": Rule(
         needs="remapped_rows",
         wrong="many memory rows remapped",
         grades="warning",
         action="plan a return",
+        level=VENDOR,
         source=f"{GPUD}/remapped-rows",
         check=_remapped_rows,
     ),
@@ -387,7 +435,8 @@ RULES: Mapping[str, Rule] = {
         needs="retired_pages",
         wrong="memory pages wait to be retired, or many are (before Ampere)",
         grades="warning, critical",
-        action="drain the machine and reset the GPU; return it from 64 pages on",
+        action="reset the GPU when no program uses it; return it from 64 pages on",
+        level=RESET,
         source=HEALTHAGENT,
         check=_retired_pages,
     ),
@@ -396,6 +445,7 @@ RULES: Mapping[str, Rule] = {
         wrong="fewer active NVLinks than expected",
         grades="critical; warning if none are expected",
         action="drain the machine and reboot it",
+        level=MACHINE,
         source=f"{AZNHC}; {NVSENTINEL}, DCGM_FR_NVLINK_DOWN",
         check=_nvlink_state,
     ),
@@ -404,6 +454,7 @@ RULES: Mapping[str, Rule] = {
         wrong="NVLink errors since the last run of the timer",
         grades="warning",
         action="check cables and bridges",
+        level=ADMINISTRATOR,
         source=f"{GPUD}/nvlink",
         check=_nvlink_errors,
     ),
@@ -412,6 +463,7 @@ RULES: Mapping[str, Rule] = {
         wrong="the GPU has not joined the NVLink fabric",
         grades="critical",
         action="restart the fabric manager",
+        level=ADMINISTRATOR,
         source=f"{DCGM}, DCGM_FR_FABRIC_MANAGER_TRAINING_ERROR",
         check=_fabric,
     ),
@@ -420,6 +472,7 @@ RULES: Mapping[str, Rule] = {
         wrong="fewer PCIe lanes than GPU and slot have",
         grades="critical",
         action="seat the card anew",
+        level=ADMINISTRATOR,
         source=f"{DEEPOPS}; {DCGM}, DCGM_FR_PCIE_WIDTH",
         check=_pcie_width,
     ),
@@ -428,6 +481,7 @@ RULES: Mapping[str, Rule] = {
         wrong="a slower PCIe generation while the GPU is busy",
         grades="warning",
         action="seat the card anew and check the firmware's settings",
+        level=ADMINISTRATOR,
         source=f"{DCGM}, DCGM_FR_PCIE_GENERATION",
         check=_pcie_generation,
     ),
@@ -436,6 +490,7 @@ RULES: Mapping[str, Rule] = {
         wrong="many PCIe packets sent again per minute",
         grades="warning, critical",
         action="seat the card anew",
+        level=ADMINISTRATOR,
         source=HEALTHAGENT,
         check=_pcie_replays,
     ),
@@ -444,6 +499,7 @@ RULES: Mapping[str, Rule] = {
         wrong="clocks lowered by heat or power",
         grades="warning; critical in several runs",
         action="check cooling and power supply",
+        level=ADMINISTRATOR,
         source=f"{HEALTHAGENT}; {GPUD}/hw-slowdown",
         check=_throttle,
     ),
@@ -452,6 +508,7 @@ RULES: Mapping[str, Rule] = {
         wrong="the GPU is hot",
         grades="warning, critical",
         action="check the cooling",
+        level=ADMINISTRATOR,
         source=f"{HEALTHAGENT}; {GPUD}/temperature",
         check=_temperature,
     ),
@@ -460,6 +517,7 @@ RULES: Mapping[str, Rule] = {
         wrong="the power cannot be read",
         grades="unknown",
         action="drain the machine and reboot it",
+        level=MACHINE,
         source=f"{DCGM}, DCGM_FR_POWER_UNREADABLE",
         check=_power,
     ),
@@ -468,6 +526,7 @@ RULES: Mapping[str, Rule] = {
         wrong="MIG mode waits for a reset",
         grades="warning",
         action="reset the GPU when it is idle",
+        level=RESET,
         source=f"{NVML}, nvmlDeviceGetMigMode",
         check=_mig_mode,
     ),
@@ -476,15 +535,16 @@ RULES: Mapping[str, Rule] = {
         wrong="programs or memory on a GPU that should be idle (`--idle` only)",
         grades="critical",
         action="end what uses the GPU",
+        level=PROGRAM,
         source=GCM,
         check=_idle,
     ),
 }
 
-# Meaning of one failed call for the whole GPU (nvml.h, nvmlReturn_t), and remedy.
+# Meaning of one failed call for the whole GPU (nvml.h, nvmlReturn_t), level and remedy.
 FATAL_ERRORS = {
-    "GPU_IS_LOST": ("has fallen off the bus", "drain the machine and reboot it"),
-    "RESET_REQUIRED": ("needs a reset before it can be used again", _RESET),
+    "GPU_IS_LOST": ("has fallen off the bus", MACHINE, "drain the machine and reboot it"),
+    "RESET_REQUIRED": ("needs a reset before it can be used again", RESET, _RESET),
 }
 # Readings whose failure is itself what the check looks for.
 TELLING_ERRORS = {"inforom": ("CORRUPTED_INFOROM", CRITICAL, "The InfoROM is corrupt.")}
@@ -510,6 +570,7 @@ def check_gpu(context: Context) -> list[Finding]:
                 gpu=reading.uuid or str(reading),
                 value=verdict.value,
                 threshold=verdict.threshold,
+                level="" if healthy else verdict.level or rule.level,
             )
         )
     return findings
@@ -525,15 +586,16 @@ def _responds(reading: Reading) -> Finding:
             "drain the machine and reboot it",
             "a hang of the driver has no other way to show",
             gpu,
+            level=MACHINE,
         )
-    for error, (words, action) in FATAL_ERRORS.items():
+    for error, (words, level, action) in FATAL_ERRORS.items():
         if error in reading.failures.values():
-            return Finding(
-                "gpu_responds", CRITICAL, f"{reading} {words}.", action, f"{NVML}, NVML_ERROR_{error}", gpu
-            )
+            source = f"{NVML}, NVML_ERROR_{error}"
+            return Finding("gpu_responds", CRITICAL, f"{reading} {words}.", action, source, gpu, level=level)
     if HANDLE in reading.failures:
         words = f"{reading} cannot be opened: {reading.failures[HANDLE]}."
-        return Finding("gpu_responds", CRITICAL, words, "drain the machine and reboot it", NVML, gpu)
+        action = "drain the machine and reboot it"
+        return Finding("gpu_responds", CRITICAL, words, action, NVML, gpu, level=MACHINE)
     return Finding("gpu_responds", OK, f"{reading} answers.", "", NVML, gpu)
 
 

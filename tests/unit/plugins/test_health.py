@@ -288,7 +288,7 @@ def test_reports_tell_what_is_wrong() -> None:
     findings = evaluate(machine(gpu(temperature=95)), Settings(), Baseline())
     lines = report.text(findings).splitlines()
     assert lines[0] == f"CRITICAL: {UUID} temperature: Temperature: 95 °C; the GPU slows down at 92."
-    assert len(lines) == 2 and lines[1].endswith("-> check the cooling")
+    assert len(lines) == 2 and lines[1].endswith("-> administrator: check the cooling")
     metrics = report.prometheus(findings, 1.0).splitlines()
     assert f'gpufarm_health_check{{check="temperature",gpu="{UUID}"}} 2' in metrics
     assert "gpufarm_health_status 2" in metrics

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 def graded(message: str, overrides: dict[str, str] | None = None) -> str:
     event = parse_message(message, 0)
     assert event is not None
-    return grade(event, overrides or {})[0]
+    return grade(event, overrides or {}).status
 
 
 @pytest.mark.parametrize(
