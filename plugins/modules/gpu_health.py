@@ -150,6 +150,7 @@ from ansible_collections.gpufarm.cluster.plugins.module_utils._health import (
     report as health_report,
 )
 from ansible_collections.gpufarm.cluster.plugins.module_utils._health.io import read, store
+from ansible_collections.gpufarm.cluster.plugins.module_utils._nvml.gpu import GpuError
 from ansible_collections.gpufarm.cluster.plugins.module_utils._nvml.io.python import use_gpu_python
 
 SETTINGS = {
@@ -184,7 +185,10 @@ def main() -> None:
         baseline = store.read()
     except finding.HealthError as error:
         module.fail_json(msg=str(error))
-    machine = read.read_machine(settings, baseline, module.params["dcgm_diag_level"])
+    try:
+        machine = read.read_machine(settings, baseline, module.params["dcgm_diag_level"])
+    except GpuError as error:
+        module.fail_json(msg=str(error))
     findings = health_machine.evaluate(machine, settings, baseline, module.params["idle"])
     report = health_report.as_data(findings)
     limit = module.params["fail_from"]

@@ -45,6 +45,11 @@ _OF_OTHERS: Mapping[str, Meaning] = {
         "warning",
         "bring the firmware in line",
     ),
+    "cordon": Meaning(
+        "a GPU or slice is given to nobody",
+        "warning",
+        "repair it and run gpufarm-health uncordon",
+    ),
     "xid": Meaning(
         "errors of the driver in the kernel's log, as NVIDIA's catalogue grades them",
         "per error",

@@ -102,8 +102,8 @@ class Settings:
     """How to check: the content of the settings file, under the same names.
 
     `expected_gpus` and `expected_nvlinks` (of each GPU) are 0 when nothing in particular is expected.
-    `xid_status` overrides the status of XIDs by their numbers. `call_timeout` is in seconds. The commands are
-    lists of words, run without a shell.
+    `xid_status` overrides the status of XIDs by their numbers. `call_timeout` is in seconds. `cordon` says
+    whether GPUs that must not be used are cordoned. The commands are lists of words, run without a shell.
     """
 
     thresholds: Mapping[str, float] = field(default_factory=dict)
@@ -113,6 +113,7 @@ class Settings:
     xid_status: Mapping[str, str] = field(default_factory=dict)
     call_timeout: float = 30
     textfile: str = ""
+    cordon: bool = True
     drain_command: tuple[str, ...] = ()
     resume_command: tuple[str, ...] = ()
 
@@ -181,6 +182,8 @@ def _value_problems(data: Mapping[str, Any]) -> Iterator[str]:
                 f"The status '{status}' of XID '{code}' is not understood: give a number and one of"
                 f" '{OK}', '{WARNING}' and '{CRITICAL}'."
             )
+    if not isinstance(data.get("cordon", True), bool):
+        yield f"The value '{data['cordon']}' of 'cordon' is neither true nor false: correct it."
     if wrong:
         return
     settings = _settings(data)

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
+from .._cordon.cordon import Cordon
 from .baseline import Baseline
 from .finding import (
     ADMINISTRATOR,
@@ -27,7 +28,17 @@ from .rules import NVML, RULES, Context, Reading, check_gpu, throttling
 # The counters that a baseline holds.
 COUNTERS = ("ecc_corrected", "nvlink_errors", "pcie_replays")
 
-MACHINE_CHECKS = ("nvml", "gpu_count", "driver_match", "vbios", "xid", "sxid", "dcgm_health", "dcgm_diag")
+MACHINE_CHECKS = (
+    "nvml",
+    "gpu_count",
+    "driver_match",
+    "vbios",
+    "cordon",
+    "xid",
+    "sxid",
+    "dcgm_health",
+    "dcgm_diag",
+)
 # `nvml` and `gpu_responds` are what all others rest on, so they cannot be disabled.
 CHECKS = tuple(name for name in (*MACHINE_CHECKS, *RULES) if name != "nvml")
 
@@ -41,7 +52,8 @@ class Machine:
     `module_version` is that of the loaded kernel module, `pci_gpus` the number of NVIDIA's display and 3D
     controllers on the PCI bus; they are empty and 0 when the machine does not tell. `events` is None when
     there is no log of the kernel to read, or when it could not be read for the reason in `log_error`. `dcgm`
-    holds findings of DCGM. `now` is in seconds since the boot.
+    holds findings of DCGM, `cordons` the GPUs and slices that are cordoned. `now` is in seconds since the
+    boot.
     """
 
     gpus: Sequence[Reading] = ()
@@ -54,6 +66,7 @@ class Machine:
     events: Sequence[Event] | None = ()
     log_error: str = ""
     dcgm: Sequence[Finding] = ()
+    cordons: Sequence[Cordon] = ()
     boot_id: str = ""
     now: float = 0.0
 
@@ -72,6 +85,7 @@ def evaluate(machine: Machine, settings: Settings, baseline: Baseline, idle: boo
     findings = [_nvml(machine)]
     if findings[0].status == OK:
         findings += [_count(machine, settings), _driver_match(machine), _vbios(machine)]
+    findings += _cordons(machine)
     findings += _log(machine, settings, baseline)
     findings += machine.dcgm
     harmless = contained(_events(machine, baseline))
@@ -180,6 +194,16 @@ def _vbios(machine: Machine) -> Finding:
     if not versions:
         return Finding("vbios", SKIPPED, "No GPU tells its video BIOS.", "", source)
     return Finding("vbios", OK, "GPUs of one model have the same video BIOS.", "", source)
+
+
+def _cordons(machine: Machine) -> list[Finding]:
+    source = "the files of the cordons"
+    if not machine.cordons:
+        return [Finding("cordon", OK, "No GPU or slice is cordoned.", "", source)]
+    return [
+        Finding("cordon", WARNING, f"{one}.", f"run '{one.end}' after the repair", source, one.gpu)
+        for one in machine.cordons
+    ]
 
 
 def _events(machine: Machine, baseline: Baseline) -> list[Event]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from ansible_collections.gpufarm.cluster.plugins.module_utils._cordon.io import folder
 from ansible_collections.gpufarm.cluster.plugins.module_utils._health.io import command, store
 from ansible_collections.gpufarm.cluster.plugins.module_utils._health.kernel_log import parse_message
 from ansible_collections.gpufarm.cluster.plugins.module_utils._health.machine import Machine
@@ -18,6 +19,7 @@ Run = Callable[..., int]
 HOT = machine(gpu(temperature=91))
 WARM = machine(gpu(temperature=84))
 WELL = machine(gpu())
+HUNG = machine(gpu(hung_in="nvmlX"))
 UNKNOWN = machine(gpu(), events=None, log_error="No journal.")
 
 
@@ -29,6 +31,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     monkeypatch.setattr(store.write_verdicts, "__defaults__", (tmp_path,))
     monkeypatch.setattr(store.lock.__wrapped__, "__defaults__", (tmp_path,))  # type: ignore[attr-defined]
     monkeypatch.setattr(command, "SETTINGS", tmp_path / "none.json")
+    monkeypatch.setattr(folder, "FOLDER", tmp_path / "cordons")
 
     def run_on(state: Machine, *arguments: str, **settings: Any) -> int:
         monkeypatch.setattr(command, "read_machine", lambda _settings, _before, _level=0: state)
@@ -88,7 +91,7 @@ def test_hooks_run_once_at_each_change(run: Run, tmp_path: Path) -> None:
     hook.write_text(f'#!/bin/sh\necho "$1 $GPUFARM_HEALTH_STATUS" >> {calls}\n')
     hook.chmod(0o755)
     hooks = {"drain_command": [str(hook), "drain"], "resume_command": [str(hook), "resume; rm -rf x"]}
-    for state in (WELL, HOT, HOT, UNKNOWN, HOT, WARM, WELL):
+    for state in (WELL, HUNG, HUNG, UNKNOWN, HUNG, WARM, WELL):
         run(state, "--record", **hooks)
     assert calls.read_text().splitlines() == ["drain critical", "resume; rm -rf x warning"]
 
@@ -96,11 +99,11 @@ def test_hooks_run_once_at_each_change(run: Run, tmp_path: Path) -> None:
 def test_a_hook_that_fails_is_told_and_tried_again(
     run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(HOT, "--record", drain_command=["false"]) == 2
+    assert run(HUNG, "--record", drain_command=["false"]) == 2
     assert "The hook 'false' failed with code 1" in capsys.readouterr().err
-    assert run(HOT, "--record", drain_command=["/no/such"]) == 2
+    assert run(HUNG, "--record", drain_command=["/no/such"]) == 2
     assert "cannot be run (No such file" in capsys.readouterr().err
-    run(HOT, "--record", drain_command=["touch", str(tmp_path / "drained")])
+    run(HUNG, "--record", drain_command=["touch", str(tmp_path / "drained")])
     assert (tmp_path / "drained").exists()
     assert run(WELL, "--record", resume_command=["false"]) == 3
 

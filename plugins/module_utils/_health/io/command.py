@@ -14,7 +14,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from ..._cordon.cordon import HEALTH, cordon
+from ..._cordon.io import command as cordon_command
+from ..._cordon.io import folder as cordons
 from ..._host.io.files import replace_file
+from ..._nvml.gpu import GpuError
 from .. import report
 from ..baseline import Baseline
 from ..finding import (
@@ -48,6 +52,9 @@ say. Nothing is changed on the GPUs, and a driver that hangs does not hang the c
   gpufarm-health --idle                   as Slurm's Epilog: programs and memory that a job left behind, too
   gpufarm-health --acknowledge            the errors in the kernel's log were dealt with, by a reset say
   gpufarm-health --record                 what the timer runs: see below
+  gpufarm-health cordons                  the GPUs and slices that are given to nobody, and why
+  gpufarm-health cordon GPU --reason ...  give a GPU or slice to nobody, by the UUID that nvidia-smi -L shows
+  gpufarm-health uncordon GPU             end that, after a repair
 
 Thresholds, disabled checks and hooks are in /etc/gpufarm/health.json, which the role gpu_health writes.
 """
@@ -59,9 +66,10 @@ exit statuses (those of Nagios plugins):
   3  unknown: something could not be checked, or a hook failed
 
 With --record, counters are stored as the baseline for the next run, metrics are written for the collector,
-and the drain command is run once when health turns critical, the resume command once when it is no longer.
-They get GPUFARM_HEALTH_STATUS and GPUFARM_HEALTH_SUMMARY in their environment. The next run repeats a
-command that failed, and after a power cut maybe one that succeeded.
+GPUs that must not be used are cordoned, and the drain command is run once when the machine must not be used,
+the resume command once when it may be again. Only uncordon ends a cordon. The drain and the resume command
+get GPUFARM_HEALTH_STATUS and GPUFARM_HEALTH_SUMMARY in their environment. The next run repeats a command that
+failed, and after a power cut maybe one that succeeded.
 """
 
 
@@ -69,6 +77,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status."""
     options = _parser().parse_args(arguments)
     try:
+        if options.command:
+            return cordon_command.run(options)
         settings = _settings(options.settings)
         if options.acknowledge:
             return _acknowledge(settings)
@@ -77,7 +87,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 findings, problem = _record(settings, options)
         else:
             findings, problem = _check(settings, options, store.read())[0], ""
-    except HealthError as error:
+    except (HealthError, GpuError) as error:
         sys.stderr.write(f"UNKNOWN: {error}\n")
         return report.CODES[UNKNOWN]
     except PermissionError as error:
@@ -124,6 +134,7 @@ def _parser() -> argparse.ArgumentParser:
     action.add_argument(
         "--acknowledge", action="store_true", help="pass over the errors logged so far in this boot"
     )
+    cordon_command.add(parser)
     return parser
 
 
@@ -149,31 +160,47 @@ def _record(settings: Settings, options: argparse.Namespace) -> tuple[list[Findi
     """Check and act; return the findings and what went wrong with acting, empty when nothing did."""
     findings, after = _check(settings, options, store.read())
     store.write_verdicts(report.verdicts(findings, time.time()))
-    problem = ""
+    problems = [_cordon(findings)] if settings.cordon else []
     if settings.textfile:
         try:
             metrics = report.prometheus(findings, time.time())
             replace_file(Path(settings.textfile), metrics, 0o644)
         except OSError as error:
-            problem = (
+            problems.append(
                 f"The metrics cannot be written to {settings.textfile} ({error.strerror}): check its folder."
             )
     try:
         after = _act(settings, findings, after)
     except HealthError as error:
-        problem = str(error)
+        problems.append(str(error))
     store.write(after)
-    return findings, problem
+    return findings, " ".join(filter(None, problems))
+
+
+def _cordon(findings: Sequence[Finding]) -> str:
+    """Cordon the GPUs that must not be used; return what went wrong with that, empty when nothing did."""
+    there = cordons.read()
+    new = {one.gpu: one for one in reversed(findings) if one.forbids_gpu and one.gpu not in there}
+    for gpu, finding in new.items():
+        if not gpu.startswith("GPU-"):  # it does not tell its UUID, so nobody can be given it
+            continue
+        reason = f"{finding.check}: {finding.detail}"
+        try:
+            cordons.write(cordon(gpu, reason, cordon_command.now(), HEALTH))
+        except OSError as error:
+            return f"{gpu} cannot be cordoned in {cordons.FOLDER} ({error.strerror}): repair the folder."
+    return ""
 
 
 def _act(settings: Settings, findings: Sequence[Finding], baseline: Baseline) -> Baseline:
     """Run the hook that a change of health asks for."""
-    status = worst(findings)
-    if status == CRITICAL and not baseline.drained and settings.drain_command:
+    # Cordons take single GPUs out of service; without them the machine is all that can be.
+    drains = any(one.forbids_machine if settings.cordon else one.status == CRITICAL for one in findings)
+    if drains and not baseline.drained and settings.drain_command:
         _hook(settings.drain_command, findings)
         return replace(baseline, drained=True)
     # An unknown status does not end the draining.
-    if status in (OK, WARNING) and baseline.drained:
+    if not drains and baseline.drained and not any(one.status == UNKNOWN for one in findings):
         if settings.resume_command:
             _hook(settings.resume_command, findings)
         return replace(baseline, drained=False)

@@ -8,6 +8,7 @@ import subprocess
 import time
 from pathlib import Path
 
+from ..._cordon.io import folder
 from ..._nvml.io import kernel_module
 from ..baseline import Baseline
 from ..finding import Settings
@@ -59,6 +60,7 @@ def read_machine(settings: Settings, before: Baseline, dcgm_diag_level: int = 0)
         events=events,
         log_error=log_error,
         dcgm=dcgm.ask(dcgm_diag_level),
+        cordons=tuple(folder.read().values()),
         boot_id=boot_id,
         now=time.clock_gettime(time.CLOCK_BOOTTIME),
     )
