@@ -36,6 +36,7 @@ class Expected:
     pcie_width: int | None = None
     nvlinks: int | None = None
     idle: bool | None = None
+    cordoned: bool | None = None
 
 
 # Fields that are compared for each GPU; the other fields of Expected are about the machine.
@@ -191,6 +192,12 @@ def _idle(value: bool, gpu: Gpu, _readings: Mapping[str, Any]) -> tuple[bool, st
     return bool(gpu.processes) != value, f"{programs}, {'none' if value else 'some'} declared"
 
 
+def _cordoned(value: bool, _gpu: Gpu, readings: Mapping[str, Any]) -> tuple[bool, str]:
+    found = readings.get("cordons", [])
+    words = ", ".join(found) or "no cordon"
+    return bool(found) == value, f"{words}, {'a cordon' if value else 'none'} declared"
+
+
 def _watts(_gpu: Gpu, readings: Mapping[str, Any]) -> int | None:
     limit = readings.get("power_limit_mw")
     return None if limit is None else round(limit / 1000)
@@ -226,4 +233,5 @@ _GPU: Mapping[str, Callable[..., tuple[bool, str]]] = {
     "pcie_width": _at_least("PCIe lanes", _reading("pcie_width", 0)),
     "nvlinks": _at_least("active NVLinks", _links),
     "idle": _idle,
+    "cordoned": _cordoned,
 }

@@ -136,6 +136,12 @@ gpus:
       description: The programs that use the GPU or a part of it.
       type: list
       elements: dict
+    cordoned:
+      description: Whether the GPU is cordoned, so that nobody is given it or its slices.
+      type: bool
+    cordon:
+      description: The cordon with its reason and the command that ends it; empty if there is none.
+      type: str
     readings:
       description:
         - State of the GPU. Readings that the GPU does not support, in its present mode, are missing.
@@ -189,11 +195,15 @@ slices:
     gpu:
       description: UUID of the GPU.
       type: str
+    cordoned:
+      description: Whether the slice or its GPU is cordoned.
+      type: bool
 """
 
 from dataclasses import asdict
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.gpufarm.cluster.plugins.module_utils._cordon.io import folder
 from ansible_collections.gpufarm.cluster.plugins.module_utils._nvml import gpu as nvml_gpu
 from ansible_collections.gpufarm.cluster.plugins.module_utils._nvml.io import (
     kernel_module as nvml_kernel_module,
@@ -226,6 +236,7 @@ def main() -> None:
             if selectors:
                 gpus = nvml_gpu.select(gpus, selectors, survey.unreadable)
             readings = nvml_readings.Reader().gpus(gpu.uuid for gpu in gpus)
+        cordons = folder.read()
     except nvml_readings.Failed as error:
         module.fail_json(msg=f"NVML does not open a GPU that it has listed: {error}.", driver_running=True)
     except nvml_gpu.GpuError as error:
@@ -240,11 +251,20 @@ def main() -> None:
             "kernel_module_kind": kernel_module.kind,
         },
         "gpus": [
-            {**asdict(gpu), "readings": readings[gpu.uuid][0], "reading_failures": readings[gpu.uuid][1]}
+            {
+                **asdict(gpu),
+                "cordoned": gpu.uuid in cordons,
+                "cordon": str(cordons.get(gpu.uuid, "")),
+                "readings": readings[gpu.uuid][0],
+                "reading_failures": readings[gpu.uuid][1],
+            }
             for gpu in gpus
         ],
         "unreadable": [asdict(one) for one in survey.unreadable],
-        "slices": nvml_gpu.slices(gpus),
+        "slices": [
+            {**one, "cordoned": one["uuid"] in cordons or one["gpu"] in cordons}
+            for one in nvml_gpu.slices(gpus)
+        ],
     }
     facts = {"ansible_facts": {"gpufarm_gpus": answer}} if module.params["facts"] else {}
     module.exit_json(changed=False, **answer, **facts)

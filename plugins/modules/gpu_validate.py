@@ -79,6 +79,9 @@ options:
   idle:
     description: Whether no program uses the GPUs.
     type: bool
+  cordoned:
+    description: Whether a GPU or one of its slices is cordoned, see C(gpufarm-health cordons).
+    type: bool
   lenient:
     description: Names of the options above whose violation is a warning, with which the module does not fail.
     type: list
@@ -135,6 +138,8 @@ from dataclasses import asdict
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.gpufarm.cluster.plugins.module_utils import _gpu_validate
+from ansible_collections.gpufarm.cluster.plugins.module_utils._cordon.cordon import of_gpu
+from ansible_collections.gpufarm.cluster.plugins.module_utils._cordon.io import folder
 from ansible_collections.gpufarm.cluster.plugins.module_utils._mig.flavor import FlavorError
 from ansible_collections.gpufarm.cluster.plugins.module_utils._nvml import gpu as nvml_gpu
 from ansible_collections.gpufarm.cluster.plugins.module_utils._nvml.io import (
@@ -177,6 +182,7 @@ OPTIONS = {
     "pcie_width": {"type": "int"},
     "nvlinks": {"type": "int"},
     "idle": {"type": "bool"},
+    "cordoned": {"type": "bool"},
 }
 
 
@@ -202,6 +208,9 @@ def read(selectors: list[str], expected: _gpu_validate.Expected) -> _gpu_validat
             if getattr(expected, name) is not None and failure is not None:
                 raise nvml_gpu.GpuError(f"NVML does not tell '{name}' of {gpu}: {failure}.")
     readings = {uuid: values for uuid, (values, _failures) in answers.items()}
+    cordons = {} if expected.cordoned is None else folder.read()
+    for gpu in gpus:
+        readings[gpu.uuid]["cordons"] = [str(one) for one in of_gpu(gpu, cordons)]
     kind = kernel_module.loaded().kind
     return _gpu_validate.Found(driver.version, driver.cuda_version, kind, gpus, readings)
 

@@ -16,6 +16,8 @@ description:
     destroyed, nor one that somebody holds (see O(keep_held)), no more are destroyed than needed, and the new
     ones are placed so that the largest profiles still fit beside them. Impossible requests are refused with
     the reason and with requests that would fit.
+  - A GPU that is cordoned, by an administrator or by C(gpufarm-health), is not changed, nor is a slice that
+    is cordoned.
   - When something fails midway on one GPU, the former partitions of all of them are put back. A run that is
     killed is repaired by the next one.
   - Which profiles a GPU offers and where they may lie is read from the GPU.
@@ -218,6 +220,8 @@ import contextlib
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.gpufarm.cluster.plugins.module_utils._cordon import cordon
+from ansible_collections.gpufarm.cluster.plugins.module_utils._cordon.io import folder
 from ansible_collections.gpufarm.cluster.plugins.module_utils._mig.flavor import (
     Flavor,
     FlavorError,
@@ -288,11 +292,16 @@ def run(module: AnsibleModule, request: Flavor, services: Services) -> dict[str,
         machine = survey.gpus
         if module.params["keep_held"]:
             machine = holders.mark(machine, FOLDER / "holders.d")
+        cordons = folder.read()
+        machine = cordon.mark(machine, cordons)
         gpus = nvml_gpu.select(machine, module.params["gpus"], survey.unreadable)
         for failed in survey.unreadable:
             module.warn(str(failed))
         freed = services.processes(gpus)
         plans = [plan_flavor(gpu, request, module.params["equivalents"], freed) for gpu in gpus]
+        for plan in plans:
+            if plan.changed:
+                cordon.check_change(plan.gpu, cordons)
         nodes = missing_nodes(gpus)
         changed = any(plan.changed for plan in plans)
         pending = {

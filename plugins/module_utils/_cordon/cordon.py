@@ -6,10 +6,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
 
-from .._nvml.gpu import Gpu, GpuError
+from .._nvml.gpu import Gpu, GpuError, Process
 
 HEALTH, ADMINISTRATOR = "health", "administrator"
 # NVML's UUIDs of GPUs and MIG devices; they are names of files.
@@ -98,10 +98,22 @@ def subject(name: str) -> str:
     return name[: -len(SUFFIX)] if name.endswith(SUFFIX) else name
 
 
-def of_gpu(gpu: Gpu, cordons: Mapping[str, Cordon]) -> tuple[Cordon, ...]:
+def of_gpu(gpu: Gpu, cordons: Mapping[str, Cordon]) -> list[Cordon]:
     """Return the cordons of a GPU and of its slices."""
     slices = (one.uuid for instance in gpu.instances for one in instance.compute_instances)
-    return tuple(cordons[uuid] for uuid in (gpu.uuid, *slices) if uuid in cordons)
+    return [cordons[uuid] for uuid in (gpu.uuid, *slices) if uuid in cordons]
+
+
+def mark(gpus: Iterable[Gpu], cordons: Mapping[str, Cordon]) -> tuple[Gpu, ...]:
+    """Return the GPUs with the cordons of slices among the users of these, so that no plan destroys them."""
+    return tuple(replace(gpu, processes=(*gpu.processes, *_users(gpu, cordons))) for gpu in gpus)
+
+
+def _users(gpu: Gpu, cordons: Mapping[str, Cordon]) -> Iterator[Process]:
+    for instance in gpu.instances:
+        for compute in instance.compute_instances:
+            if compute.uuid in cordons:
+                yield Process(None, f"a cordon, as {cordons[compute.uuid]}", instance.id, compute.id)
 
 
 def check_change(gpu: Gpu, cordons: Mapping[str, Cordon]) -> None:

@@ -6,10 +6,14 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from ..._cordon.cordon import Cordon, check_change
+from ..._cordon.cordon import mark as mark_cordons
+from ..._cordon.io import folder
 from ..._nvml.gpu import Gpu, GpuError, Survey, select
 from ..._nvml.io.boot import session_at_boot
 from ..._nvml.io.session import Nvml
@@ -39,10 +43,11 @@ def restore(layout: list[dict[str, Any]]) -> list[str]:
     problems = []
     with locked(), session_at_boot(PATIENCE) as nvml:
         survey = nvml.survey()
-        survey = replace(survey, gpus=mark(survey.gpus))
+        cordons = folder.read()
+        survey = replace(survey, gpus=mark_cordons(mark(survey.gpus), cordons))
         for entry in layout:
             try:
-                _restore(nvml, survey, entry)
+                _restore(nvml, survey, entry, cordons)
             except (FlavorError, GpuError) as error:
                 problems.append(str(error))
     return problems
@@ -76,12 +81,13 @@ def _gpu(survey: Survey, entry: dict[str, Any]) -> Gpu:
     return gpu
 
 
-def _restore(nvml: Nvml, survey: Survey, entry: dict[str, Any]) -> None:
+def _restore(nvml: Nvml, survey: Survey, entry: dict[str, Any], cordons: Mapping[str, Cordon]) -> None:
     gpu = _gpu(survey, entry)
     plan = plan_flavor(gpu, parse_layout(entry["partitions"]))
     if not plan.changed:
         make_nodes([gpu])
         return
+    check_change(gpu, cordons)
     pending = apply(nvml, [plan]).pending
     if pending:
         raise GpuError(str(pending[0]))
