@@ -71,7 +71,10 @@ def gpus() -> Gpus:
     found = slices()
     file = folder / "unfit.json"
     unfit = {int(gpu): why for gpu, why in json.loads(file.read_text()).items()} if file.exists() else {}
-    return Gpus(found, frozenset(piece.gpu for piece in found), frozenset(unfit), tuple(unfit.values()))
+    answered = frozenset(piece.gpu for piece in found)
+    cordons = folder / "cordoned.json"
+    cordoned = json.loads(cordons.read_text()) if cordons.exists() else {}
+    return Gpus(found, answered, frozenset(unfit), tuple(unfit.values()), cordoned)
 
 
 class Notebook(web.RequestHandler):

@@ -74,7 +74,7 @@ def present_gpus(desk: Desk, log: Log) -> Gpus:
     # In this order: a lease that is taken later may be of a slice that is newer than the list.
     held = desk.leases.all()
     gpus = read_gpus()
-    for problem in gpus.problems:
+    for problem in gpus.reasons:
         log.warning("Slices of a GPU are given to nobody: %s", problem)
     gone = [lease for lease in held if any(map(gpus.is_gone, lease.pieces))]
     if not gone:

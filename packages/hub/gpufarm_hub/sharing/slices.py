@@ -4,15 +4,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 import pynvml
 
-from . import bounded, health
+from . import bounded, cordons, health
 from .health import Verdicts
 
 
@@ -68,22 +68,37 @@ class Gpus:
         answered: minor numbers of these GPUs.
         unfit: minor numbers of those whose slices must be given to nobody.
         problems: what is wrong, one sentence for each GPU that did not answer or is unfit.
+        cordoned: why slices must be given to nobody, by their UUIDs, where they or their GPUs are cordoned.
     """
 
     slices: list[Slice]
     answered: frozenset[int]
     unfit: frozenset[int] = frozenset()
     problems: tuple[str, ...] = ()
+    cordoned: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def offered(self) -> list[Slice]:
         """The slices that may be given to somebody."""
-        return [piece for piece in self.slices if piece.gpu not in self.unfit]
+        return [piece for piece in self.slices if not self._withholds(piece)]
 
     @property
     def withheld(self) -> list[Slice]:
-        """The slices of GPUs that are unfit."""
-        return [piece for piece in self.slices if piece.gpu in self.unfit]
+        """The slices that are cordoned, and those of GPUs that are unfit."""
+        return [piece for piece in self.slices if self._withholds(piece)]
+
+    @property
+    def cordons(self) -> list[Slice]:
+        """The slices that are cordoned."""
+        return [piece for piece in self.slices if piece.uuid in self.cordoned]
+
+    @property
+    def reasons(self) -> list[str]:
+        """Why slices are given to nobody: the problems, and the cordons of GPUs and slices."""
+        return [*self.problems, *dict.fromkeys(self.cordoned.values())]
+
+    def _withholds(self, piece: Slice) -> bool:
+        return piece.gpu in self.unfit or piece.uuid in self.cordoned
 
     @property
     def all_answered(self) -> bool:
@@ -99,7 +114,11 @@ class Gpus:
 PATIENCE = 5.0
 
 
-def read_gpus(nvml: Any = pynvml, verdicts: Callable[[], Verdicts] = health.read) -> Gpus:
+def read_gpus(
+    nvml: Any = pynvml,
+    verdicts: Callable[[], Verdicts] = health.read,
+    read_cordons: Callable[[], Mapping[str, str]] = cordons.read,
+) -> Gpus:
     """Ask NVML for all GPUs and their slices; one that is lost, or hangs, does not hide the others.
 
     NVML is initialised and shut down on each call: an open handle would keep the driver from being replaced.
@@ -107,11 +126,17 @@ def read_gpus(nvml: Any = pynvml, verdicts: Callable[[], Verdicts] = health.read
     Args:
         nvml: the binding ``pynvml``.
         verdicts: tells which GPUs are not fit for work.
+        read_cordons: tells which GPUs and slices are cordoned.
 
     Raises:
-        GpuQueryError: NVML or the driver is missing, or no GPU answers.
+        GpuQueryError: NVML or the driver is missing, no GPU answers, or the cordons cannot be read.
     """
     critical = verdicts().critical
+    try:
+        reasons = read_cordons()
+    except OSError as error:
+        raise GpuQueryError(f"it is unknown which GPUs are cordoned: {error}") from error
+    cordoned = dict[str, str]()
     slices: list[Slice] = []
     answered, unfit, problems = set[int](), set[int](), list[str]()
     try:
@@ -128,6 +153,14 @@ def read_gpus(nvml: Any = pynvml, verdicts: Callable[[], Verdicts] = health.read
                     continue
                 slices += pieces
                 answered.add(minor)
+                if uuid in reasons:
+                    cordoned |= {piece.uuid: f"GPU {index} is {reasons[uuid]}" for piece in pieces}
+                else:
+                    cordoned |= {
+                        piece.uuid: f"{piece.uuid} is {reasons[piece.uuid]}"
+                        for piece in pieces
+                        if piece.uuid in reasons
+                    }
                 if not is_fit:
                     unfit.add(minor)
                     problems.append(f"GPU {index} could not remap a bad row of its memory; replace it")
@@ -138,7 +171,7 @@ def read_gpus(nvml: Any = pynvml, verdicts: Callable[[], Verdicts] = health.read
         raise GpuQueryError(f"the NVIDIA driver does not answer: {error}") from error
     if problems and not answered:
         raise GpuQueryError(f"the NVIDIA driver does not answer: {'; '.join(problems)}")
-    return Gpus(slices, frozenset(answered), frozenset(unfit), tuple(problems))
+    return Gpus(slices, frozenset(answered), frozenset(unfit), tuple(problems), cordoned)
 
 
 @contextmanager

@@ -76,6 +76,7 @@ def render(
     problem: str = "",
     chosen: str = "",
     missing: int = 0,
+    cordoned: int = 0,
 ) -> str:
     """Return the form's fields as HTML.
 
@@ -86,6 +87,7 @@ def render(
         problem: why the slices are not known at the moment; shown in their place.
         chosen: profile that is selected at first; empty for no GPU.
         missing: how many slices are given to nobody, as something is wrong with their GPU.
+        cordoned: how many of these are cordoned.
     """
     memory = str(_FIELDS.memory(memory_choices))
     if offers is None:
@@ -101,7 +103,8 @@ def render(
     else:
         summary = "A slice belongs to this notebook alone until it stops."
     if missing and most and not problem:
-        summary += f" {missing} slice{' is' if missing == 1 else 's are'} not available."
+        summary += f" {missing} slice{' is' if missing == 1 else 's are'} not available"
+        summary += f" ({cordoned} cordoned)." if cordoned else "."
     pairs = [("", "No GPU"), *((offer.profile, str(offer)) for offer in offers if most)]
     most = min(most, max((offer.total for offer in offers), default=0))
     return memory + str(_FIELDS.slices(pairs, summary, chosen, [str(count + 1) for count in range(most)]))

@@ -207,8 +207,13 @@ class SliceSpawner(Spawner):  # type: ignore[misc]
             offer for offer in offered if offer.profile in allowed and self.profile in ("", offer.profile)
         ]
         most = limit.slices if allowed or not slices else 0
-        missing = sum(self.profile in ("", piece.profile) for piece in gpus.withheld)
-        return form.render(self.memory_offered, found, most, chosen=self.profile, missing=missing)
+        missing, cordoned = (
+            sum(self.profile in ("", piece.profile) for piece in pieces)
+            for pieces in (gpus.withheld, gpus.cordons)
+        )
+        return form.render(
+            self.memory_offered, found, most, chosen=self.profile, missing=missing, cordoned=cordoned
+        )
 
     async def options_from_form(self, form_data: Mapping[str, Sequence[str]]) -> dict[str, Any]:
         """Return the user options.

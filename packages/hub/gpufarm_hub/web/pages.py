@@ -48,7 +48,7 @@ async def _gpus() -> Gpus:
 async def _problems(gpus: Gpus) -> dict[str, Any]:
     """Return what administrators are told: why slices are given to nobody, and why GPUs are not checked."""
     verdicts = await asyncio.to_thread(health.read)
-    return {"problems": gpus.problems, "health_unknown": verdicts.unknown}
+    return {"problems": gpus.reasons, "health_unknown": verdicts.unknown}
 
 
 def _name(owner: str) -> dict[str, str]:
@@ -132,8 +132,9 @@ class SlicesHandler(APIHandler):  # type: ignore[misc]
         self.write(
             {
                 "slices": describe_slices([*slices, *held], leases, claims, used, may_see),
-                # Of GPUs that are not fit for work; what notebooks hold of these is among the slices.
+                # Cordoned, or of GPUs that are not fit for work; those of notebooks are among the slices.
                 "not_available": count_by_profile(gpus.withheld),
+                "cordoned": count_by_profile(gpus.cordons),
                 "queue": [describe_place(place) for place in queue if may_see(user_of(place.ticket.owner))],
                 **(await _problems(gpus) if scope == Scope.ALL else {}),
             }
