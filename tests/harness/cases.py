@@ -302,7 +302,7 @@ _CASES = {
             "Validate | Inspect control groups, C library, kernel and devices": said(
                 "cgroup2fs\nglibc 2.36\n6.1.0"
             ),
-            "Validate | Inspect the GPUs": said("0, Enabled\n1, Disabled"),
+            "Validate | Inspect the GPUs": said("0, Enabled, GPU-0\n1, Disabled, GPU-1"),
             "gpufarm.cluster.mesos_info": cluster(),
             "gpufarm.cluster.path_info": has(*TLS_FILES),
         },

@@ -84,8 +84,8 @@ def machine_problems(settings: Mapping[str, Any], machine: Mapping[str, Any]) ->
     Args:
         settings: those of the role.
         machine: `name`, `cgroup` (1 or 2), `glibc` and `kernel` as texts, `gpus`, lines of nvidia-smi with
-            the index and the MIG mode of each, None when there are none, `folders` below /dev that are
-            named like NVIDIA's nodes.
+            index, MIG mode and UUID of each, None when there are none, `cordoned`, UUIDs of GPUs, `folders`
+            below /dev that are named like NVIDIA's nodes.
     """
     return list(_machine_problems(settings, machine))
 
@@ -194,7 +194,9 @@ def _gpu_machine_problems(settings: Mapping[str, Any], machine: Mapping[str, Any
             " install it first."
         )
         return
-    modes = dict(re.findall(r"^([0-9]+), *(.*)$", "\n".join(machine["gpus"]), re.MULTILINE))
+    lines = re.findall(r"^([0-9]+), *([^,]*), *(.*)$", "\n".join(machine["gpus"]), re.MULTILINE)
+    modes = {index: mode for index, mode, _uuid in lines}
+    cordoned = {index: uuid for index, _mode, uuid in lines if uuid in machine["cordoned"]}
     for device in map(str, settings["gpu_devices"]):
         if device not in modes:
             yield f"{machine['name']} has no GPU {device}; it has {', '.join(sorted(modes)) or 'none'}."
@@ -203,6 +205,12 @@ def _gpu_machine_problems(settings: Mapping[str, Any], machine: Mapping[str, Any
                 f"GPU {device} of {machine['name']} is in MIG mode, and Mesos knows whole GPUs only: a"
                 " task would get one and find nothing to compute on. Leave it out of"
                 " mesos_agent_gpu_devices, turn MIG off, or set mesos_agent_mig_gpus to allow."
+            )
+        if device in cordoned:
+            yield (
+                f"GPU {device} of {machine['name']} is cordoned, so no task may get it: list the other GPUs"
+                " in mesos_agent_gpu_devices, or end the cordon with 'gpufarm-health uncordon"
+                f" {cordoned[device]}'. An agent that runs offers it until it is drained."
             )
     for folder in machine["folders"]:
         yield (

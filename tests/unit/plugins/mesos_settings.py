@@ -37,5 +37,13 @@ def agent(**changes: Any) -> dict[str, Any]:
 
 
 def machine(**changes: Any) -> dict[str, Any]:
-    found = {"name": "a1", "cgroup": 1, "glibc": "2.31", "kernel": "5.4.0-1", "folders": [], "gpus": None}
+    found = {
+        "name": "a1",
+        "cgroup": 1,
+        "glibc": "2.31",
+        "kernel": "5.4.0-1",
+        "folders": [],
+        "cordoned": [],
+        "gpus": None,
+    }
     return {**found, **changes}
