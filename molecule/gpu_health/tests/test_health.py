@@ -10,6 +10,7 @@ import time
 from lab.patience import PATIENCE
 
 METRICS = "/var/lib/prometheus/node-exporter/gpufarm_health.prom"
+NO_CORDON = "Nothing is cordoned on this machine."
 VERDICTS = "/run/gpufarm/health/verdicts.json"
 
 
@@ -18,9 +19,10 @@ def run_as_the_timer_does(host) -> None:
 
 
 def findings(host) -> dict[str, dict[str, str]]:
-    """The findings that are not well, by check."""
+    """The findings that are not well, by check; cordons are apart, as the timer may make one at any time."""
     answer = json.loads(host.run("gpufarm-health --format json").stdout)
-    return {one["check"]: one for one in answer["findings"] if one["status"] not in ("ok", "skipped")}
+    bad = [one for one in answer["findings"] if one["status"] not in ("ok", "skipped")]
+    return {one["check"]: one for one in bad if one["check"] != "cordon"}
 
 
 def hooks(host) -> list[str]:
@@ -46,12 +48,11 @@ def test_all_is_well(host):
     assert "ok       GPU-" in done.stdout
 
 
-def test_a_sick_gpu_drains_once_and_a_healthy_one_resumes(host):
+def test_a_hot_gpu_is_told_to_services_that_hand_out_gpus(host):
     host.run_test("simgpu set 0 temperature=95")
     before = hooks(host)
     run_as_the_timer_does(host)
-    run_as_the_timer_does(host)
-    assert hooks(host) == [*before, "drain"]
+    assert hooks(host) == before
     assert host.run("gpufarm-health --fail-from critical").rc == 2
     assert set(findings(host)) == {"temperature"}
     assert "gpufarm_health_status 2" in host.file(METRICS).content_string
@@ -61,11 +62,40 @@ def test_a_sick_gpu_drains_once_and_a_healthy_one_resumes(host):
     assert sorted(statuses) in (["critical"], ["critical", "ok"])  # of the other host's second GPU
     host.run_test("simgpu set 0 temperature=81")
     run_as_the_timer_does(host)
-    run_as_the_timer_does(host)
-    assert hooks(host) == [*before, "drain", "resume"]
     assert host.run("gpufarm-health").rc == 1
     assert host.run("gpufarm-health --fail-from critical").rc == 0
     host.run_test("simgpu set 0 temperature=40")
+    assert host.check_output("gpufarm-health cordons") == NO_CORDON
+
+
+def test_a_gpu_with_a_memory_error_is_cordoned_until_an_administrator_ends_that(host):
+    before = hooks(host)
+    host.run_test("simgpu set 0 ecc_uncorrected=1")
+    run_as_the_timer_does(host)
+    host.run_test("simgpu set 0 ecc_uncorrected=0")
+    run_as_the_timer_does(host)
+    assert hooks(host) == before
+    listed = host.check_output("gpufarm-health cordons")
+    uuid = listed.partition(" ")[0]
+    assert listed.startswith("GPU-") and f"'gpufarm-health uncordon {uuid}' ends the cordon." in listed
+    assert host.file(f"/var/lib/gpufarm/cordons/{uuid}.json").mode == 0o644
+    host.run_test("gpufarm-health uncordon %s", uuid)
+    assert host.check_output("gpufarm-health cordons") == NO_CORDON
+    host.run_test("gpufarm-health cordon %s --reason 'fan is loud'", uuid)
+    assert "by administrator" in host.check_output("gpufarm-health cordons")
+    host.run_test("gpufarm-health uncordon %s", uuid)
+
+
+def test_a_lost_gpu_drains_the_machine_once_and_a_healthy_one_resumes(host):
+    before = hooks(host)
+    host.run_test("simgpu set 0 lost=1")
+    run_as_the_timer_does(host)
+    run_as_the_timer_does(host)
+    assert hooks(host) == [*before, "drain"]
+    host.run_test("simgpu set 0 lost=0")
+    run_as_the_timer_does(host)
+    run_as_the_timer_does(host)
+    assert hooks(host) == [*before, "drain", "resume"]
 
 
 def test_a_lost_gpu_is_one_finding(host):

@@ -12,6 +12,7 @@ PATHS = (
     "/opt/gpufarm/lib",
     "/usr/local/sbin/gpufarm-health",
     "/run/gpufarm/health",
+    "/var/lib/gpufarm/cordons",
     "/var/lib/gpufarm/health",
     "/var/lib/prometheus/node-exporter/gpufarm_health.prom",
 )

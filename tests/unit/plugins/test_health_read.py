@@ -62,7 +62,6 @@ def test_a_hang_is_bounded_and_named_and_the_other_gpus_are_read(
     first = []
 
     def hang_once(handle: Any) -> Any:
-        # In each child, the first GPU that is asked hangs: the second child asks the second GPU only.
         uuid = pynvml.nvmlDeviceGetUUID(handle)
         return hang() if uuid == first[0] else real(handle)
 
@@ -73,6 +72,42 @@ def test_a_hang_is_bounded_and_named_and_the_other_gpus_are_read(
     assert well.hung_in == "" and well.values
     finding = findings_of(hung)["gpu_responds"]
     assert finding.status == "critical" and "nvmlDeviceGetPersistenceMode" in finding.detail
+
+
+def test_several_gpus_that_hang_cost_one_deadline(
+    make_machine: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_machine(*["a100-80gb"] * 4)
+    uuids = [gpu.uuid for gpu in read().gpus]
+    steps: list[str] = []
+    expired: list[float] = []
+    fork, select = os.fork, health_child.select.select
+    monkeypatch.setattr(os, "fork", lambda: steps.append("start") or fork())
+
+    def wait(sources: list[int], _w: Any, _x: Any, seconds: float) -> Any:
+        steps.append("wait")
+        found = select(sources, [], [], seconds)
+        if not found[0]:
+            expired.append(seconds)
+        return found
+
+    monkeypatch.setattr(health_child.select, "select", wait)
+    real = pynvml.nvmlDeviceGetPersistenceMode
+    monkeypatch.setattr(
+        pynvml,
+        "nvmlDeviceGetPersistenceMode",
+        lambda handle: real(handle) if pynvml.nvmlDeviceGetUUID(handle) == uuids[2] else hang(),
+    )
+    gpus = health_child.read_gpus(4, total=6).gpus
+    assert [bool(gpu.hung_in) for gpu in gpus] == [True, True, False, True]
+    assert [gpu.uuid for gpu in gpus] == uuids and gpus[2].values
+    assert "nvmlDeviceGetPersistenceMode within 6 s for all GPUs" in {gpu.hung_in for gpu in gpus}
+    assert len(expired) == 3 and sum(expired) <= 6
+    # The last child is started before the first is waited for.
+    last = len(steps) - steps[::-1].index("start")
+    assert steps[last - 4 : last] == ["start"] * 4
+    with pytest.raises(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG)
 
 
 def test_a_driver_that_hangs_at_once_is_told(make_machine: Make, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -87,7 +122,9 @@ def test_a_driver_that_does_not_let_go_of_a_process_is_not_asked_again(
     make_machine("a100-80gb")
     left: list[int] = []
     with monkeypatch.context() as broken:
-        broken.setattr(health_child, "_reap", left.append)  # as if the kernel did not let it be killed
+        broken.setattr(
+            health_child, "_reap", lambda child, _grace: left.append(child)
+        )  # as if the kernel did not let it be killed
         broken.setattr(pynvml, "nvmlDeviceGetPersistenceMode", hang)
         settings = Settings(call_timeout=5)
         before = next_baseline(health_read.read_machine(settings, Baseline()), Baseline())
