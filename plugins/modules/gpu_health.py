@@ -32,7 +32,8 @@ options:
         V(retired_pages_critical) (63), V(pcie_replays_per_minute_warning) (50) and
         V(pcie_replays_per_minute_critical) (200), all from Azure/cyclecloud-healthagent; V(ecc_corrected)
         (50000000) and V(idle_memory_mib) (15) from facebookresearch/gcm; V(remapped_rows) (7),
-        V(nvlink_errors) (0) and V(throttled_runs) (2) from leptonai/gpud.
+        V(nvlink_errors) (0), V(throttled_runs) (2) and V(memory_temperature) (95) from leptonai/gpud;
+        V(graphics_error_programs) (3) from NVIDIA's XID catalogue.
     type: dict
     default: {}
   expected_gpus:

@@ -55,6 +55,11 @@ _OF_OTHERS: Mapping[str, Meaning] = {
         "per error",
         "do as the finding says, then acknowledge it with gpufarm-health --acknowledge",
     ),
+    "graphics_errors": Meaning(
+        "many programs met XID 13 on one GPU",
+        "warning",
+        "run 'dcgmi diag -r 3' on the GPU when no program uses it",
+    ),
     "sxid": Meaning(
         "errors of NVSwitches in the kernel's log",
         "critical if fatal, else warning",

@@ -73,11 +73,16 @@ class Threshold:
 
 HEALTHAGENT = "Azure/cyclecloud-healthagent, healthagent/defaults.yaml"
 GCM = "facebookresearch/gcm, gcm/health_checks/checks"
+XID_CATALOGUE = "NVIDIA, XID catalogue"
 GPUD = "leptonai/gpud, components/accelerator/nvidia"
 
 THRESHOLDS: Mapping[str, Threshold] = {
     "temperature_warning": Threshold(83, "temperature of the GPU in °C", HEALTHAGENT),
     "temperature_critical": Threshold(90, "temperature of the GPU in °C", HEALTHAGENT),
+    "memory_temperature": Threshold(95, "temperature of the memory in °C", f"{GPUD}/temperature"),
+    "graphics_error_programs": Threshold(
+        3, "programs of one GPU that met XID 13 in this boot", XID_CATALOGUE
+    ),
     "ecc_corrected": Threshold(50_000_000, "corrected memory errors since the driver was loaded", GCM),
     "ecc_corrected_per_minute": Threshold(100, "corrected memory errors per minute", HEALTHAGENT),
     "remapped_rows": Threshold(7, "memory rows remapped after uncorrectable errors", GPUD),

@@ -55,6 +55,7 @@ _LEVEL = {
 # NVIDIA, "GPU Memory Error Management" and XID catalogue: a contained error (94) ends the programs that had
 # it. After that, these say that more than those programs is affected.
 CONTAINED = 94
+GRAPHICS_EXCEPTION = 13
 WORSE = (48, 64, 79, 95, 140)
 DOUBLE_BIT = 48
 _ADVICE = {
@@ -83,6 +84,12 @@ class Event:
     time: int
     text: str
     fatal: bool = True
+
+    @property
+    def program(self) -> str:
+        """The number of the process that met the error; empty when the line does not tell it."""
+        match = re.match(r"pid='?([0-9]+)", self.text)
+        return match[1] if match else ""
 
 
 @dataclass(frozen=True)

@@ -18,24 +18,25 @@ from .finding import (
     SKIPPED,
     UNKNOWN,
     WARNING,
+    XID_CATALOGUE,
     Finding,
     Settings,
     problems,
 )
-from .kernel_log import Event, Grade, contained, grade, short_address
+from .kernel_log import GRAPHICS_EXCEPTION, Event, Grade, contained, grade, short_address
 from .rules import NVML, RULES, Context, Reading, check_gpu, throttling
 
 # The counters that a baseline holds.
 COUNTERS = ("ecc_corrected", "nvlink_errors", "pcie_replays")
 
+LOG_CHECKS = ("xid", "graphics_errors", "sxid")
 MACHINE_CHECKS = (
     "nvml",
     "gpu_count",
     "driver_match",
     "vbios",
     "cordon",
-    "xid",
-    "sxid",
+    *LOG_CHECKS,
     "dcgm_health",
     "dcgm_diag",
 )
@@ -91,7 +92,12 @@ def evaluate(machine: Machine, settings: Settings, baseline: Baseline, idle: boo
     harmless = contained(_events(machine, baseline))
     for reading in machine.gpus:
         is_contained = bool(reading.pci_address) and short_address(reading.pci_address) in harmless
-        findings += check_gpu(Context(reading, settings, baseline, machine.now, idle, is_contained))
+        linked = any(
+            any(other.values.get("nvlinks", {}).values())
+            for other in machine.gpus
+            if other is not reading and _kind(other) == _kind(reading)
+        )
+        findings += check_gpu(Context(reading, settings, baseline, machine.now, idle, is_contained, linked))
     return [_with_level(one) for one in findings if one.check not in settings.disabled_checks]
 
 
@@ -100,6 +106,11 @@ def _with_level(finding: Finding) -> Finding:
     if finding.level or finding.status in (OK, SKIPPED):
         return finding
     return replace(finding, level=MACHINE if finding.status == CRITICAL else ADMINISTRATOR)
+
+
+def _kind(reading: Reading) -> tuple[str, bool]:
+    """Return model and MIG mode of a GPU: those that agree are compared."""
+    return reading.name, bool(reading.values.get("mig", {}).get("current"))
 
 
 def next_baseline(machine: Machine, baseline: Baseline) -> Baseline:
@@ -214,10 +225,10 @@ def _events(machine: Machine, baseline: Baseline) -> list[Event]:
 def _log(machine: Machine, settings: Settings, baseline: Baseline) -> list[Finding]:
     """Return a finding for each error and GPU in the log, or one each that says that there is none."""
     if machine.events is None and machine.log_error:
-        return [Finding(check, UNKNOWN, machine.log_error, "repair the journal") for check in ("xid", "sxid")]
+        return [Finding(check, UNKNOWN, machine.log_error, "repair the journal") for check in LOG_CHECKS]
     if machine.events is None:
         words = "The journal holds no line of the kernel for this user; in a container there is none."
-        return [Finding(check, SKIPPED, words) for check in ("xid", "sxid")]
+        return [Finding(check, SKIPPED, words) for check in LOG_CHECKS]
     uuids = {short_address(gpu.pci_address): gpu.uuid for gpu in machine.gpus if gpu.pci_address}
     groups: dict[tuple[str, int, str, bool], list[Event]] = {}
     events = _events(machine, baseline)
@@ -228,12 +239,36 @@ def _log(machine: Machine, settings: Settings, baseline: Baseline) -> list[Findi
         _error(group, grade(group[-1], settings.xid_status, group[-1].address in harmless), uuids)
         for group in groups.values()
     ]
+    findings.append(_graphics_errors(events, settings, uuids))
     for check, kind in (("xid", "XID"), ("sxid", "SXid")):
         if not any(finding.check == check for finding in findings):
             findings.append(
                 Finding(check, OK, f"The kernel has logged no {kind} in this boot.", "", _LOG_SOURCE)
             )
     return findings
+
+
+def _graphics_errors(events: Sequence[Event], settings: Settings, uuids: Mapping[str, str]) -> Finding:
+    """Check the GPU on which most programs met XID 13: one program may be wrong, many are not."""
+    name, limit = "graphics_errors", settings.limit("graphics_error_programs")
+    programs: dict[str, set[str]] = {}
+    for event in events:
+        if event.kind == "XID" and event.code == GRAPHICS_EXCEPTION and event.program:
+            programs.setdefault(event.address, set()).add(event.program)
+    address = max(programs, key=lambda one: len(programs[one]), default="")
+    count = len(programs.get(address, ()))
+    if count <= limit:
+        return Finding(name, OK, f"Programs that met XID 13 on one GPU: {count}.", "", XID_CATALOGUE)
+    return Finding(
+        name,
+        WARNING,
+        f"{count} programs met XID 13 on {address}, more than {limit:g}.",
+        "run 'dcgmi diag -r 3' on the GPU when no program uses it",
+        XID_CATALOGUE,
+        uuids.get(address, ""),
+        value=count,
+        threshold=limit,
+    )
 
 
 _LOG_SOURCE = "NVIDIA, XID catalogue; kernel's log of this boot"

@@ -57,6 +57,13 @@ FABRIC_STATES = {1: "not started", 2: "in progress"}
 # An idle GPU lowers the generation of its link to save power; above this utilization in percent it is not
 # idle.
 BUSY = 10
+# Above this utilization in percent a GPU is at full load and has its highest clocks, if nothing lowers them.
+FULL_LOAD = 90
+# nvml.h, nvmlClocksEventReasonGpuIdle: no reason at full load.
+IDLE_CLOCKS = 0x01
+# Least part of the highest clock at full load, and of the default power limit, that is fine.
+LEAST_CLOCK = 0.5
+LEAST_POWER = 0.5
 # The name in the failures of a GPU that could not even be opened.
 HANDLE = "handle"
 
@@ -88,6 +95,7 @@ class Context:
 
     `contained` says that the kernel's log shows a contained error of its memory, and none that is worse: it
     ended the programs that had it, and the others go on (NVIDIA, "GPU Memory Error Management").
+    `equal_has_links` says that another GPU of the same model and mode has active NVLinks.
     """
 
     reading: Reading
@@ -96,6 +104,7 @@ class Context:
     now: float
     idle: bool
     contained: bool = False
+    equal_has_links: bool = False
 
     @property
     def memory_error(self) -> str:
@@ -240,6 +249,9 @@ def _nvlink_state(context: Context) -> Verdict:
     words = f"NVLinks: {active} active, {len(down)} inactive" + (f" ({', '.join(down)})." if down else ".")
     if expected:
         return Verdict(CRITICAL if active < expected else OK, words, active, expected)
+    if not active and context.equal_has_links:
+        words += " Another GPU of the same model has active ones."
+        return Verdict(WARNING, words, active, len(links))
     # Without any active link there is no bridge; with some, the others may be down or not be wired.
     return Verdict(WARNING if active and down else OK, words, active, len(links))
 
@@ -305,6 +317,36 @@ def _temperature(context: Context) -> Verdict:
             CRITICAL, f"Temperature: {value} °C; the GPU slows down at {slowdown}.", value, slowdown
         )
     return _above(context, "Temperature", value, "°C", "temperature")
+
+
+def _memory_temperature(context: Context) -> Verdict:
+    value, most = context.get("memory_temperature"), context.get("max_memory_temperature")
+    if not value:
+        return Verdict(SKIPPED, "The GPU does not tell the temperature of its memory.")
+    if most and value >= most:
+        words = f"Temperature of the memory: {value} °C; the GPU slows down at {most}."
+        return Verdict(CRITICAL, words, value, most)
+    return _above(context, "Temperature of the memory", value, "°C", "memory_temperature", WARNING)
+
+
+def _sm_clock(context: Context) -> Verdict:
+    most, load = context.get("max_sm_clock_mhz"), context.get("utilization")
+    if not most or load is None or load <= FULL_LOAD:
+        return Verdict(SKIPPED, "Only a GPU at full load has its highest clock.")
+    if (context.get("clock_reasons") or 0) & ~IDLE_CLOCKS:
+        return Verdict(SKIPPED, "The driver has a reason to lower the clocks.")
+    clock, least = context.get("clocks_mhz")["sm"], most * LEAST_CLOCK
+    words = f"Clock at full load: {clock} of {most} MHz."
+    return Verdict(OK if clock >= least else WARNING, words, clock, least)
+
+
+def _power_limit(context: Context) -> Verdict:
+    limits = [context.get(name) for name in ("power_limit_mw", "default_power_limit_mw")]
+    if None in limits:
+        return Verdict(SKIPPED, "The GPU does not tell its power limit.")
+    limit, default = (round(one / 1000) for one in limits)
+    words, least = f"Power limit: {limit} W; the default is {default} W.", default * LEAST_POWER
+    return Verdict(OK if limit >= least else WARNING, words, limit, least)
 
 
 def _power(context: Context) -> Verdict:
@@ -442,7 +484,7 @@ RULES: Mapping[str, Rule] = {
     ),
     "nvlink_state": Rule(
         needs="nvlinks",
-        wrong="fewer active NVLinks than expected",
+        wrong="fewer active NVLinks than expected, or none where an equal GPU has some",
         grades="critical; warning if none are expected",
         action="drain the machine and reboot it",
         level=MACHINE,
@@ -511,6 +553,33 @@ RULES: Mapping[str, Rule] = {
         level=ADMINISTRATOR,
         source=f"{HEALTHAGENT}; {GPUD}/temperature",
         check=_temperature,
+    ),
+    "memory_temperature": Rule(
+        needs="memory_temperature",
+        wrong="the memory of the GPU is hot",
+        grades="warning; critical at the limit of the GPU",
+        action="check the cooling",
+        level=ADMINISTRATOR,
+        source=f"{NVML}, nvmlTemperatureThresholds_t; {GPUD}/temperature",
+        check=_memory_temperature,
+    ),
+    "sm_clock": Rule(
+        needs="clocks_mhz",
+        wrong="a low clock at full load, and the driver tells no reason",
+        grades="warning",
+        action="reset the GPU when no program uses it; if that does not help, check the power supply",
+        level=RESET,
+        source=f"{NVML}, nvmlClocksEventReasons; {AZNHC}, azure_gpu_app_clocks",
+        check=_sm_clock,
+    ),
+    "power_limit": Rule(
+        needs="default_power_limit_mw",
+        wrong="the power limit is far below the default",
+        grades="warning",
+        action="set the power limit with nvidia-smi --power-limit",
+        level=ADMINISTRATOR,
+        source=f"{NVML}, nvmlDeviceGetPowerManagementDefaultLimit; {GPUD}/power",
+        check=_power_limit,
     ),
     "power": Rule(
         needs="power_mw",

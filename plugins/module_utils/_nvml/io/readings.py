@@ -17,6 +17,8 @@ from .handle import by_uuid
 
 # nvml.h, NVML_FI_DEV_GET_GPU_RECOVERY_ACTION; older bindings lack the name.
 RECOVERY_ACTION = 230
+# nvml.h, NVML_FI_DEV_MEMORY_TEMP
+MEMORY_TEMPERATURE = 82
 # nvml.h, NVML_NVLINK_MAX_LINKS of the newest release
 MAX_NVLINKS = 36
 NVLINK_ERROR_COUNTERS = 4
@@ -194,12 +196,15 @@ def _clock_reasons(reader: Reader, handle: Any) -> Any:
         return reader.ask("nvmlDeviceGetCurrentClocksThrottleReasons", handle)
 
 
-def _recovery_action(reader: Reader, handle: Any) -> int:
-    field = reader.ask("nvmlDeviceGetFieldValues", handle, [RECOVERY_ACTION])[0]
-    if field.nvmlReturn:
-        name = error_name(field.nvmlReturn)
-        raise (NotTold if name in NOT_TOLD else Failed)(name)
-    return int(field.value.uiVal)
+def _field(number: int) -> Callable[[Reader, Any], int]:
+    def read(reader: Reader, handle: Any) -> int:
+        field = reader.ask("nvmlDeviceGetFieldValues", handle, [number])[0]
+        if field.nvmlReturn:
+            name = error_name(field.nvmlReturn)
+            raise (NotTold if name in NOT_TOLD else Failed)(name)
+        return int(field.value.uiVal)
+
+    return read
 
 
 def _mig(reader: Reader, handle: Any) -> dict[str, Any]:
@@ -228,10 +233,10 @@ def _utilization(reader: Reader, handle: Any) -> int:
 
 
 # nvml.h: nvmlMemoryErrorType_t (0 corrected, 1 uncorrected), nvmlEccCounterType_t (0 since the driver was
-# loaded), nvmlTemperatureThresholds_t (0 shutdown, 1 slowdown), nvmlClockType_t (1 streaming
+# loaded), nvmlTemperatureThresholds_t (0 shutdown, 1 slowdown, 2 memory), nvmlClockType_t (1 streaming
 # multiprocessors, 2 memory).
 READINGS: dict[str, Callable[[Reader, Any], Any]] = {
-    "recovery_action": _recovery_action,
+    "recovery_action": _field(RECOVERY_ACTION),
     "vbios": _call("nvmlDeviceGetVbiosVersion"),
     "inforom": _valid_inforom,
     "persistence": lambda reader, handle: bool(reader.ask("nvmlDeviceGetPersistenceMode", handle)),
@@ -253,10 +258,14 @@ READINGS: dict[str, Callable[[Reader, Any], Any]] = {
         "sm": reader.ask("nvmlDeviceGetClockInfo", handle, 1),
         "memory": reader.ask("nvmlDeviceGetClockInfo", handle, 2),
     },
+    "max_sm_clock_mhz": _call("nvmlDeviceGetMaxClockInfo", 1),
     "temperature": _call("nvmlDeviceGetTemperature", 0),
     "slowdown_temperature": _call("nvmlDeviceGetTemperatureThreshold", 1),
+    "memory_temperature": _field(MEMORY_TEMPERATURE),
+    "max_memory_temperature": _call("nvmlDeviceGetTemperatureThreshold", 2),
     "power_mw": _call("nvmlDeviceGetPowerUsage"),
     "power_limit_mw": _call("nvmlDeviceGetEnforcedPowerLimit"),
+    "default_power_limit_mw": _call("nvmlDeviceGetPowerManagementDefaultLimit"),
     "utilization": _utilization,
     "memory": _memory,
     "mig": _mig,
