@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is near a simulated GPU: processors, memory, and other GPUs by NVLink."""
+"""Processors, memory and other GPUs that are near a simulated GPU."""
 
 from __future__ import annotations
 
