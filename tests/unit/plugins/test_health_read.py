@@ -18,7 +18,7 @@ from ansible_collections.gpufarm.cluster.plugins.module_utils._health.io import 
 from ansible_collections.gpufarm.cluster.plugins.module_utils._health.io import dcgm
 from ansible_collections.gpufarm.cluster.plugins.module_utils._health.io import read as health_read
 from ansible_collections.gpufarm.cluster.plugins.module_utils._health.machine import next_baseline
-from ansible_collections.gpufarm.cluster.plugins.module_utils._nvml.io import kernel_module
+from ansible_collections.gpufarm.cluster.plugins.module_utils._nvml.io import guard, kernel_module
 from health_readings import findings_of
 from simulated_machine import Machine
 
@@ -81,7 +81,7 @@ def test_several_gpus_that_hang_cost_one_deadline(
     uuids = [gpu.uuid for gpu in read().gpus]
     steps: list[str] = []
     expired: list[float] = []
-    fork, select = os.fork, health_child.select.select
+    fork, select = os.fork, guard.select.select
     monkeypatch.setattr(os, "fork", lambda: steps.append("start") or fork())
 
     def wait(sources: list[int], _w: Any, _x: Any, seconds: float) -> Any:
@@ -91,7 +91,7 @@ def test_several_gpus_that_hang_cost_one_deadline(
             expired.append(seconds)
         return found
 
-    monkeypatch.setattr(health_child.select, "select", wait)
+    monkeypatch.setattr(guard.select, "select", wait)
     real = pynvml.nvmlDeviceGetPersistenceMode
     monkeypatch.setattr(
         pynvml,
@@ -123,7 +123,7 @@ def test_a_driver_that_does_not_let_go_of_a_process_is_not_asked_again(
     left: list[int] = []
     with monkeypatch.context() as broken:
         broken.setattr(
-            health_child, "_reap", lambda child, _grace: left.append(child)
+            guard, "_reap", lambda child, _grace: left.append(child)
         )  # as if the kernel did not let it be killed
         broken.setattr(pynvml, "nvmlDeviceGetPersistenceMode", hang)
         settings = Settings(call_timeout=5)

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 from ..._cordon.io import folder
-from ..._nvml.io import kernel_module
+from ..._nvml.io import guard, kernel_module
 from ..baseline import Baseline
 from ..finding import Settings
 from ..kernel_log import Event, parse_journal
@@ -44,7 +44,7 @@ def read_machine(settings: Settings, before: Baseline, dcgm_diag_level: int = 0)
     """
     boot_id = BOOT_ID.read_text(encoding="ascii").strip()
     earlier = before.of_boot(boot_id)
-    if earlier.stuck and child.is_stuck(earlier.stuck):
+    if earlier.stuck and guard.is_stuck(earlier.stuck):
         answer = child.Answer(hung_in=earlier.stuck_in, stuck=earlier.stuck)
     else:
         answer = child.read_gpus(settings.call_timeout)

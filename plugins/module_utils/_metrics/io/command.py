@@ -9,8 +9,8 @@ import sys
 import time
 from pathlib import Path
 
-from ..._health.io.child import is_stuck
 from ..._host.io.files import replace_file
+from ..._nvml.io.guard import is_stuck
 from ..gpu import GpuUse, Use, render
 from .read import read_certificates, read_gpus, read_holders
 

@@ -11,8 +11,8 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from ..._health.io.child import _messages
 from ..._nvml.gpu import GpuError
+from ..._nvml.io.guard import messages
 from ..._nvml.io.readings import Failed, NotTold, Reader
 from ..._nvml.io.session import session
 from ..gpu import READINGS, GpuUse, Holder, SliceUse
@@ -30,7 +30,7 @@ def read_gpus(call_timeout: float) -> tuple[tuple[GpuUse, ...], str, str]:
     """
     gpus: list[GpuUse] = []
     problem = stuck = call = ""
-    for message in _messages(_read, call_timeout):
+    for message in messages(_read, call_timeout):
         call = message.get("call", call)
         problem = message.get("error", problem)
         if "gpu" in message:
