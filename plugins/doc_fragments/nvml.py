@@ -25,3 +25,14 @@ notes:
 author:
   - gpufarm maintainers (@gpufarm)
 """
+
+    CALL_TIMEOUT = r"""
+options:
+  call_timeout:
+    description:
+      - Seconds that one call to the driver may take. A child process makes the calls, and is killed when one
+        takes longer.
+      - A GPU whose driver hangs counts as one that cannot be read.
+    type: float
+    default: 30
+"""

@@ -20,6 +20,7 @@ description:
   - Another file that describes the same kind of devices is an error, as engines would mix both.
 extends_documentation_fragment:
   - gpufarm.cluster.nvml
+  - gpufarm.cluster.nvml.call_timeout
 attributes:
   diff_mode:
     support: full
@@ -71,20 +72,18 @@ path:
   sample: /run/cdi/nvidia.yaml
 """
 
-from dataclasses import asdict
-
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.gpufarm.cluster.plugins.module_utils._cdi import spec
 from ansible_collections.gpufarm.cluster.plugins.module_utils._cdi.io import host
 from ansible_collections.gpufarm.cluster.plugins.module_utils._nvml import gpu
-from ansible_collections.gpufarm.cluster.plugins.module_utils._nvml.io import session
+from ansible_collections.gpufarm.cluster.plugins.module_utils._nvml.io.guarded import OPTION, Guarded
 from ansible_collections.gpufarm.cluster.plugins.module_utils._nvml.io.python import use_gpu_python
 
 
 def main() -> None:
     """Run the module."""
     use_gpu_python()
-    module = AnsibleModule(argument_spec={}, supports_check_mode=True)
+    module = AnsibleModule(argument_spec={**OPTION}, supports_check_mode=True)
     try:
         others = host.other_specifications()
         if others:
@@ -95,11 +94,11 @@ def main() -> None:
                     " run again."
                 )
             )
-        with session.session() as nvml:
-            survey = nvml.survey()
-            if not module.check_mode:
-                host.make_nodes(survey.gpus)
-            specified = host.specify(nvml, survey.gpus, module.warn)
+        found = Guarded(module.params["call_timeout"]).ask(host.inspect)
+        survey = found.survey
+        if not module.check_mode:
+            host.make_nodes(survey.gpus)
+        specified = host.specify(found, module.warn)
         before = host.read()
         after = spec.text(specified) if specified else ""
         if after != before and not module.check_mode:
@@ -108,12 +107,10 @@ def main() -> None:
         module.fail_json(msg=str(error))
     except OSError as error:
         module.fail_json(msg=f"{host.SPECIFICATION} cannot be written: {error.strerror}.")
-    for one in survey.unreadable:
-        module.warn(str(one))
     result = {
         "changed": after != before,
         "devices": spec.device_names(specified),
-        "unreadable": [asdict(one) for one in survey.unreadable],
+        "unreadable": gpu.entries(survey.unreadable, module.warn),
         "path": str(host.SPECIFICATION),
     }
     if after != before:

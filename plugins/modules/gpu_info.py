@@ -16,6 +16,7 @@ description:
     an error, never an empty answer.
 extends_documentation_fragment:
   - gpufarm.cluster.nvml
+  - gpufarm.cluster.nvml.call_timeout
 attributes:
   diff_mode:
     support: none
@@ -201,19 +202,18 @@ slices:
 """
 
 from dataclasses import asdict
+from functools import partial
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.gpufarm.cluster.plugins.module_utils._cordon.io import folder
 from ansible_collections.gpufarm.cluster.plugins.module_utils._nvml import gpu as nvml_gpu
 from ansible_collections.gpufarm.cluster.plugins.module_utils._nvml.io import (
+    inspection,
+)
+from ansible_collections.gpufarm.cluster.plugins.module_utils._nvml.io import (
     kernel_module as nvml_kernel_module,
 )
-from ansible_collections.gpufarm.cluster.plugins.module_utils._nvml.io import (
-    readings as nvml_readings,
-)
-from ansible_collections.gpufarm.cluster.plugins.module_utils._nvml.io import (
-    session,
-)
+from ansible_collections.gpufarm.cluster.plugins.module_utils._nvml.io.guarded import OPTION, Guarded
 from ansible_collections.gpufarm.cluster.plugins.module_utils._nvml.io.python import use_gpu_python
 
 
@@ -224,29 +224,20 @@ def main() -> None:
         argument_spec={
             "gpus": {"type": "list", "elements": "str", "default": []},
             "facts": {"type": "bool", "default": False},
+            **OPTION,
         },
         supports_check_mode=True,
     )
-    selectors = module.params["gpus"]
     try:
-        with session.session() as nvml:
-            driver = nvml.driver()
-            survey = nvml.survey()
-            gpus = survey.gpus
-            if selectors:
-                gpus = nvml_gpu.select(gpus, selectors, survey.unreadable)
-            readings = nvml_readings.Reader().gpus(gpu.uuid for gpu in gpus)
+        guarded = Guarded(module.params["call_timeout"])
+        found = guarded.ask(partial(inspection.inspect, module.params["gpus"]))
         cordons = folder.read()
-    except nvml_readings.Failed as error:
-        module.fail_json(msg=f"NVML does not open a GPU that it has listed: {error}.", driver_running=True)
     except nvml_gpu.GpuError as error:
         module.fail_json(msg=str(error), driver_running=not isinstance(error, nvml_gpu.DriverNotRunning))
-    for one in survey.unreadable:
-        module.warn(str(one))
     kernel_module = nvml_kernel_module.loaded()
     answer = {
         "driver": {
-            **asdict(driver),
+            **asdict(found.driver),
             "kernel_module_version": kernel_module.version,
             "kernel_module_kind": kernel_module.kind,
         },
@@ -255,15 +246,14 @@ def main() -> None:
                 **asdict(gpu),
                 "cordoned": gpu.uuid in cordons,
                 "cordon": str(cordons.get(gpu.uuid, "")),
-                "readings": readings[gpu.uuid][0],
-                "reading_failures": readings[gpu.uuid][1],
+                **dict(zip(("readings", "reading_failures"), found.readings[gpu.uuid])),
             }
-            for gpu in gpus
+            for gpu in found.gpus
         ],
-        "unreadable": [asdict(one) for one in survey.unreadable],
+        "unreadable": nvml_gpu.entries(found.survey.unreadable, module.warn),
         "slices": [
             {**one, "cordoned": one["uuid"] in cordons or one["gpu"] in cordons}
-            for one in nvml_gpu.slices(gpus)
+            for one in nvml_gpu.slices(found.gpus)
         ],
     }
     facts = {"ansible_facts": {"gpufarm_gpus": answer}} if module.params["facts"] else {}

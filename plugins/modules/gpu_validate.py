@@ -15,6 +15,7 @@ description:
   - Whether the GPUs are well is another question, which M(gpufarm.cluster.gpu_health) answers.
 extends_documentation_fragment:
   - gpufarm.cluster.nvml
+  - gpufarm.cluster.nvml.call_timeout
 attributes:
   diff_mode:
     support: none
@@ -135,6 +136,7 @@ checks:
 """
 
 from dataclasses import asdict
+from functools import partial
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.gpufarm.cluster.plugins.module_utils import _gpu_validate
@@ -143,12 +145,10 @@ from ansible_collections.gpufarm.cluster.plugins.module_utils._cordon.io import 
 from ansible_collections.gpufarm.cluster.plugins.module_utils._mig.flavor import FlavorError
 from ansible_collections.gpufarm.cluster.plugins.module_utils._nvml import gpu as nvml_gpu
 from ansible_collections.gpufarm.cluster.plugins.module_utils._nvml.io import (
+    inspection,
     kernel_module,
-    session,
 )
-from ansible_collections.gpufarm.cluster.plugins.module_utils._nvml.io import (
-    readings as nvml_readings,
-)
+from ansible_collections.gpufarm.cluster.plugins.module_utils._nvml.io.guarded import OPTION, Guarded
 from ansible_collections.gpufarm.cluster.plugins.module_utils._nvml.io.python import use_gpu_python
 
 # Readings that a check rests on; NVML's failure to tell one is an error, not a violation.
@@ -186,22 +186,16 @@ OPTIONS = {
 }
 
 
-def read(selectors: list[str], expected: _gpu_validate.Expected) -> _gpu_validate.Found:
+def read(selectors: list[str], call_timeout: float, expected: _gpu_validate.Expected) -> _gpu_validate.Found:
     """Read what is compared.
 
     Raises:
         GpuError: when NVML does not tell something that is declared.
     """
-    with session.session() as nvml:
-        driver = nvml.driver()
-        survey = nvml.survey()
-        gpus = survey.gpus
-        if selectors or survey.unreadable:
-            gpus = nvml_gpu.select(gpus, selectors or ["all"], survey.unreadable)
-        try:
-            answers = nvml_readings.Reader().gpus(gpu.uuid for gpu in gpus)
-        except nvml_readings.Failed as error:
-            raise nvml_gpu.GpuError(f"NVML does not open a GPU that it has listed: {error}.") from error
+    found = Guarded(call_timeout).ask(partial(inspection.inspect, selectors))
+    gpus, answers = found.gpus, found.readings
+    if found.survey.unreadable and not selectors:
+        nvml_gpu.select(gpus, ["all"], found.survey.unreadable)
     for gpu in gpus:
         for name, reading in _NEEDED.items():
             failure = answers[gpu.uuid][1].get(reading)
@@ -212,14 +206,14 @@ def read(selectors: list[str], expected: _gpu_validate.Expected) -> _gpu_validat
     for gpu in gpus:
         readings[gpu.uuid]["cordons"] = [str(one) for one in of_gpu(gpu, cordons)]
     kind = kernel_module.loaded().kind
-    return _gpu_validate.Found(driver.version, driver.cuda_version, kind, gpus, readings)
+    return _gpu_validate.Found(found.driver.version, found.driver.cuda_version, kind, gpus, readings)
 
 
 def main() -> None:
     """Run the module."""
     use_gpu_python()
     lists = {name: {"type": "list", "elements": "str", "default": []} for name in ("gpus", "lenient")}
-    module = AnsibleModule(argument_spec={**OPTIONS, **lists}, supports_check_mode=True)
+    module = AnsibleModule(argument_spec={**OPTIONS, **lists, **OPTION}, supports_check_mode=True)
     lenient = module.params["lenient"]
     unknown = sorted(set(lenient) - set(_gpu_validate.CHECKS))
     if unknown:
@@ -229,7 +223,8 @@ def main() -> None:
         )
     expected = _gpu_validate.Expected(**{name: module.params[name] for name in OPTIONS})
     try:
-        checks = _gpu_validate.compare(expected, read(module.params["gpus"], expected), lenient)
+        found = read(module.params["gpus"], module.params["call_timeout"], expected)
+        checks = _gpu_validate.compare(expected, found, lenient)
     except (nvml_gpu.GpuError, FlavorError) as error:
         module.fail_json(msg=str(error))
     for words in _gpu_validate.violations(checks, "warning"):

@@ -18,6 +18,8 @@ description:
     the reason and with requests that would fit.
   - A GPU that is cordoned, by an administrator or by C(gpufarm-health), is not changed, nor is a slice that
     is cordoned.
+  - When a call to the driver hangs during a change, RV(ignore:msg) says whether partitions may be changed in
+    part. The next run leads from there to the same goal.
   - When something fails midway on one GPU, the former partitions of all of them are put back. A run that is
     killed is repaired by the next one.
   - Which profiles a GPU offers and where they may lie is read from the GPU.
@@ -28,6 +30,7 @@ description:
   - Partitions do not outlive a reboot; the role P(gpufarm.cluster.mig#role) makes them again at boot.
 extends_documentation_fragment:
   - gpufarm.cluster.nvml
+  - gpufarm.cluster.nvml.call_timeout
 attributes:
   diff_mode:
     support: full
@@ -238,6 +241,11 @@ from ansible_collections.gpufarm.cluster.plugins.module_utils._mig.plan import (
 )
 from ansible_collections.gpufarm.cluster.plugins.module_utils._nvml import gpu as nvml_gpu
 from ansible_collections.gpufarm.cluster.plugins.module_utils._nvml.io import session
+from ansible_collections.gpufarm.cluster.plugins.module_utils._nvml.io.guarded import (
+    OPTION,
+    Calls,
+    Guarded,
+)
 from ansible_collections.gpufarm.cluster.plugins.module_utils._nvml.io.python import use_gpu_python
 
 FOLDER = lock.FOLDER
@@ -257,6 +265,7 @@ ARGUMENTS: dict[str, Any] = {
     "equivalents": {"type": "bool", "default": False},
     "stop_services": {"type": "list", "elements": "str", "default": []},
     "keep_held": {"type": "bool", "default": True},
+    **OPTION,
 }
 
 
@@ -287,33 +296,36 @@ def run(module: AnsibleModule, request: Flavor, services: Services) -> dict[str,
         GpuError: when the request is impossible, or a change failed.
     """
     left_stopped = bool(services.stopped)
-    with session.session() as nvml:
-        survey = nvml.survey()
-        machine = survey.gpus
-        if module.params["keep_held"]:
-            machine = holders.mark(machine, FOLDER / "holders.d")
-        cordons = folder.read()
-        machine = cordon.mark(machine, cordons)
-        gpus = nvml_gpu.select(machine, module.params["gpus"], survey.unreadable)
-        for failed in survey.unreadable:
-            module.warn(str(failed))
-        freed = services.processes(gpus)
-        plans = [plan_flavor(gpu, request, module.params["equivalents"], freed) for gpu in gpus]
-        for plan in plans:
-            if plan.changed:
-                cordon.check_change(plan.gpu, cordons)
-        nodes = missing_nodes(gpus)
-        changed = any(plan.changed for plan in plans)
-        pending = {
-            plan.gpu.uuid for plan in plans if plan.mode is not None and plan.mode == plan.gpu.mig_pending
-        }
-        if (changed or nodes) and not module.check_mode:
-            outcome = apply.apply(nvml, plans, services)
-            changed = outcome.changed
-            pending = {one.gpu.uuid for one in outcome.pending}
-            for one in outcome.pending:
-                module.warn(str(one))
-            gpus = tuple(gpu for gpu in outcome.gpus if gpu.uuid in {one.uuid for one in gpus})
+    guarded = Guarded(module.params["call_timeout"])
+    survey = guarded.ask(session.survey)
+    machine = survey.gpus
+    if module.params["keep_held"]:
+        machine = holders.mark(machine, FOLDER / "holders.d")
+    cordons = folder.read()
+    machine = cordon.mark(machine, cordons)
+    gpus = nvml_gpu.select(machine, module.params["gpus"], survey.unreadable)
+    for failed in survey.unreadable:
+        module.warn(str(failed))
+    freed = services.processes(gpus)
+    plans = [plan_flavor(gpu, request, module.params["equivalents"], freed) for gpu in gpus]
+    for plan in plans:
+        if plan.changed:
+            cordon.check_change(plan.gpu, cordons)
+    nodes = missing_nodes(gpus)
+    changed = any(plan.changed for plan in plans)
+    pending = {plan.gpu.uuid for plan in plans if plan.mode is not None and plan.mode == plan.gpu.mig_pending}
+    if (changed or nodes) and not module.check_mode:
+
+        def work(calls: Calls) -> apply.Outcome:
+            with session.session(calls) as nvml:
+                return apply.apply(nvml, plans, services)
+
+        outcome = guarded.change(work, "; ".join(map(str, gpus)))
+        changed = outcome.changed
+        pending = {one.gpu.uuid for one in outcome.pending}
+        for one in outcome.pending:
+            module.warn(str(one))
+        gpus = tuple(gpu for gpu in outcome.gpus if gpu.uuid in {one.uuid for one in gpus})
     result = {
         "changed": changed or bool(nodes) or left_stopped,
         "slices": nvml_gpu.slices(gpus),

@@ -15,6 +15,7 @@ description:
   - Reads the GPUs through the library of the driver alone, so that it works on a machine on which no role
     has run. Where no driver answers, or it offers no partitions, RV(unchecked) says so.
 extends_documentation_fragment:
+  - gpufarm.cluster.nvml.call_timeout
   - gpufarm.cluster.attributes.info_module
 options:
   flavor:
@@ -81,6 +82,7 @@ from ansible_collections.gpufarm.cluster.plugins.module_utils._mig.flavor import
 from ansible_collections.gpufarm.cluster.plugins.module_utils._mig.plan import plan_flavor
 from ansible_collections.gpufarm.cluster.plugins.module_utils._nvml.gpu import GpuError, select
 from ansible_collections.gpufarm.cluster.plugins.module_utils._nvml.io import offers
+from ansible_collections.gpufarm.cluster.plugins.module_utils._nvml.io.guarded import OPTION, Guarded
 
 ARGUMENTS: dict[str, Any] = {
     "flavor": {"type": "str"},
@@ -96,10 +98,11 @@ ARGUMENTS: dict[str, Any] = {
     },
     "gpus": {"type": "list", "elements": "str", "default": ["all"]},
     "equivalents": {"type": "bool", "default": False},
+    **OPTION,
 }
 
 
-def check(wish: Flavor, selectors: list[str], equivalents: bool) -> str:
+def check(wish: Flavor, selectors: list[str], equivalents: bool, call_timeout: float) -> str:
     """Plan partitions for the GPUs of this machine.
 
     Returns:
@@ -110,7 +113,10 @@ def check(wish: Flavor, selectors: list[str], equivalents: bool) -> str:
     """
     if wish.kind == DISABLED:
         return ""
-    survey = offers.empty_gpus()
+    try:
+        survey = Guarded(call_timeout).ask(offers.empty_gpus)
+    except offers.BrokenLibrary as error:
+        return f"whether '{wish}' fits on the GPUs could not be checked: {error}"
     if not survey.unreadable and all(gpu.mig_capable and not gpu.profiles for gpu in survey.gpus):
         return f"whether '{wish}' fits on the GPUs is checked after the driver is installed"
     problems = []
@@ -135,7 +141,7 @@ def main() -> None:
     wanted = module.params
     try:
         wish = parse_flavor(wanted["flavor"]) if wanted["layout"] is None else parse_layout(wanted["layout"])
-        unchecked = check(wish, wanted["gpus"], wanted["equivalents"])
+        unchecked = check(wish, wanted["gpus"], wanted["equivalents"], wanted["call_timeout"])
     except (FlavorError, GpuError) as error:
         module.fail_json(msg=str(error))
     module.exit_json(changed=False, unchecked=unchecked)

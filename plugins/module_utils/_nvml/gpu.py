@@ -5,8 +5,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 
 class GpuError(Exception):
@@ -173,6 +174,14 @@ class Unreadable:
         """The GPU and the reason as messages tell them, in a sentence."""
         known = ", ".join(filter(None, (self.pci_address, self.uuid)))
         return f"GPU {self.index}{f' ({known})' if known else ''} cannot be read: {self.reason}"
+
+
+def entries(unreadable: Iterable[Unreadable], warn: Callable[[str], object]) -> list[dict[str, Any]]:
+    """Return the result `unreadable` of a module, and warn of each GPU."""
+    found = list(unreadable)
+    for one in found:
+        warn(str(one))
+    return [asdict(one) for one in found]
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from ansible_collections.gpufarm.cluster.plugins.module_utils._mig.io import app
 from ansible_collections.gpufarm.cluster.plugins.module_utils._mig.plan import plan_flavor
 from ansible_collections.gpufarm.cluster.plugins.module_utils._nvml.gpu import Gpu, GpuError
 from ansible_collections.gpufarm.cluster.plugins.module_utils._nvml.io import session
+from ansible_collections.gpufarm.cluster.plugins.module_utils._nvml.io.guarded import Calls
 from hypothesis import given
 from hypothesis import strategies as st
 from simulated_machine import Machine
@@ -349,8 +350,7 @@ def specify_with(program: str, folder: Path) -> tuple[dict[str, Any], list[str]]
         (folder / "nvidia-ctk").write_text(f"#!/bin/sh\n{program}\n")
         (folder / "nvidia-ctk").chmod(0o755)
     warned: list[str] = []
-    with session.session() as nvml:
-        found = host.specify(nvml, nvml.gpus(), warned.append)
+    found = host.specify(host.inspect(Calls()), warned.append)
     assert found is not None
     return found, warned
 

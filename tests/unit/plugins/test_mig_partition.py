@@ -9,6 +9,7 @@ import os
 import shlex
 import signal
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -184,10 +185,14 @@ def test_services_come_back_when_the_change_fails(
 def test_services_come_back_after_a_run_that_was_killed(monitored: Path, run: Run) -> None:
     child = os.fork()
     if not child:
-        os.environ["NVMLSIM_FAULT"] = "nvmlDeviceCreateGpuInstanceWithPlacement=kill"
+        os.environ["NVMLSIM_FAULT"] = "nvmlDeviceCreateGpuInstanceWithPlacement=hang"
         run(flavor="2x 3g.40gb", stop_services=UNITS)
         os._exit(0)
-    assert os.WTERMSIG(os.waitpid(child, 0)[1]) == signal.SIGKILL
+    # In use, put back, and switched after the service was stopped: then the first partition is created.
+    while Machine(monitored.parent).writes().count("nvmlDeviceSetMigMode") < 3:
+        time.sleep(0.05)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
     assert monitored.read_text().split() == ["stop"]
     result = run(flavor="2x 3g.40gb")
     assert len(result["slices"]) == 2

@@ -12,6 +12,7 @@ import pytest
 from ansible_collections.gpufarm.cluster.plugins.module_utils._mig.io import restore
 from ansible_collections.gpufarm.cluster.plugins.module_utils._nvml.gpu import DriverNotRunning, Gpu
 from ansible_collections.gpufarm.cluster.plugins.module_utils._nvml.io import boot, session
+from ansible_collections.gpufarm.cluster.plugins.module_utils._nvml.io.guarded import Guarded
 from simulated_machine import Machine
 
 Make = Callable[..., Machine]
@@ -79,8 +80,7 @@ def test_one_gpu_that_fails_keeps_no_other_from_its_partitions(make_machine: Mak
 def test_a_driver_that_is_late_is_waited_for(make_machine: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     machine = make_machine("a100-80gb")
     machine.simgpu("driver", "unload")
-    with pytest.raises(DriverNotRunning), boot.session_at_boot(0):
-        pass
+    with pytest.raises(DriverNotRunning):
+        boot.ask_at_boot(Guarded(), session.survey, 0)
     monkeypatch.setattr(time, "sleep", lambda _seconds: machine.simgpu("driver", "load"))
-    with boot.session_at_boot(60) as nvml:
-        assert len(nvml.gpus()) == 1
+    assert len(boot.ask_at_boot(Guarded(), session.survey, 60).gpus) == 1

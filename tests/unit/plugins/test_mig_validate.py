@@ -7,11 +7,14 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 from ansible.module_utils.testing import patch_module_args
+from ansible_collections.gpufarm.cluster.plugins.module_utils._mig.flavor import parse_flavor
 from ansible_collections.gpufarm.cluster.plugins.module_utils._nvml.io import offers, session
+from ansible_collections.gpufarm.cluster.plugins.module_utils._nvml.io.guarded import Calls
 from ansible_collections.gpufarm.cluster.plugins.modules import mig_validate
 from simulated_machine import Machine
 
@@ -42,7 +45,7 @@ def test_gpus_are_those_that_the_binding_tells(
     monkeypatch.setattr(offers, "LIBRARY", os.environ["NVMLSIM_LIBRARY"])
     with session.session() as nvml:
         told = nvml.gpus()
-    found = offers.empty_gpus().gpus
+    found = offers.empty_gpus(Calls()).gpus
     for name in ("index", "uuid", "name", "serial", "pci_address", "memory_mib", "mig_capable", "profiles"):
         assert [getattr(gpu, name) for gpu in found] == [getattr(gpu, name) for gpu in told], name
 
@@ -55,7 +58,13 @@ def test_what_fits_is_not_refused(run: Run, flavor: str) -> None:
         "changed": False,
         "unchecked": "",
         "invocation": {
-            "module_args": {"equivalents": False, "flavor": flavor, "gpus": ["all"], "layout": None}
+            "module_args": {
+                "call_timeout": 30.0,
+                "equivalents": False,
+                "flavor": flavor,
+                "gpus": ["all"],
+                "layout": None,
+            }
         },
     }
 
@@ -97,4 +106,16 @@ def test_a_driver_that_manages_no_gpu_may_be_replaced(run: Run) -> None:
 
 def test_without_a_driver_it_is_left_for_later(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(offers, "LIBRARY", "libno-such-library.so.1")
-    assert offers.empty_gpus().gpus == ()
+    assert offers.empty_gpus(Calls()).gpus == ()
+
+
+@pytest.mark.parametrize("content", [b"", b"no library" * 100], ids=["empty", "text"])
+def test_a_broken_library_is_no_missing_driver(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: bytes
+) -> None:
+    library = tmp_path / "libnvidia-ml.so.1"
+    library.write_bytes(content)
+    monkeypatch.setattr(offers, "LIBRARY", str(library))
+    told = mig_validate.check(parse_flavor("7x 1g.10gb"), ["all"], False, 30)
+    assert told.startswith("whether '7x 1g.10gb' fits on the GPUs could not be checked: The library of the")
+    assert str(library) in told and "install the driver again" in told

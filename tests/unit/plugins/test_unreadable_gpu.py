@@ -154,7 +154,7 @@ def test_a_search_by_uuid_that_meets_the_lost_gpu_is_no_obstacle(
     assert found["uuid"] == uuids[2] and found["readings"]["temperature"]
     assert run(mig_partition, flavor="7x 1g.10gb", gpus=["2"])["changed"]
     with pytest.raises(nvml_readings.Failed, match="GPU_IS_LOST"), session.session():
-        nvml_readings.Reader().gpus([uuids[1]])
+        nvml_readings.Reader().open(uuids[1])
 
 
 def test_a_whole_machine_with_such_a_gpu_is_not_as_declared(uuids: list[str], run: Run) -> None:

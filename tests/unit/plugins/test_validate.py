@@ -20,7 +20,8 @@ Make = Callable[..., Machine]
 def read() -> _gpu_validate.Found:
     with session.session() as nvml:
         gpus = nvml.gpus()
-        answers = nvml_readings.Reader().gpus(gpu.uuid for gpu in gpus)
+        reader = nvml_readings.Reader()
+        answers = {gpu.uuid: reader.gpu(reader.open(gpu.uuid)) for gpu in gpus}
     readings = {uuid: values for uuid, (values, _failures) in answers.items()}
     return _gpu_validate.Found("550.54.15", "12.4", "open", gpus, readings)
 

@@ -7,7 +7,8 @@ from __future__ import annotations
 import sys
 
 from ..._nvml.gpu import GpuError
-from ..._nvml.io.boot import session_at_boot
+from ..._nvml.io.boot import ask_at_boot
+from ..._nvml.io.guarded import Guarded
 from .. import spec
 from . import host
 
@@ -20,10 +21,10 @@ def main() -> int:
     GPUs that cannot be read are not in it, and are named in the log.
     """
     try:
-        with session_at_boot(PATIENCE) as nvml:
-            survey = nvml.survey()
-            host.make_nodes(survey.gpus)
-            specified = host.specify(nvml, survey.gpus, lambda said: sys.stderr.write(f"{said}\n"))
+        found = ask_at_boot(Guarded(), host.inspect, PATIENCE)
+        survey = found.survey
+        host.make_nodes(survey.gpus)
+        specified = host.specify(found, lambda said: sys.stderr.write(f"{said}\n"))
         host.write(spec.text(specified) if specified else "")
     except (GpuError, OSError) as error:
         # The former one may name device nodes that belong to other slices by now.

@@ -8,14 +8,16 @@ import os
 import shutil
 import subprocess
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ..._host.io import timed
 from ..._host.io.files import replace_file
 from ..._mig.io import nodes
-from ..._nvml.gpu import Gpu, GpuError
-from ..._nvml.io.session import Nvml
+from ..._nvml.gpu import Gpu, GpuError, Survey
+from ..._nvml.io import session
+from ..._nvml.io.guarded import Calls
 from .. import spec
 
 # The folder is empty after a boot, as GPUs are: a container that asks for a slice before it is made again is
@@ -28,8 +30,28 @@ TOOLKIT_TIMEOUT = 60.0
 SEARCH_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
-def specify(nvml: Nvml, gpus: tuple[Gpu, ...], warn: Callable[[str], object]) -> dict[str, Any] | None:
-    """Return the specification of some GPUs, None when there is none that a container could use.
+@dataclass(frozen=True)
+class Found:
+    """GPUs of a machine, the indexes of slices on their GPUs by UUID, the version of the driver."""
+
+    survey: Survey
+    indexes: dict[str, int]
+    driver_version: str
+
+
+def inspect(calls: Calls) -> Found:
+    """Return what NVML tells for the specification.
+
+    Raises:
+        GpuError: when something cannot be read.
+    """
+    with session.session(calls) as nvml:
+        survey = nvml.survey()
+        return Found(survey, nvml.slice_indexes(survey.gpus), nvml.driver().version)
+
+
+def specify(found: Found, warn: Callable[[str], object]) -> dict[str, Any] | None:
+    """Return the specification of the GPUs, None when there is none that a container could use.
 
     Libraries and hooks are those of NVIDIA's toolkit, or our choice where it is not installed or fails.
 
@@ -39,7 +61,8 @@ def specify(nvml: Nvml, gpus: tuple[Gpu, ...], warn: Callable[[str], object]) ->
     Raises:
         GpuError: when something about the driver cannot be read.
     """
-    devices = spec.devices(gpus, nvml.slice_indexes(gpus), nodes.device_nodes(gpus))
+    gpus = found.survey.gpus
+    devices = spec.devices(gpus, found.indexes, nodes.device_nodes(gpus))
     if not devices:
         return None
     common_nodes = [path for path in spec.COMMON_NODES if Path(path).exists()]
@@ -53,7 +76,7 @@ def specify(nvml: Nvml, gpus: tuple[Gpu, ...], warn: Callable[[str], object]) ->
                 f"{error} Containers get libraries for computing only, none for graphics or storage; see"
                 f" '{toolkit} cdi generate'."
             )
-    return spec.specification(devices, _own_edits(nvml, common_nodes))
+    return spec.specification(devices, _own_edits(found.driver_version, common_nodes))
 
 
 def _generated(toolkit: str) -> str:
@@ -71,10 +94,10 @@ def _generated(toolkit: str) -> str:
     return done.output
 
 
-def _own_edits(nvml: Nvml, common_nodes: list[str]) -> dict[str, Any]:
+def _own_edits(driver_version: str, common_nodes: list[str]) -> dict[str, Any]:
     names = spec.parse_libraries(_run(["ldconfig", "-p"]))
     real = {path: os.path.realpath(path) for path in names.values()}
-    files = spec.driver_libraries(names, real, nvml.driver().version)
+    files = spec.driver_libraries(names, real, driver_version)
     for program in PROGRAMS:
         found = shutil.which(program, path=SEARCH_PATH)
         if found:

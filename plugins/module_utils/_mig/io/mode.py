@@ -13,6 +13,9 @@ from ..._nvml.gpu import Gpu, GpuError
 from ..._nvml.io.session import Nvml
 from .services import Services
 
+# Seconds for units that stop one after the other: systemd gives each 90 by itself (systemd-system.conf(5)).
+STOP_TIMEOUT = 600.0
+
 
 @dataclass(frozen=True)
 class Pending:
@@ -41,6 +44,8 @@ def switch(nvml: Nvml, gpus: Iterable[Gpu], enabled: bool, services: Services) -
     gpus = tuple(gpus)
     status = {gpu.uuid: _set(nvml, gpu, enabled) for gpu in gpus}
     held = [gpu for gpu in gpus if status[gpu.uuid] == "in use"]
+    if held:
+        nvml.report("systemctl stop", STOP_TIMEOUT)
     if held and services.stop():
         status.update({gpu.uuid: _set(nvml, gpu, enabled) for gpu in held})
     problems = [_problem(nvml, gpu, status[gpu.uuid], enabled) for gpu in gpus]
@@ -89,6 +94,8 @@ def _reset(nvml: Nvml, gpu: Gpu, enabled: bool, services: Services) -> str:
     if shutil.which("nvidia-smi") is None:
         return "nvidia-smi, which resets GPUs, is not installed"
     why = _try_reset(nvml, gpu, enabled)
+    if why:
+        nvml.report("systemctl stop", STOP_TIMEOUT)
     if why and services.stop():
         why = _try_reset(nvml, gpu, enabled)
     return why

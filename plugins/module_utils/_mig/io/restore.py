@@ -15,11 +15,12 @@ from ..._cordon.cordon import Cordon, check_change
 from ..._cordon.cordon import mark as mark_cordons
 from ..._cordon.io import folder
 from ..._nvml.gpu import Gpu, GpuError, Survey, select
-from ..._nvml.io.boot import session_at_boot
-from ..._nvml.io.session import Nvml
+from ..._nvml.io import session
+from ..._nvml.io.boot import ask_at_boot
+from ..._nvml.io.guarded import Calls, Guarded
 from ..flavor import FlavorError, parse_layout
-from ..plan import plan_flavor
-from .apply import apply
+from ..plan import Plan, plan_flavor
+from .apply import Outcome, apply
 from .holders import mark
 from .lock import locked
 from .nodes import make_nodes
@@ -41,13 +42,14 @@ def restore(layout: list[dict[str, Any]]) -> list[str]:
         GpuError: when the driver does not answer, or another program is partitioning.
     """
     problems = []
-    with locked(), session_at_boot(PATIENCE) as nvml:
-        survey = nvml.survey()
+    guarded = Guarded()
+    with locked():
+        survey = ask_at_boot(guarded, session.survey, PATIENCE)
         cordons = folder.read()
         survey = replace(survey, gpus=mark_cordons(mark(survey.gpus), cordons))
         for entry in layout:
             try:
-                _restore(nvml, survey, entry, cordons)
+                _restore(guarded, survey, entry, cordons)
             except (FlavorError, GpuError) as error:
                 problems.append(str(error))
     return problems
@@ -62,8 +64,8 @@ def differences(layout: list[dict[str, Any]]) -> list[str]:
     Raises:
         GpuError: when the driver does not answer, or another program is partitioning.
     """
-    with locked(), session_at_boot(0) as nvml:
-        survey = nvml.survey()
+    with locked():
+        survey = Guarded().ask(session.survey)
         return [found for found in (_difference(survey, entry) for entry in layout) if found]
 
 
@@ -81,16 +83,21 @@ def _gpu(survey: Survey, entry: dict[str, Any]) -> Gpu:
     return gpu
 
 
-def _restore(nvml: Nvml, survey: Survey, entry: dict[str, Any], cordons: Mapping[str, Cordon]) -> None:
+def _restore(guarded: Guarded, survey: Survey, entry: dict[str, Any], cordons: Mapping[str, Cordon]) -> None:
     gpu = _gpu(survey, entry)
     plan = plan_flavor(gpu, parse_layout(entry["partitions"]))
     if not plan.changed:
         make_nodes([gpu])
         return
     check_change(gpu, cordons)
-    pending = apply(nvml, [plan]).pending
+    pending = guarded.change(lambda calls: _apply(calls, plan), str(gpu)).pending
     if pending:
         raise GpuError(str(pending[0]))
+
+
+def _apply(calls: Calls, plan: Plan) -> Outcome:
+    with session.session(calls) as nvml:
+        return apply(nvml, [plan])
 
 
 def main() -> int:

@@ -4,19 +4,20 @@
 
 from __future__ import annotations
 
-import contextlib
 import time
-from collections.abc import Iterator
+from collections.abc import Callable
+from typing import TypeVar
 
 from ..gpu import DriverNotRunning
-from .session import Nvml, session
+from .guarded import Calls, Guarded
+
+Answer = TypeVar("Answer")
 
 PAUSE = 2.0
 
 
-@contextlib.contextmanager
-def session_at_boot(patience: float) -> Iterator[Nvml]:
-    """Open NVML as soon as the driver answers.
+def ask_at_boot(guarded: Guarded, question: Callable[[Calls], Answer], patience: float) -> Answer:
+    """Ask NVML as soon as the driver answers.
 
     Waiting here, and not in systemd, holds back the units that are ordered after the one that waits.
 
@@ -24,16 +25,13 @@ def session_at_boot(patience: float) -> Iterator[Nvml]:
         patience: seconds to wait at most.
 
     Raises:
-        GpuError: when the driver does not answer by then, or is not there at all.
+        GpuError: when the driver does not answer by then, is not there at all, or hangs.
     """
     deadline = time.monotonic() + patience
-    with contextlib.ExitStack() as stack:
-        while True:
-            try:
-                nvml = stack.enter_context(session())
-                break
-            except DriverNotRunning:
-                if time.monotonic() + PAUSE > deadline:
-                    raise
-                time.sleep(PAUSE)
-        yield nvml
+    while True:
+        try:
+            return guarded.ask(question)
+        except DriverNotRunning:
+            if time.monotonic() + PAUSE > deadline:
+                raise
+            time.sleep(PAUSE)

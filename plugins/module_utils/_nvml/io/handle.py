@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Container
 from typing import Any
 
 try:
@@ -13,11 +14,14 @@ except ImportError:
     pynvml = None
 
 
-def by_uuid(uuid: str) -> Any:
+def by_uuid(uuid: str, hung: Container[int] = ()) -> Any:
     """Return the handle of a GPU.
 
     NVML may open other GPUs while it searches for a UUID, and fails when any of them is lost (nvml.h,
     nvmlDeviceGetHandleByUUID). So the GPUs are opened one by one then.
+
+    Args:
+        hung: indexes of GPUs that are not opened.
 
     Raises:
         NVMLError: when the GPU cannot be opened.
@@ -26,6 +30,8 @@ def by_uuid(uuid: str) -> Any:
         return pynvml.nvmlDeviceGetHandleByUUID(uuid)
     except pynvml.NVMLError:
         for index in range(pynvml.nvmlDeviceGetCount()):
+            if index in hung:
+                continue
             with contextlib.suppress(pynvml.NVMLError):
                 handle = pynvml.nvmlDeviceGetHandleByIndex(index)
                 if pynvml.nvmlDeviceGetUUID(handle) == uuid:

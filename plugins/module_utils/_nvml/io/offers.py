@@ -11,15 +11,20 @@ import ctypes
 from collections.abc import Iterator
 from typing import Any
 
-from ..gpu import Gpu, Placement, Profile, Survey, Unreadable, identified
+from ..gpu import Gpu, GpuError, Placement, Profile, Survey, Unreadable, identified
 from . import kernel_gpus
-from .session import ENGINES, LIBRARY, PROFILE_INDEXES
+from .guarded import Calls
+from .session import ENGINES, LIBRARY, PROFILE_INDEXES, is_missing, load_problem
 
 # NVML_SUCCESS, NVML_DEVICE_NAME_V2_BUFFER_SIZE
 SUCCESS = 0
 TEXT = 96
 # Structures that tell their version: their size and the version in the highest byte (NVML_STRUCT_VERSION).
 VERSION_2 = 2 << 24
+
+
+class BrokenLibrary(GpuError):
+    """The library of the driver is there and cannot be loaded."""
 
 
 class _Memory(ctypes.Structure):
@@ -55,19 +60,26 @@ class _Placement(ctypes.Structure):
     _fields_ = [("start", ctypes.c_uint), ("size", ctypes.c_uint)]
 
 
-def empty_gpus() -> Survey:
-    """Return all GPUs as if they were in MIG mode and held no partitions; none if no driver answers."""
+def empty_gpus(calls: Calls) -> Survey:
+    """Return all GPUs as if they were in MIG mode and held no partitions; none if no driver answers.
+
+    Raises:
+        BrokenLibrary: when the library is there and cannot be loaded.
+    """
     try:
         nvml = ctypes.CDLL(LIBRARY)
-    except OSError:
-        return Survey(())
+    except OSError as error:
+        if is_missing(str(error), LIBRARY):
+            return Survey(())
+        raise BrokenLibrary(load_problem(str(error))) from error
     if nvml.nvmlInit_v2() != SUCCESS:
         return Survey(())
     try:
+        calls.report("nvmlDeviceGetCount")
         count = ctypes.c_uint()
         if nvml.nvmlDeviceGetCount_v2(ctypes.byref(count)) != SUCCESS:
             return Survey(())
-        found = [_gpu(nvml, index) for index in range(count.value)]
+        found = [_read(nvml, index, calls) for index in range(count.value)]
         gpus = tuple(one for one in found if isinstance(one, Gpu))
         failed = tuple(one for one in found if isinstance(one, Unreadable))
         return Survey(gpus, identified(failed, gpus, kernel_gpus.listed()) if failed else ())
@@ -75,6 +87,13 @@ def empty_gpus() -> Survey:
         return Survey(())
     finally:
         nvml.nvmlShutdown()
+
+
+def _read(nvml: Any, index: int, calls: Calls) -> Gpu | Unreadable:
+    if index in calls.hung:
+        return calls.hung[index]
+    calls.report("a call of NVML", index)
+    return _gpu(nvml, index)
 
 
 def _gpu(nvml: Any, index: int) -> Gpu | Unreadable:

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from typing import Any
 
 try:
@@ -88,17 +88,17 @@ class Reader:
                 values[name] = value
         return values, failures
 
-    def gpus(self, uuids: Iterable[str]) -> dict[str, tuple[dict[str, Any], dict[str, str]]]:
-        """Return what `gpu` does for each GPU, by UUID.
+    def open(self, uuid: str, hung: Container[int] = ()) -> Any:
+        """Return the handle of a GPU; GPUs whose indexes are in `hung` are not opened.
 
         Raises:
-            Failed: when a GPU cannot be opened.
+            Failed: when it cannot be opened.
         """
+        self._report("nvmlDeviceGetHandleByUUID")
         try:
-            handles = {uuid: by_uuid(uuid) for uuid in uuids}
+            return by_uuid(uuid, hung)
         except pynvml.NVMLError as error:
             raise Failed(error_name(error.value)) from error
-        return {uuid: self.gpu(handle) for uuid, handle in handles.items()}
 
 
 def error_name(code: int) -> str:

@@ -32,6 +32,7 @@ from ..gpu import (
     identified,
 )
 from . import kernel_gpus
+from .guarded import Calls
 from .handle import by_uuid
 
 LIBRARY = "libnvidia-ml.so.1"
@@ -44,6 +45,8 @@ COMPUTE_PROFILE_INDEXES = range(9)
 # Older releases return bytes instead of text, or lack explicit placements.
 OLDEST_BINDING = (11, 525)
 ENGINES = ("decoderCount", "encoderCount", "jpegCount", "ofaCount")
+# Seconds; a reset takes some, and more of a GPU with NVLinks.
+RESET_TIMEOUT = 300.0
 # nvmlProcessInfo_t: instance ids of a process that uses the whole GPU.
 NO_INSTANCE = 0xFFFFFFFF
 
@@ -74,12 +77,17 @@ class Nvml:
     The profiles of a GPU do not change while the driver is loaded, so they are read once.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, calls: Calls | None = None) -> None:
+        self._calls = calls or Calls()
+        # The GPU that is asked, None when the question is about no GPU, and the indexes of GPUs by UUID.
+        self._index: int | None = None
+        self._indexes: dict[str, int] = {}
         self._offers: dict[str, tuple[Profile, ...]] = {}
         self._compute_offers: dict[tuple[str, int], tuple[ComputeProfile, ...]] = {}
 
     def driver(self) -> Driver:
         """Return the versions of the driver."""
+        self._index = None
         cuda = self._ask("the CUDA version", pynvml.nvmlSystemGetCudaDriverVersion)
         return Driver(
             version=self._ask("the driver version", pynvml.nvmlSystemGetDriverVersion),
@@ -95,7 +103,12 @@ class Nvml:
         """
         gpus: list[Gpu] = []
         failed: list[Unreadable] = []
+        self._index = None
         for index in range(self._ask("the number of GPUs", pynvml.nvmlDeviceGetCount)):
+            if index in self._calls.hung:
+                failed.append(self._calls.hung[index])
+                continue
+            self._index = index
             try:
                 gpus.append(self._gpu(index))
             except GpuError as error:
@@ -198,15 +211,21 @@ class Nvml:
     def released(self) -> Iterator[None]:
         """Let go of the GPUs for a while: a GPU is not reset while a program holds it."""
         self._ask("to let go of the GPUs", pynvml.nvmlShutdown)
+        self.report("nvidia-smi --gpu-reset", RESET_TIMEOUT)
         try:
             yield
         finally:
             self._ask("to start again", pynvml.nvmlInit)
 
+    def report(self, call: str, timeout: float | None = None) -> None:
+        """Tell the parent process what comes next, and the seconds that it may take if not the usual ones."""
+        self._calls.report(call, self._index, timeout)
+
     def _identity(self, index: int) -> tuple[str, str]:
         """Return UUID and PCI address of a GPU that cannot be read, empty where NVML does not tell them."""
         uuid = address = ""
         with contextlib.suppress(pynvml.NVMLError):
+            self.report("nvmlDeviceGetHandleByIndex")
             handle = pynvml.nvmlDeviceGetHandleByIndex(index)
             address = _pci_address(_text(pynvml.nvmlDeviceGetPciInfo(handle).busId))
             uuid = pynvml.nvmlDeviceGetUUID(handle)
@@ -218,9 +237,12 @@ class Nvml:
         def ask(call: Callable[..., Any], *arguments: Any) -> Any:
             return self._ask(f"{call.__name__} of GPU {index}", call, handle, *arguments)
 
+        uuid = ask(pynvml.nvmlDeviceGetUUID)
+        address = _pci_address(_text(ask(pynvml.nvmlDeviceGetPciInfo).busId))
+        self._indexes[uuid] = index
+        self._calls.identify(index, uuid, address)
         mode = self._optional(pynvml.nvmlDeviceGetMigMode, handle)
         current, pending = mode or (0, 0)
-        uuid = ask(pynvml.nvmlDeviceGetUUID)
         offered = tuple(self._profiles(handle, uuid, bool(current))) if mode else ()
         slices = tuple(self._mig_devices(handle)) if current else ()
         uuids = {(one.gpu_instance, one.compute_instance): one.uuid for one in slices}
@@ -231,7 +253,7 @@ class Nvml:
             uuid=uuid,
             name=ask(pynvml.nvmlDeviceGetName),
             serial=self._optional(pynvml.nvmlDeviceGetSerial, handle) or "",
-            pci_address=_pci_address(_text(ask(pynvml.nvmlDeviceGetPciInfo).busId)),
+            pci_address=address,
             memory_mib=memory.total // 2**20,
             mig_capable=mode is not None,
             mig_enabled=bool(current),
@@ -354,6 +376,7 @@ class Nvml:
     def _mig_devices(self, handle: Any) -> Iterator[MigDevice]:
         """Yield each slice of a GPU."""
         for index in range(self._ask("the number of slices", pynvml.nvmlDeviceGetMaxMigDeviceCount, handle)):
+            self.report("nvmlDeviceGetMigDeviceHandleByIndex")
             try:
                 device = pynvml.nvmlDeviceGetMigDeviceHandleByIndex(handle, index)
             except (pynvml.NVMLError_NotFound, pynvml.NVMLError_InvalidArgument):
@@ -390,7 +413,8 @@ class Nvml:
         yield from found.values()
 
     def _handle(self, uuid: str) -> Any:
-        return self._ask(f"the GPU {uuid}", by_uuid, uuid)
+        self._index = self._indexes.get(uuid)
+        return self._ask(f"the GPU {uuid}", by_uuid, uuid, self._calls.hung)
 
     def _list(self, call: Callable[..., Any], kind: Any, *arguments: Any) -> list[Any]:
         """Read a list from a call that tells its length when it gets no room."""
@@ -406,6 +430,7 @@ class Nvml:
 
     def _optional(self, call: Callable[..., Any], *arguments: Any) -> Any:
         """Ask for what a GPU may not have; None when it does not."""
+        self.report(call.__name__)
         try:
             return call(*arguments)
         except (pynvml.NVMLError_NotSupported, pynvml.NVMLError_InvalidArgument, pynvml.NVMLError_NotFound):
@@ -414,6 +439,7 @@ class Nvml:
             raise GpuError(f"NVML does not answer {call.__name__}: {error}{_hint(error)}.") from error
 
     def _ask(self, what: str, call: Callable[..., Any], *arguments: Any) -> Any:
+        self.report("nvmlDeviceGetHandleByUUID" if call is by_uuid else call.__name__)
         try:
             return call(*arguments)
         except pynvml.NVMLError as error:
@@ -423,8 +449,11 @@ class Nvml:
 
 
 @contextlib.contextmanager
-def session() -> Iterator[Nvml]:
+def session(calls: Calls | None = None) -> Iterator[Nvml]:
     """Open NVML, close it in the end.
+
+    Args:
+        calls: what a guarded child process tells its parent, see `guarded`.
 
     Raises:
         GpuError: when the binding, the library or the driver is missing, or they do not fit together.
@@ -448,10 +477,16 @@ def session() -> Iterator[Nvml]:
             ) from error
         raise GpuError(f"NVML does not start: {error}.") from error
     try:
-        yield Nvml()
+        yield Nvml(calls)
     finally:
         with contextlib.suppress(pynvml.NVMLError):
             pynvml.nvmlShutdown()
+
+
+def survey(calls: Calls) -> Survey:
+    """Return the GPUs as a session of its own finds them; arguments and errors as `session`."""
+    with session(calls) as nvml:
+        return nvml.survey()
 
 
 def load_problem(words: str) -> str:
@@ -460,7 +495,7 @@ def load_problem(words: str) -> str:
     Args:
         words: of the dynamic linker, such as `FILE: invalid ELF header`; empty if it gave none.
     """
-    if not words or (words.startswith(f"{LIBRARY}: ") and words.endswith("No such file or directory")):
+    if not words or is_missing(words, LIBRARY):
         return (
             f"The NVIDIA driver is not installed on this machine, as there is no library {LIBRARY}: install"
             " the driver."
@@ -469,6 +504,11 @@ def load_problem(words: str) -> str:
         f"The library of the NVIDIA driver cannot be loaded ({words}): install the driver again, for the"
         " architecture of this machine."
     )
+
+
+def is_missing(words: str, library: str) -> bool:
+    """Whether the dynamic linker says that there is no such library."""
+    return words.startswith(f"{library}: ") and words.endswith("No such file or directory")
 
 
 def _check_binding() -> None:
