@@ -332,6 +332,7 @@ class FakeNvml:
     NVMLError = pynvml.NVMLError
     NVMLError_NotFound = pynvml.NVMLError_NotFound
     NVMLError_NotSupported = pynvml.NVMLError_NotSupported
+    NVMLError_FunctionNotFound = pynvml.NVMLError_FunctionNotFound
 
     def nvmlInit(self) -> None: ...
 
@@ -344,7 +345,7 @@ class FakeNvml:
             raise pynvml.NVMLError(pynvml.NVML_ERROR_GPU_IS_LOST)
         return uuid
 
-    def nvmlDeviceGetComputeRunningProcesses(self, device: str) -> list[Any]:
+    def nvmlDeviceGetComputeRunningProcesses_v3(self, device: str) -> list[Any]:
         return [SimpleNamespace(pid=pid) for pid in (1, 2)]
 
     def nvmlDeviceGetUtilizationRates(self, device: str) -> Any:
@@ -360,6 +361,20 @@ def test_the_use_of_slices() -> None:
         gpu_use.measure(["lost"], FakeNvml())
     assert gpu_use.measure(["lost", "GPU"], FakeNvml()) == {"GPU": GpuUse(2, 42)}
     assert gpu_use.processes(["MIG", "gone"], FakeNvml()) == {"MIG": {1, 2}}
+
+
+class OldNvml(FakeNvml):
+    """The binding with a driver before R510."""
+
+    nvmlDeviceGetComputeRunningProcesses_v2 = FakeNvml.nvmlDeviceGetComputeRunningProcesses_v3
+
+    def nvmlDeviceGetComputeRunningProcesses_v3(self, device: str) -> list[SimpleNamespace]:
+        raise pynvml.NVMLError(pynvml.NVML_ERROR_FUNCTION_NOT_FOUND)
+
+
+def test_programs_are_listed_with_drivers_before_r510() -> None:
+    assert gpu_use.measure(["GPU"], OldNvml()) == {"GPU": GpuUse(2, 42)}
+    assert gpu_use.processes(["GPU"], OldNvml()) == {"GPU": {1, 2}}
 
 
 @pytest.mark.parametrize(

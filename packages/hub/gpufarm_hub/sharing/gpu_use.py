@@ -67,7 +67,7 @@ def _ask(question: Callable[[Any, Any], Answer], uuids: Iterable[str], nvml: Any
 
 
 def _use_of(nvml: Any, device: Any) -> GpuUse:
-    processes = len(nvml.nvmlDeviceGetComputeRunningProcesses(device))
+    processes = len(_running(nvml, device))
     try:
         return GpuUse(processes, nvml.nvmlDeviceGetUtilizationRates(device).gpu)
     except nvml.NVMLError_NotSupported:
@@ -75,4 +75,11 @@ def _use_of(nvml: Any, device: Any) -> GpuUse:
 
 
 def _processes_of(nvml: Any, device: Any) -> frozenset[int]:
-    return frozenset(process.pid for process in nvml.nvmlDeviceGetComputeRunningProcesses(device))
+    return frozenset(process.pid for process in _running(nvml, device))
+
+
+def _running(nvml: Any, device: Any) -> Any:
+    try:
+        return nvml.nvmlDeviceGetComputeRunningProcesses_v3(device)
+    except nvml.NVMLError_FunctionNotFound:  # before R510; the fields are the same
+        return nvml.nvmlDeviceGetComputeRunningProcesses_v2(device)
