@@ -45,26 +45,10 @@ devices:
   elements: str
   sample: ["nvidia.com/gpu=0:0", "nvidia.com/gpu=0:1", "nvidia.com/gpu=all"]
 unreadable:
-  description:
-    - The GPUs of the machine that the driver lists and that cannot be read, such as one that is lost.
-    - There is a warning for each. The module fails when no GPU can be read.
+  description: The GPUs that cannot be read, as in M(gpufarm.cluster.gpu_info), with a warning for each.
   returned: success
   type: list
   elements: dict
-  contains:
-    index:
-      description: Index of the GPU.
-      type: int
-    uuid:
-      description: UUID of the GPU, empty if it is unknown.
-      type: str
-    pci_address:
-      description: PCI address with domain, empty if it is unknown.
-      type: str
-    reason:
-      description: NVML's answer, as a sentence.
-      type: str
-      sample: "NVML was asked for GPU 1 and answered: GPU is lost."
 path:
   description: The file; it does not exist when there is no device.
   returned: success
