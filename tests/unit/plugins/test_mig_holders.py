@@ -122,6 +122,22 @@ def test_a_held_slice_is_kept_until_its_unit_ends(
     assert len(run(flavor="2x 3g.40gb")["slices"]) == 2
 
 
+def test_a_batch_job_that_has_opened_no_gpu_keeps_its_slice(
+    make_machine: Make, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_machine("a100-80gb")
+    slices = run(flavor="7x 1g.10gb")["slices"]
+    folder = tmp_path / "run" / "holders.d"
+    folder.mkdir(parents=True)
+    job = {"who": "the batch job 4711 of alice", "slices": [slices[3]["uuid"]]}
+    (folder / "slurmd.json").write_text(written(job, service="slurmd.service"))
+    monkeypatch.setattr(
+        mig_holders, "state", lambda unit: "active" if unit == "slurmd.service" else "inactive"
+    )
+    assert "is used by the batch job 4711 of alice" in run(flavor="2x 3g.40gb")["msg"]
+    assert slices[3] in run(flavor="1x 3g.40gb, 1x 1g.10gb")["slices"]
+
+
 def test_who_says_so_takes_it_from_its_holder(
     make_machine: Make, run: Run, hold: Callable[..., None]
 ) -> None:
