@@ -24,9 +24,9 @@ attributes:
 options:
   gpus:
     description:
-      - Which GPUs to tell about. Each item is V(all), an index, a UUID, a PCI address, a serial number or a
-        model name. An item that names no GPU is an error, V(all) on a machine without GPUs too, and so is
-        one that names a GPU that cannot be read.
+      - Which GPUs to tell about. Each item is V(all), V(capable), an index, a UUID, a PCI address, a
+        serial number or a model name. An item that names no GPU is an error, V(all) on a machine without GPUs
+        too, and so is one that names a GPU that cannot be read.
       - If empty, all GPUs that can be read, and none is no error.
     type: list
     elements: str

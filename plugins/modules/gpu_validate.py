@@ -23,8 +23,9 @@ attributes:
 options:
   gpus:
     description:
-      - Which GPUs the declaration is about. Each item is V(all), an index, a UUID, a PCI address, a serial
-        number or a model name; if empty, all GPUs. A GPU among them that cannot be read is an error.
+      - Which GPUs the declaration is about. Each item is V(all), V(capable), an index, a UUID, a PCI
+        address, a serial number or a model name; if empty, all GPUs. A GPU among them that cannot be read is
+        an error.
     type: list
     elements: str
     default: []

@@ -79,10 +79,12 @@ options:
         elements: str
   gpus:
     description:
-      - Which GPUs to partition. Each item is V(all), an index, a UUID, a PCI address, a serial number or a
-        model name. An item that names no GPU is an error.
+      - Which GPUs to partition. Each item is V(all), V(capable), an index, a UUID, a PCI address, a serial
+        number or a model name. An item that names no GPU is an error.
+      - V(capable) means all GPUs that can be partitioned. RV(incapable) names the others, which stay as they
+        are.
       - A GPU that cannot be read, such as one that is lost, is in nobody's way unless an item names it, as
-        V(all) does. Then the module fails before it changes any GPU.
+        V(all) and V(capable) do. Then the module fails before it changes any GPU.
     type: list
     elements: str
     default: [all]
@@ -195,6 +197,11 @@ layout:
           description: Names of the compute instances, the widest first.
           type: list
           elements: str
+incapable:
+  description: UUIDs of the GPUs of the machine that cannot be partitioned and were not selected.
+  returned: success
+  type: list
+  elements: str
 mapped:
   description: The profiles that were put in place of those that were asked for.
   returned: success
@@ -304,6 +311,7 @@ def run(module: AnsibleModule, request: Flavor, services: Services) -> dict[str,
     cordons = folder.read()
     machine = cordon.mark(machine, cordons)
     gpus = nvml_gpu.select(machine, module.params["gpus"], survey.unreadable)
+    selected = {gpu.uuid for gpu in gpus}
     for failed in survey.unreadable:
         module.warn(str(failed))
     freed = services.processes(gpus)
@@ -325,7 +333,7 @@ def run(module: AnsibleModule, request: Flavor, services: Services) -> dict[str,
         pending = {one.gpu.uuid for one in outcome.pending}
         for one in outcome.pending:
             module.warn(str(one))
-        gpus = tuple(gpu for gpu in outcome.gpus if gpu.uuid in {one.uuid for one in gpus})
+        gpus = tuple(gpu for gpu in outcome.gpus if gpu.uuid in selected)
     result = {
         "changed": changed or bool(nodes) or left_stopped,
         "slices": nvml_gpu.slices(gpus),
@@ -334,6 +342,7 @@ def run(module: AnsibleModule, request: Flavor, services: Services) -> dict[str,
             {"gpu": plan.gpu.uuid, "mig_enabled": plan.mig_enabled, "partitions": layout_entries(plan)}
             for plan in plans
         ],
+        "incapable": [gpu.uuid for gpu in machine if not gpu.mig_capable and gpu.uuid not in selected],
         "mapped": [
             {"gpu": plan.gpu.uuid, "asked": asked, "given": given}
             for plan in plans

@@ -226,13 +226,18 @@ def identified(
     return tuple(found if one is nameless[0] else one for one in unreadable)
 
 
+# The selector of all GPUs that can be partitioned.
+CAPABLE = "capable"
+
+
 def select(
     gpus: tuple[Gpu, ...], selectors: list[str], unreadable: tuple[Unreadable, ...] = ()
 ) -> tuple[Gpu, ...]:
     """Return the GPUs that a list of selectors names, in the order of the GPUs.
 
     Args:
-        selectors: each is `all`, an index, a UUID, a PCI address, a serial number or a model name.
+        selectors: each is `all`, `capable` (those that can be partitioned), an index, a UUID, a PCI address,
+            a serial number or a model name.
         unreadable: GPUs of the machine that cannot be read.
 
     Raises:
@@ -246,6 +251,11 @@ def select(
             others = f" Or select other GPUs: {_known(gpus)}." if gpus else ""
             raise GpuError(f"{' '.join(map(str, failed))}{REPAIR}{others}")
         matches = {gpu.uuid for gpu in gpus if _matches(gpu, selector, count)}
+        if not matches and gpus and selector.strip().lower() == CAPABLE:
+            raise GpuError(
+                f"No GPU of this machine can be partitioned with MIG, which '{CAPABLE}' asks for: choose"
+                f" among {_known(gpus)}."
+            )
         if not matches and unreadable:
             choice = f": choose among {_known(gpus)}" if gpus else ""
             raise GpuError(
@@ -272,6 +282,8 @@ def _matches(gpu: Gpu | Unreadable, selector: str, count: int) -> bool:
     if word.isdecimal() and int(word) < count:
         return gpu.index == int(word)
     names = {"all", gpu.uuid.lower(), _short_pci(gpu.pci_address)}
+    if isinstance(gpu, Unreadable) or gpu.mig_capable:
+        names |= {CAPABLE}  # a GPU that cannot be read may be one
     if isinstance(gpu, Gpu):
         names |= {gpu.name.lower(), gpu.serial}
     return bool(word) and (word in names or _short_pci(word) in names)

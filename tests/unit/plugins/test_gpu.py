@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
-from ansible_collections.gpufarm.cluster.plugins.module_utils._nvml.gpu import Gpu, GpuError, select
+from ansible_collections.gpufarm.cluster.plugins.module_utils._nvml.gpu import (
+    Gpu,
+    GpuError,
+    Unreadable,
+    select,
+)
 from mig_geometry import gpu
 
 GPUS = (
@@ -46,6 +53,19 @@ def test_a_selector_that_names_nothing_is_refused_with_the_gpus_there_are(select
     with pytest.raises(GpuError, match=f"'{selector}' names no GPU") as caught:
         chosen("0", selector)
     assert "GPU 1 (NVIDIA A30, 0000:0f:00.0), UUID GPU-bb, serial number 1562021000001" in str(caught.value)
+
+
+def test_those_that_can_be_partitioned_are_a_selector() -> None:
+    first, second, third = GPUS
+    machine = (first, replace(second, mig_capable=False), third)
+    assert select(machine, ["Capable"]) == (first, third)
+    assert select(machine, ["capable", "1"]) == machine
+    with pytest.raises(GpuError, match=r"No GPU of this machine can be partitioned with MIG, .* GPU 1"):
+        select(machine[1:2], ["capable"])
+    with pytest.raises(GpuError, match="GPU 3 cannot be read"):
+        select(machine, ["capable"], (Unreadable(3, "", "", "GPU is lost."),))
+    with pytest.raises(GpuError, match="manages no GPU"):
+        select((), ["capable"])
 
 
 def test_a_machine_without_gpus_is_told_so() -> None:

@@ -49,6 +49,15 @@ def profiles(result: dict[str, Any]) -> list[str]:
 # what it does
 
 
+def test_gpus_that_cannot_be_partitioned_are_left_and_named(make_machine: Make, run: Run) -> None:
+    make_machine("t4", "a100-80gb")
+    assert "cannot be partitioned" in run(flavor="7x 1g.10gb")["msg"]
+    result = run(flavor="7x 1g.10gb", gpus=["capable"])
+    assert len(result["slices"]) == 7 and result["incapable"] == result["machine"][:1]
+    again = run(flavor="7x 1g.10gb", gpus=["capable"])
+    assert not again["changed"] and again["incapable"] == result["incapable"]
+
+
 def test_a_machine_is_partitioned(make_machine: Make, run: Run) -> None:
     machine = make_machine("a100-80gb", "t4")
     request = {"flavor": "1x 3g.40gb, 2x 1c.3g.40gb", "gpus": ["0"]}
