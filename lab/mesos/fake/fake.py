@@ -195,6 +195,7 @@ class Master(Program):
         if not self.options["zk"] or not self.options["quorum"]:
             end("--zk and --quorum are required for a replicated log")
         self.agents: Any = None  # by their ids; None while another leads
+        self.recovered = False  # whether this leader has read the replicated log
         self.lock = threading.Lock()
         self.zk, self.path, self.access = zookeeper(content(self.options["zk"]))
         self.zk.ensure_path(self.path, acl=self.access)
@@ -217,11 +218,15 @@ class Master(Program):
                 self.path + "/json.info_", data, acl=self.access, ephemeral=True, sequence=True
             )
 
+    def members(self) -> list[str]:
+        """The nodes of the masters that are in the group, in the order in which they would lead."""
+        return sorted(one for one in self.zk.get_children(self.path) if one.startswith("json.info_"))
+
     def leader(self) -> Any:
         """The member with the lowest number; None without ZooKeeper."""
         if not self.zk.connected:
             return None
-        for name in sorted(one for one in self.zk.get_children(self.path) if one.startswith("json.info_")):
+        for name in self.members():
             try:
                 return {**json.loads(self.zk.get(f"{self.path}/{name}")[0]), "node": f"{self.path}/{name}"}
             except Exception:  # noqa: S112  # it has gone meanwhile
@@ -243,11 +248,14 @@ class Master(Program):
             return 307, {"Location": base}, ""
         if leader["node"] != self.label:
             with self.lock:
-                self.agents = None
+                self.agents, self.recovered = None, False
             if place == "/metrics/snapshot":
                 return 200, {}, json.dumps({"master/elected": 0.0})
             return 307, {"Location": f"{base}/master{place}"}, ""
         with self.lock:
+            self.recovered = self.recovered or len(self.members()) >= int(self.options["quorum"])
+            if not self.recovered and place != "/metrics/snapshot":
+                return 503, {}, "Master has not finished recovery"
             return self.lead(place, json.loads(body or b"{}"))
 
     def recall(self, registry: dict[str, Any]) -> None:

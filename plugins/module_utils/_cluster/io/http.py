@@ -282,8 +282,8 @@ class ClusterClient:
 
     def _silent(self, reasons: Sequence[str]) -> str:
         return (
-            f"{self.service} cannot be reached ({'; '.join(reasons)}); see whether its servers run and"
-            " have a leader."
+            f"{self.service} cannot be reached ({'; '.join(reasons)}); see whether enough of its servers run"
+            " to have a quorum and a leader."
         )
 
     def _refusal(self, answer: Answer, server: str) -> str:
