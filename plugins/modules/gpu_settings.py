@@ -22,6 +22,7 @@ description:
   - A GPU is never reset, and the machine never rebooted.
 extends_documentation_fragment:
   - gpufarm.cluster.nvml
+  - gpufarm.cluster.nvml.call_timeout
 attributes:
   diff_mode:
     support: full
@@ -127,14 +128,15 @@ unreadable:
 
 import contextlib
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.gpufarm.cluster.plugins.module_utils._mig.io import lock
 from ansible_collections.gpufarm.cluster.plugins.module_utils._nvml.gpu import Gpu, GpuError, Survey, select
-from ansible_collections.gpufarm.cluster.plugins.module_utils._nvml.io import session
+from ansible_collections.gpufarm.cluster.plugins.module_utils._nvml.io.guarded import OPTION, Guarded
 from ansible_collections.gpufarm.cluster.plugins.module_utils._nvml.io.python import use_gpu_python
-from ansible_collections.gpufarm.cluster.plugins.module_utils._settings.io import apply, stored
+from ansible_collections.gpufarm.cluster.plugins.module_utils._settings.io import apply, examine, stored
 from ansible_collections.gpufarm.cluster.plugins.module_utils._settings.plan import (
     Board,
     Entry,
@@ -154,6 +156,7 @@ from ansible_collections.gpufarm.cluster.plugins.module_utils._settings.request 
 FILE = stored.FILE
 FOLDER = lock.FOLDER
 ARGUMENTS: dict[str, Any] = {
+    **OPTION,
     "settings": {
         "type": "list",
         "elements": "dict",
@@ -193,30 +196,23 @@ def run(module: AnsibleModule, requests: list[tuple[list[str], Values]]) -> dict
     entries = stored.load(FILE)
     if not requests and not entries:
         return NOTHING
-    with session.session() as nvml:
-        survey = nvml.survey()
-        wanted: dict[str, Values] = {}
-        for selectors, values in requests:
-            for gpu in chosen(survey, selectors):
-                wanted.setdefault(gpu.uuid, {}).update(values)
-        gpus = {gpu.uuid: gpu for gpu in survey.gpus if gpu.uuid in wanted or gpu.uuid in entries}
-        boards, failed = apply.boards(gpus.values())
-        unreadable = [*map(str, survey.unreadable), *failed.values()]
-        if failed and not boards:
-            raise GpuError(" ".join(unreadable))
-        refused = [text for board in boards for text in problems(board, wanted.get(board.uuid, {}))]
-        if refused:
-            raise GpuError(" ".join(refused))
-        plans = [
-            plan(board, wanted.get(board.uuid, {}), entries.get(board.uuid, Entry())) for board in boards
-        ]
-        kept = {
-            uuid: entry
-            for uuid, entry in entries.items()
-            if uuid in failed or (survey.unreadable and uuid not in gpus)
-        }
-        if not module.check_mode:
-            boards = carry_out(plans, gpus, kept)
+    guarded = Guarded(module.params["call_timeout"])
+    found = guarded.ask(partial(examine.examine, requests, entries.keys(), chosen))
+    wanted, boards = found.wanted, found.boards
+    unreadable = [*map(str, found.survey.unreadable), *found.failed.values()]
+    if found.failed and not boards:
+        raise GpuError(" ".join(unreadable))
+    refused = [text for board in boards for text in problems(board, wanted.get(board.uuid, {}))]
+    if refused:
+        raise GpuError(" ".join(refused))
+    plans = [plan(board, wanted.get(board.uuid, {}), entries.get(board.uuid, Entry())) for board in boards]
+    kept = {
+        uuid: entry
+        for uuid, entry in entries.items()
+        if uuid in found.failed or (found.survey.unreadable and uuid not in found.gpus)
+    }
+    if not module.check_mode:
+        boards = carry_out(guarded, plans, found.gpus, kept)
     for text in unreadable:
         module.warn(text)
     for one in plans:
@@ -230,7 +226,9 @@ def run(module: AnsibleModule, requests: list[tuple[list[str], Values]]) -> dict
     return result | ({"diff": diff(plans)} if result["changed"] else {})
 
 
-def carry_out(plans: list[Plan], gpus: Mapping[str, Gpu], kept: Mapping[str, Entry]) -> list[Board]:
+def carry_out(
+    guarded: Guarded, plans: list[Plan], gpus: Mapping[str, Gpu], kept: Mapping[str, Entry]
+) -> list[Board]:
     """Change the GPUs, and remember what they were before the first of them changes.
 
     Returns:
@@ -245,7 +243,11 @@ def carry_out(plans: list[Plan], gpus: Mapping[str, Gpu], kept: Mapping[str, Ent
         stored.save(FILE, remembered)
     boards, refused = [], []
     for one in plans:
-        board, texts = apply.apply(one, gpus[one.board.uuid])
+        gpu = gpus[one.board.uuid]
+        try:
+            board, texts = guarded.change(partial(apply.apply, one, gpu), apply.partly(gpu))
+        except GpuError as error:
+            board, texts = one.board, [str(error)]
         boards.append(board)
         refused += texts
         if not texts:

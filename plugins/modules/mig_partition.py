@@ -328,7 +328,7 @@ def run(module: AnsibleModule, request: Flavor, services: Services) -> dict[str,
             with session.session(calls) as nvml:
                 return apply.apply(nvml, plans, services)
 
-        outcome = guarded.change(work, "; ".join(map(str, gpus)))
+        outcome = guarded.change(work, apply.partly(gpus))
         changed = outcome.changed
         pending = {one.gpu.uuid for one in outcome.pending}
         for one in outcome.pending:

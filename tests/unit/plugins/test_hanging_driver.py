@@ -22,6 +22,7 @@ from ansible_collections.gpufarm.cluster.plugins.module_utils._nvml.io import gu
 from ansible_collections.gpufarm.cluster.plugins.modules import (
     cdi_spec,
     gpu_info,
+    gpu_settings,
     gpu_validate,
     mig_partition,
     mig_validate,
@@ -37,6 +38,8 @@ TIMEOUT = 3
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
     """Run a module with some arguments; returns its result."""
     monkeypatch.setattr(mig_partition, "FOLDER", tmp_path / "run")
+    monkeypatch.setattr(gpu_settings, "FOLDER", tmp_path / "run")
+    monkeypatch.setattr(gpu_settings, "FILE", tmp_path / "settings.json")
     monkeypatch.setattr(offers, "LIBRARY", os.environ.get("NVMLSIM_LIBRARY", ""))
     monkeypatch.setattr(host, "SPECIFICATION", tmp_path / "cdi" / "nvidia.yaml")
     monkeypatch.setattr(host, "FOLDERS", ())
@@ -206,3 +209,26 @@ def test_a_gpu_that_is_lost_between_survey_and_readings_is_unreadable(
 @pytest.mark.parametrize("timeout", [0, -1])
 def test_a_time_that_is_none_is_refused(gpus: tuple[Gpu, ...], run: Run, timeout: int) -> None:
     assert "call_timeout is not above 0" in run(gpu_info, call_timeout=timeout)["msg"]
+
+
+def test_other_gpus_get_their_settings(gpus: tuple[Gpu, ...], hang: Callable[[str], None], run: Run) -> None:
+    hang("nvmlDeviceGetPowerManagementLimitConstraints")
+    told = run(gpu_settings, settings=[{"gpus": ["all"], "power_limit": "300"}])
+    assert told["changed"] and [one["uuid"] for one in told["gpus"]] == [gpus[0].uuid, gpus[2].uuid]
+    assert reason("nvmlDeviceGetPowerManagementLimitConstraints") in told["unreadable"][0]
+
+
+def test_a_hang_while_settings_change_keeps_none_of_the_others_from_theirs(
+    gpus: tuple[Gpu, ...], hang: Callable[[str], None], run: Run
+) -> None:
+    hang("nvmlDeviceSetPowerManagementLimit")
+    told = run(gpu_settings, settings=[{"gpus": ["all"], "power_limit": "300"}])
+    assert reason("nvmlDeviceSetPowerManagementLimit") in told["msg"]
+    assert f"The settings of {gpus[1]} may be changed in part." in told["msg"]
+    pynvml.nvmlInit()
+    limits = [
+        pynvml.nvmlDeviceGetPowerManagementLimit(pynvml.nvmlDeviceGetHandleByIndex(index)) // 1000
+        for index in range(3)
+    ]
+    pynvml.nvmlShutdown()
+    assert limits == [300, 400, 300]

@@ -32,6 +32,11 @@ class Outcome:
     pending: tuple[Pending, ...]
 
 
+def partly(gpus: Iterable[Gpu]) -> str:
+    """Return in a sentence what a change leaves when a call of it does not return."""
+    return f"The partitions of {'; '.join(map(str, gpus))} may be changed in part."
+
+
 def apply(nvml: Nvml, plans: Iterable[Plan], services: Services | None = None) -> Outcome:
     """Carry out the plans of several GPUs.
 

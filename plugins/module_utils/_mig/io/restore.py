@@ -20,7 +20,7 @@ from ..._nvml.io.boot import ask_at_boot
 from ..._nvml.io.guarded import Calls, Guarded
 from ..flavor import FlavorError, parse_layout
 from ..plan import Plan, plan_flavor
-from .apply import Outcome, apply
+from .apply import Outcome, apply, partly
 from .holders import mark
 from .lock import locked
 from .nodes import make_nodes
@@ -90,7 +90,7 @@ def _restore(guarded: Guarded, survey: Survey, entry: dict[str, Any], cordons: M
         make_nodes([gpu])
         return
     check_change(gpu, cordons)
-    pending = guarded.change(lambda calls: _apply(calls, plan), str(gpu)).pending
+    pending = guarded.change(lambda calls: _apply(calls, plan), partly([gpu])).pending
     if pending:
         raise GpuError(str(pending[0]))
 

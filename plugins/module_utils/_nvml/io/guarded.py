@@ -21,6 +21,7 @@ OPTION = {"call_timeout": {"type": "float", "default": CALL_TIMEOUT}}
 # Beginnings of the names of calls that change a GPU.
 WRITES = (
     "nvmlDeviceSet",
+    "nvmlDeviceReset",
     "nvmlDeviceCreate",
     "nvmlGpuInstanceCreate",
     "nvmlGpuInstanceDestroy",
@@ -74,11 +75,11 @@ class Guarded:
             uuid, address = run.identities.get(run.index, ("", ""))
             self._hung[run.index] = Unreadable(run.index, uuid, address, run.hang)
 
-    def change(self, work: Callable[[Calls], Answer], what: str) -> Answer:
+    def change(self, work: Callable[[Calls], Answer], partly: str) -> Answer:
         """Return the answer of work that may change GPUs; it is done once.
 
         Args:
-            what: the GPUs, for the message.
+            partly: a sentence for the message: what may be changed in part when a call does not return.
 
         Raises:
             GpuError: when the work raises it, or the driver hangs.
@@ -86,7 +87,7 @@ class Guarded:
         run = _Run(work, self._hung, self._timeout)
         if not run.hang:
             return run.answer()
-        left = f"The partitions of {what} may be changed in part." if run.wrote else "Nothing was changed."
+        left = partly if run.wrote else "Nothing was changed."
         raise GpuError(f"{run.hang} {left}{REPAIR} Then run again.")
 
 

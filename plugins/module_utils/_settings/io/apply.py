@@ -7,37 +7,48 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ..._nvml.gpu import Gpu, GpuError
+from ..._nvml.io.guarded import Calls
+from ..._nvml.io.session import session
 from ..plan import Board, Plan, differences
 from . import board
 
 
-def boards(gpus: Iterable[Gpu]) -> tuple[list[Board], dict[str, str]]:
+def boards(gpus: Iterable[Gpu], calls: Calls) -> tuple[list[Board], dict[str, str]]:
     """Return the settings of GPUs, and of those that do not tell them the reason, by UUID."""
     found, failed = [], {}
     for gpu in gpus:
         try:
-            found.append(board.read(gpu))
+            found.append(board.read(gpu, calls))
         except GpuError as error:
             failed[gpu.uuid] = str(error)
     return found, failed
 
 
-def apply(plan: Plan, gpu: Gpu) -> tuple[Board, list[str]]:
-    """Set what a plan says, and read the GPU again.
+def partly(gpu: Gpu) -> str:
+    """Return in a sentence what a change leaves when a call of it does not return."""
+    return f"The settings of {gpu} may be changed in part."
+
+
+def apply(plan: Plan, gpu: Gpu, calls: Calls) -> tuple[Board, list[str]]:
+    """Set what a plan says, in a session of its own, and read the GPU again.
 
     Returns:
         the GPU as it is then, and a sentence for each setting that it does not have.
+
+    Raises:
+        GpuError: when NVML does not start.
     """
     problems = []
-    for step in plan.steps:
+    with session(calls):
+        for step in plan.steps:
+            try:
+                board.change(gpu, step.name, step.after, calls)
+            except GpuError as error:
+                problems.append(str(error))
         try:
-            board.change(plan.board, step.name, step.after)
+            now = board.read(gpu, calls)
         except GpuError as error:
-            problems.append(str(error))
-    try:
-        now = board.read(gpu)
-    except GpuError as error:
-        return plan.board, [*problems, str(error)]
+            return plan.board, [*problems, str(error)]
     if not problems:
         problems = differences(now, {step.name: step.after for step in plan.steps})
     return now, problems

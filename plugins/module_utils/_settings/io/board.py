@@ -13,6 +13,7 @@ except ImportError:
     pynvml = None
 
 from ..._nvml.gpu import REPAIR, Gpu, GpuError
+from ..._nvml.io.guarded import Calls
 from ..._nvml.io.handle import by_uuid
 from ..._nvml.io.readings import Failed, NotTold, Reader
 from ..plan import Board
@@ -41,9 +42,9 @@ RESETTERS: Mapping[str, str] = {
 class _Reading:
     """The settings of one GPU; what it lacks is left out."""
 
-    def __init__(self, gpu: Gpu) -> None:
-        self._handle = by_uuid(gpu.uuid)
-        self._reader = Reader()
+    def __init__(self, gpu: Gpu, calls: Calls) -> None:
+        self._reader = Reader(lambda call: calls.report(call, gpu.index))
+        self._handle = by_uuid(gpu.uuid, calls.hung)
         self.values: Values = {}
 
     def ask(self, call: str, *arguments: Any) -> Any:
@@ -75,20 +76,20 @@ class _Reading:
         }
 
 
-def read(gpu: Gpu) -> Board:
+def read(gpu: Gpu, calls: Calls) -> Board:
     """Return the settings of a GPU.
 
     Raises:
         GpuError: when it does not tell them.
     """
     try:
-        return _read(gpu)
+        return _read(gpu, calls)
     except (Failed, pynvml.NVMLError) as error:
         raise GpuError(f"{gpu} does not tell its settings: {error}.{REPAIR}") from error
 
 
-def _read(gpu: Gpu) -> Board:
-    reading = _Reading(gpu)
+def _read(gpu: Gpu, calls: Calls) -> Board:
+    reading = _Reading(gpu, calls)
     modes = {number: mode for mode, number in COMPUTE_MODE_NUMBERS.items()}
     range_and_default = (0, 0, 0)
     limits = reading.ask("nvmlDeviceGetPowerManagementLimitConstraints")
@@ -115,7 +116,7 @@ def _read(gpu: Gpu) -> Board:
     )
 
 
-def change(board: Board, name: str, value: Any) -> None:
+def change(gpu: Gpu, name: str, value: Any, calls: Calls) -> None:
     """Set one setting of a GPU.
 
     Raises:
@@ -130,8 +131,9 @@ def change(board: Board, name: str, value: Any) -> None:
         arguments = (COMPUTE_MODE_NUMBERS[value],)
     else:
         arguments = (int(value),)
+    calls.report(call, gpu.index)
     try:
-        getattr(pynvml, call)(by_uuid(board.uuid), *arguments)
+        getattr(pynvml, call)(by_uuid(gpu.uuid, calls.hung), *arguments)
     except pynvml.NVMLError as error:
         step = (
             "run this as root (become: true)"
@@ -139,5 +141,5 @@ def change(board: Board, name: str, value: Any) -> None:
             else "look into the kernel's log for the cause, and run again"
         )
         raise GpuError(
-            f"{board.name} refused the {name} {words(name, value)}, and NVML answered: {error}; {step}."
+            f"{gpu} refused the {name} {words(name, value)}, and NVML answered: {error}; {step}."
         ) from error

@@ -6,15 +6,18 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 from ..._mig.io.lock import locked
 from ..._nvml.gpu import Gpu, GpuError, Survey, select
-from ..._nvml.io.boot import session_at_boot
-from ..plan import Entry, differences, plan
+from ..._nvml.io import session
+from ..._nvml.io.boot import ask_at_boot
+from ..._nvml.io.guarded import Calls, Guarded
+from ..plan import Board, Entry, differences, plan
 from ..plan import problems as refusals
 from . import board
-from .apply import apply
+from .apply import apply, partly
 from .stored import load
 
 PATIENCE = 120.0  # seconds, for a driver that is still loading
@@ -30,21 +33,29 @@ def restore(entries: Mapping[str, Entry]) -> list[str]:
         GpuError: when the driver does not answer, or another program changes the GPUs.
     """
     problems: list[str] = []
-    with locked(), session_at_boot(PATIENCE) as nvml:
-        survey = nvml.survey()
+    guarded = Guarded()
+    with locked():
+        survey = ask_at_boot(guarded, session.survey, PATIENCE)
         for uuid, entry in entries.items():
             try:
                 gpu = _gpu(survey, uuid)
-                found = board.read(gpu)
+                problems += guarded.change(partial(_restore, gpu, entry), partly(gpu))
             except GpuError as error:
                 problems.append(str(error))
-                continue
-            possible = {
-                name: value for name, value in entry.wanted.items() if not refusals(found, {name: value})
-            }
-            problems += refusals(found, entry.wanted)
-            problems += apply(plan(found, possible, Entry(entry.wanted)), gpu)[1]
     return problems
+
+
+def _restore(gpu: Gpu, entry: Entry, calls: Calls) -> list[str]:
+    """Give one GPU those of its settings that it offers; return a sentence for each that it does not have."""
+    found = _read(gpu, calls)
+    possible = {name: value for name, value in entry.wanted.items() if not refusals(found, {name: value})}
+    refused = refusals(found, entry.wanted)
+    return [*refused, *apply(plan(found, possible, Entry(entry.wanted)), gpu, calls)[1]]
+
+
+def _read(gpu: Gpu, calls: Calls) -> Board:
+    with session.session(calls):
+        return board.read(gpu, calls)
 
 
 def check(entries: Mapping[str, Entry]) -> list[str]:
@@ -55,12 +66,13 @@ def check(entries: Mapping[str, Entry]) -> list[str]:
     """
     if not entries:
         return []
-    with locked(), session_at_boot(0) as nvml:
-        survey = nvml.survey()
+    guarded = Guarded()
+    with locked():
+        survey = guarded.ask(session.survey)
         return [
             problem
             for uuid, entry in entries.items()
-            for problem in differences(board.read(_gpu(survey, uuid)), entry.wanted)
+            for problem in differences(guarded.ask(partial(_read, _gpu(survey, uuid))), entry.wanted)
         ]
 
 
