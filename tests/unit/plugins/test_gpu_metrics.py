@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -116,6 +117,24 @@ def test_a_driver_that_does_not_answer_is_told(
     gpus, problem, _stuck = read_gpus(0.5)
     assert said in problem
     assert samples(render(Use(gpus, problem), 1.0))["gpufarm_gpu_metrics_up", ("nvml",)] == 0
+
+
+def test_a_gpu_whose_driver_hangs_holds_up_no_other(
+    make_machine: Callable[..., Machine], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_machine("a100-80gb", "a100-80gb", "a100-80gb")
+    second = read_gpus(5)[0][1].uuid
+    real = pynvml.nvmlDeviceGetTemperature
+
+    def hang(handle: Any, *arguments: Any) -> Any:
+        if pynvml.nvmlDeviceGetUUID(handle) == second:
+            time.sleep(3600)
+        return real(handle, *arguments)
+
+    monkeypatch.setattr(pynvml, "nvmlDeviceGetTemperature", hang)
+    gpus, problem, _stuck = read_gpus(2)
+    assert [one.index for one in gpus] == [0, 2]
+    assert problem == "The driver did not return from nvmlDeviceGetTemperature of GPU 1 within 2 s."
 
 
 def test_no_leases_are_nobody_and_damaged_ones_a_problem(tmp_path: Path) -> None:

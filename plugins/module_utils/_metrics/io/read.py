@@ -8,6 +8,7 @@ import json
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime, timezone
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from ..gpu import READINGS, GpuUse, Holder, SliceUse
 
 
 def read_gpus(call_timeout: float) -> tuple[tuple[GpuUse, ...], str, str]:
-    """Read the use of all GPUs.
+    """Read the use of all GPUs; a GPU whose driver hangs is a problem, and the others are read.
 
     Args:
         call_timeout: seconds that one call to the driver may take.
@@ -28,28 +29,43 @@ def read_gpus(call_timeout: float) -> tuple[tuple[GpuUse, ...], str, str]:
         the GPUs; why not all is told, empty when it is; the process that hangs in the driver and cannot be
         ended, empty for none.
     """
-    gpus: list[GpuUse] = []
-    problem = stuck = call = ""
-    for message in messages(_read, call_timeout):
-        call = message.get("call", call)
-        problem = message.get("error", problem)
-        if "gpu" in message:
-            entry = message["gpu"]
-            slices = tuple(SliceUse(**one) for one in entry.pop("slices"))
-            gpus.append(GpuUse(**entry, slices=slices))
-        if "ended" in message:
-            problem = f"The driver did not return from {call}{message['ended']}."
-            stuck = message.get("stuck", "")
-    return tuple(gpus), problem, stuck
+    found: dict[int, GpuUse] = {}
+    problems: dict[int | None, str] = {}
+    stuck = ""
+    while True:
+        call, index, ended = "", None, ""
+        known = frozenset((*found, *problems))
+        for message in messages(partial(_read, known), call_timeout):
+            if "call" in message:
+                call, index = message["call"], message["index"]
+            if "error" in message:
+                problems[index] = message["error"]
+            if "gpu" in message:
+                entry = message["gpu"]
+                slices = tuple(SliceUse(**one) for one in entry.pop("slices"))
+                found[entry["index"]] = GpuUse(**entry, slices=slices)
+            ended, stuck = message.get("ended", ""), message.get("stuck", stuck)
+        if ended:
+            about = "" if index is None else f" of GPU {index}"
+            problems[index] = f"The driver did not return from {call}{about}{ended}."
+        if not ended or index is None or index in known:
+            return tuple(found[one] for one in sorted(found)), " ".join(problems.values()), stuck
 
 
-def _read(send: Callable[[dict[str, Any]], None]) -> None:
-    """Tell of all GPUs; runs in the child."""
-    reader = Reader(lambda call: send({"call": call}))
-    send({"call": "nvmlInit"})
+def _read(known: frozenset[int | None], send: Callable[[dict[str, Any]], None]) -> None:
+    """Tell of all GPUs whose index is not known yet; runs in the child."""
+    index: int | None = None
+
+    def report(call: str) -> None:
+        send({"call": call, "index": index})
+
+    reader = Reader(report)
+    report("nvmlInit")
     try:
         with session():
             for index in range(reader.ask("nvmlDeviceGetCount")):
+                if index in known:
+                    continue
                 try:
                     send({"gpu": _gpu(reader, index)})
                 except (Failed, NotTold) as error:
