@@ -18,6 +18,7 @@ from ansible_collections.gpufarm.cluster.plugins.module_utils._cdi.io import com
 from ansible_collections.gpufarm.cluster.plugins.module_utils._mig.io import restore
 from ansible_collections.gpufarm.cluster.plugins.module_utils._mig.stored import merged
 from ansible_collections.gpufarm.cluster.plugins.module_utils._nvml.gpu import (
+    REPAIR,
     Gpu,
     GpuError,
     Unreadable,
@@ -229,6 +230,15 @@ def test_at_boot_other_gpus_get_their_partitions(uuids: list[str], monkeypatch: 
         assert [len(one.instances) for one in nvml.gpus()] == [1, 1]
     [difference] = restore.differences([entry(one) for one in uuids])
     assert LOST in difference
+
+
+def test_at_boot_the_next_step_is_no_other_selection(
+    uuids: list[str], kernel: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(restore, "locked", contextlib.nullcontext)
+    kernel(uuids[1])
+    [problem] = restore.differences([entry(uuids[1])])
+    assert problem == f"GPU 1 (0000:aa:00.0, {uuids[1]}) cannot be read: {LOST}{REPAIR}"
 
 
 # containers

@@ -14,7 +14,7 @@ from typing import Any
 from ..._cordon.cordon import Cordon, check_change
 from ..._cordon.cordon import mark as mark_cordons
 from ..._cordon.io import folder
-from ..._nvml.gpu import Gpu, GpuError, Survey, select
+from ..._nvml.gpu import REPAIR, Gpu, GpuError, Survey, select
 from ..._nvml.io import session
 from ..._nvml.io.boot import ask_at_boot
 from ..._nvml.io.guarded import Calls, Guarded
@@ -79,6 +79,9 @@ def _difference(survey: Survey, entry: dict[str, Any]) -> str:
 
 
 def _gpu(survey: Survey, entry: dict[str, Any]) -> Gpu:
+    for failed in survey.unreadable:
+        if failed.uuid == entry["gpu"]:
+            raise GpuError(f"{failed}{REPAIR}")
     [gpu] = select(survey.gpus, [entry["gpu"]], survey.unreadable)
     return gpu
 
