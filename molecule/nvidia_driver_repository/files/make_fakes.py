@@ -106,8 +106,8 @@ def packages(work: Path, out: Path, library: Path, version: str) -> None:
     package(
         work, out, "nvidia-driver-cuda", version, Depends=f"libcuda1 {same}, libnvidia-ml1 {same}, {kernel}"
     )
-    # From branch 580 its name is without the branch. That those of two branches conflict is an inference: they
-    # have the same files.
+    # From branch 580 its name is without the branch. That two branches conflict is an inference: they have
+    # the same files.
     branch = int(version.split(".")[0])
     fabric = "nvidia-fabricmanager" + (f"-{branch}" if branch < 580 else "")
     alone = {"Provides": "nvidia-fabricmanager", "Conflicts": "nvidia-fabricmanager"}
