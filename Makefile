@@ -141,6 +141,10 @@ bench-run: setup ## Cost of runs on 1, 4 and 32 hosts for the controller, with a
 bench-hub: setup-test ## 50 people ask the hub for 14 slices at once: nobody twice, nobody lost; how fast it is; BENCH=NAME (root)
 	@python -m lab.hub_load $(if $(BENCH),--bench $(BENCH))
 
+.PHONY: on-a-real-gpu
+on-a-real-gpu: setup ## Print, as JSON, what this machine's GPUs say to what we infer; reads only (docs/unproved.md)
+	@python -m lab.real_gpu
+
 .PHONY: bench-tests
 bench-tests: setup-test ## CPU seconds of one run that each optimisation of the tests saves (root)
 	@python -m lab.warm.timing

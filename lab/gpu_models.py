@@ -10,6 +10,8 @@ import re
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -32,6 +34,13 @@ KEYS = tuple(re.findall(r'\.key = "([^"]+)"', MODELS.read_text()))
 
 def read() -> tuple[Any, ...]:
     """Read one GPU of each model through NVML, as the roles do."""
+    with machine(), session.session() as nvml:
+        return nvml.gpus()
+
+
+@contextmanager
+def machine() -> Iterator[None]:
+    """Let NVML find one GPU of each model."""
     library = build(ROOT / ".work" / "nvmlsim")
     with tempfile.TemporaryDirectory() as state:
         environment = {"NVMLSIM_STATE": state, "NVMLSIM_LIBRARY": str(library), "NVMLSIM_UID": "0"}
@@ -41,8 +50,7 @@ def read() -> tuple[Any, ...]:
             mock.patch.object(pynvml, "_nvmlGetFunctionPointer_cache", {}),
         ):
             subprocess.run([sys.executable, str(Path(GUEST, "simgpu.py")), "init", *KEYS], check=True)
-            with session.session() as nvml:
-                return nvml.gpus()
+            yield
 
 
 def flavors(profiles: tuple[Any, ...]) -> list[str]:

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Where a GPU is: processors and memory that are near, and what its NVLinks lead to.
  *
- * The host has one socket, so all of its processors and node 0 are near each GPU. That NVLinks of boards whose model
- * has a fabric lead to a switch, and others to the next GPU of the host, is how HGX boards and bridges are wired. */
+ * The host has one socket, so all of its processors and node 0 are near each GPU. Inferred: a set that is too small for
+ * all of them gets those that fit, as nvml.h names no error for that; NVLinks of boards whose model has a fabric lead to
+ * a switch, and others to the other GPUs of the host in turn. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -18,9 +19,8 @@ static nvml_return fill_set(void *device, uint32_t size, unsigned long *out, lon
     nvml_return result = physical_gpu(device, &r);
     if (result || !out || !size) return result ? result : NVML_ERROR_INVALID_ARGUMENT;
     const long bits = 8 * sizeof *out;
-    if ((long)size * bits < count) return NVML_ERROR_INSUFFICIENT_SIZE;
     memset(out, 0, size * sizeof *out);
-    for (long i = 0; i < count; i++) out[i / bits] |= 1UL << i % bits;
+    for (long i = 0; i < count && i < (long)size * bits; i++) out[i / bits] |= 1UL << i % bits;
     return NVML_SUCCESS;
 }
 

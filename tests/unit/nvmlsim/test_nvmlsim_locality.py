@@ -29,6 +29,11 @@ def test_all_processors_and_the_only_node_are_near(make_host: Callable[..., Host
     assert n.nvmlDeviceGetNumaNodeId(gpu) == 0
 
 
+def test_a_set_without_room_is_refused(make_host: Callable[..., Host]) -> None:
+    make_host("t4")
+    assert sim_nvml.code(n.nvmlDeviceGetCpuAffinity, sim_nvml.gpu(), 0) == n.NVML_ERROR_INVALID_ARGUMENT
+
+
 def test_a_scope_that_there_is_not_is_refused(make_host: Callable[..., Host]) -> None:
     make_host("t4")
     gpu = sim_nvml.gpu()
