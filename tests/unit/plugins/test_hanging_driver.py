@@ -232,3 +232,18 @@ def test_a_hang_while_settings_change_keeps_none_of_the_others_from_theirs(
     ]
     pynvml.nvmlShutdown()
     assert limits == [300, 400, 300]
+
+
+def test_beside_a_gpu_that_hangs_none_is_searched_by_its_uuid(
+    gpus: tuple[Gpu, ...], hang: Callable[[str], None], run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """NVML may open all GPUs while it searches, the one that hangs among them."""
+
+    def search(_uuid: str) -> Any:
+        time.sleep(3600)
+
+    hang("nvmlDeviceGetMemoryInfo")
+    monkeypatch.setattr(pynvml, "nvmlDeviceGetHandleByUUID", search)
+    told = run(gpu_info)
+    assert [one["index"] for one in told["gpus"]] == [0, 2]
+    assert [one["index"] for one in told["unreadable"]] == [1]

@@ -34,7 +34,7 @@ DESTROY = "nvmlGpuInstanceDestroy"
 
 @dataclass(frozen=True)
 class Scenario:
-    """What is there, what happens, what is asked for, and how it ends.
+    """A machine, what happens to it, a request, and how that ends.
 
     Attributes:
         before: requests that are carried out first.

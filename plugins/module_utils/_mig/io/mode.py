@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ..._nvml.gpu import Gpu, GpuError
-from ..._nvml.io.session import Nvml
+from ..._nvml.io.session import RESET_TIMEOUT, Nvml
 from .services import Services
 
 # Seconds for units that stop one after the other: systemd gives each 90 by itself (systemd-system.conf(5)).
@@ -102,10 +102,12 @@ def _reset(nvml: Nvml, gpu: Gpu, enabled: bool, services: Services) -> str:
 
 
 def _try_reset(nvml: Nvml, gpu: Gpu, enabled: bool) -> str:
+    command = ["nvidia-smi", "--gpu-reset", "-i", gpu.uuid]
     with nvml.released():
-        done = subprocess.run(
-            ["nvidia-smi", "--gpu-reset", "-i", gpu.uuid], capture_output=True, text=True, check=False
-        )
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=RESET_TIMEOUT)
+        except subprocess.TimeoutExpired:
+            return f"'nvidia-smi --gpu-reset' did not end within {RESET_TIMEOUT:g} s"
     if reread(nvml, gpu).mig_enabled == enabled:
         return ""
     said = (done.stderr.strip() or done.stdout.strip() or f"exit status {done.returncode}").splitlines()

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import fcntl
 import json
 import math
 import os
@@ -120,6 +121,8 @@ def _work(work: Work, sink: int) -> None:
     try:
         # A parent that is killed takes the child with it. If it is gone already, the next message fails.
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        # Where the parent has no standard output, the pipe may have its number.
+        sink = fcntl.fcntl(sink, fcntl.F_DUPFD, 3)
         nothing = os.open(os.devnull, os.O_RDWR)
         for descriptor in range(3):
             os.dup2(nothing, descriptor)

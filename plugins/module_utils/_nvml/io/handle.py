@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Container
+from collections.abc import Collection
 from typing import Any
 
 try:
@@ -14,11 +14,11 @@ except ImportError:
     pynvml = None
 
 
-def by_uuid(uuid: str, hung: Container[int] = ()) -> Any:
+def by_uuid(uuid: str, hung: Collection[int] = ()) -> Any:
     """Return the handle of a GPU.
 
     NVML may open other GPUs while it searches for a UUID, and fails when any of them is lost (nvml.h,
-    nvmlDeviceGetHandleByUUID). So the GPUs are opened one by one then.
+    nvmlDeviceGetHandleByUUID). So the GPUs are opened one by one then, and beside one that hangs.
 
     Args:
         hung: indexes of GPUs that are not opened.
@@ -27,6 +27,8 @@ def by_uuid(uuid: str, hung: Container[int] = ()) -> Any:
         NVMLError: when the GPU cannot be opened.
     """
     try:
+        if hung:
+            raise pynvml.NVMLError(pynvml.NVML_ERROR_NOT_FOUND)
         return pynvml.nvmlDeviceGetHandleByUUID(uuid)
     except pynvml.NVMLError:
         for index in range(pynvml.nvmlDeviceGetCount()):

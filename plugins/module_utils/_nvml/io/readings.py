@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
 try:
@@ -88,7 +88,7 @@ class Reader:
                 values[name] = value
         return values, failures
 
-    def open(self, uuid: str, hung: Container[int] = ()) -> Any:
+    def open(self, uuid: str, hung: Collection[int] = ()) -> Any:
         """Return the handle of a GPU; GPUs whose indexes are in `hung` are not opened.
 
         Raises:

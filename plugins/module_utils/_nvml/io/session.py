@@ -211,7 +211,7 @@ class Nvml:
     def released(self) -> Iterator[None]:
         """Let go of the GPUs for a while: a GPU is not reset while a program holds it."""
         self._ask("to let go of the GPUs", pynvml.nvmlShutdown)
-        self.report("nvidia-smi --gpu-reset", RESET_TIMEOUT)
+        self.report("nvidia-smi --gpu-reset", RESET_TIMEOUT + 60)
         try:
             yield
         finally:
