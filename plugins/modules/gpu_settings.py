@@ -134,6 +134,7 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.gpufarm.cluster.plugins.module_utils._mig.io import lock
 from ansible_collections.gpufarm.cluster.plugins.module_utils._nvml.gpu import Gpu, GpuError, Survey, select
+from ansible_collections.gpufarm.cluster.plugins.module_utils._nvml.io import kernel_module
 from ansible_collections.gpufarm.cluster.plugins.module_utils._nvml.io.guarded import OPTION, Guarded
 from ansible_collections.gpufarm.cluster.plugins.module_utils._nvml.io.python import use_gpu_python
 from ansible_collections.gpufarm.cluster.plugins.module_utils._settings.io import apply, examine, stored
@@ -197,7 +198,12 @@ def run(module: AnsibleModule, requests: list[tuple[list[str], Values]]) -> dict
     if not requests and not entries:
         return NOTHING
     guarded = Guarded(module.params["call_timeout"])
-    found = guarded.ask(partial(examine.examine, requests, entries.keys(), chosen))
+    try:
+        found = guarded.ask(partial(examine.examine, requests, entries.keys(), chosen))
+    except GpuError:
+        if requests or kernel_module.loaded().version:
+            raise
+        return forget(module, entries)
     wanted, boards = found.wanted, found.boards
     unreadable = [*map(str, found.survey.unreadable), *found.failed.values()]
     if found.failed and not boards:
@@ -224,6 +230,19 @@ def run(module: AnsibleModule, requests: list[tuple[list[str], Values]]) -> dict
         "unreadable": unreadable,
     }
     return result | ({"diff": diff(plans)} if result["changed"] else {})
+
+
+def forget(module: AnsibleModule, entries: Mapping[str, Entry]) -> dict[str, Any]:
+    """Forget all settings on a machine without a driver, which has forgotten all but the ECC mode."""
+    kept = [uuid for uuid, entry in entries.items() if "ecc_mode" in entry.before]
+    for uuid in kept:
+        module.warn(
+            f"The driver is not loaded, so the ECC mode of {uuid} is not put back: set it with"
+            " 'nvidia-smi --ecc-config' if the GPU is used again."
+        )
+    if not module.check_mode:
+        stored.save(FILE, {})
+    return {**NOTHING, "changed": True}
 
 
 def carry_out(

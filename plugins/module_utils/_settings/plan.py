@@ -127,7 +127,13 @@ def plan(board: Board, wanted: Values, entry: Entry) -> Plan:
         if name in goal and (now[name] != goal[name] or (name in CLOCKS and goal[name] != DEFAULT))
     )
     leaving = {name: value for name, value in entry.wanted.items() if name in former}
-    during = Entry({**leaving, **resolved}, {**former, **before})
+    # Until they are unlocked for sure, clocks count as locked: NVML does not tell.
+    locked = {
+        name: entry.wanted[name]
+        for name in CLOCKS
+        if resolved.get(name) == DEFAULT and entry.wanted.get(name, DEFAULT) != DEFAULT
+    }
+    during = Entry({**leaving, **resolved, **locked}, {**former, **before})
     return Plan(board, steps, during, Entry(resolved, before), lost)
 
 

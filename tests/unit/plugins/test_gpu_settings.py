@@ -292,3 +292,17 @@ def test_a_setting_that_became_impossible_stops_no_other_at_boot(
     machine.control("boot")
     assert boot() == 1 and "fixes compute_mode" in capsys.readouterr().err
     assert read()["power_limit"] == 300
+
+
+def test_settings_are_forgotten_on_a_machine_whose_driver_is_gone(
+    make_machine: Make, run: Run, tmp_path: Path
+) -> None:
+    machine = make_machine("a100-80gb")
+    run({"power_limit": "300", "ecc_mode": False})
+    machine.simgpu("driver", "unload")
+    refused = run({"power_limit": "250"})
+    assert "not loaded" in refused["msg"]
+    gone = run()
+    assert gone["changed"] and not (tmp_path / "etc" / "settings.json").exists()
+    assert "ECC mode" in json.dumps(gone["warnings"])
+    assert not run()["changed"]

@@ -109,3 +109,12 @@ def test_differences_name_what_is_and_what_is_asked_for() -> None:
         "GPU 0 has power_limit 400 W, and 300 W is asked for.",
         "GPU 0 has accounting_mode none, and on is asked for.",
     ]
+
+
+def test_clocks_count_as_locked_until_they_are_unlocked_for_sure() -> None:
+    locked = plan(BOARD, {"gpu_clocks": [1200, 1410]}, Entry()).settled
+    unlocking = plan(BOARD, {"gpu_clocks": "default"}, locked)
+    assert [(step.name, step.after) for step in unlocking.steps] == [("gpu_clocks", "default")]
+    again = plan(BOARD, {"gpu_clocks": "default"}, unlocking.entry)
+    assert [(step.name, step.after) for step in again.steps] == [("gpu_clocks", "default")]
+    assert plan(BOARD, {"gpu_clocks": "default"}, unlocking.settled).steps == ()
