@@ -188,7 +188,9 @@ _CASES = {
         },
         {
             "ansible.builtin.uri": {"status": 200, "msg": "OK", "content": APT_KEY},
-            "gpufarm.cluster.apt_source_info": {"packages": {"cvmfs": ["2.13.1~1+debian12"]}},
+            "gpufarm.cluster.apt_source_info": {
+                "packages": {name: ["2.13.1~1+debian12"] for name in ("cvmfs", "cvmfs-libs")}
+            },
             "gpufarm.cluster.cvmfs_info": {
                 "installed": False,
                 "autofs": False,
