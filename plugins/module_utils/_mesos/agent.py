@@ -210,7 +210,7 @@ def _gpu_machine_problems(settings: Mapping[str, Any], machine: Mapping[str, Any
             yield (
                 f"GPU {device} of {machine['name']} is cordoned, so no task may get it: list the other GPUs"
                 " in mesos_agent_gpu_devices, or end the cordon with 'gpufarm-health uncordon"
-                f" {cordoned[device]}'. An agent that runs offers it until it is drained."
+                f" {cordoned[device]}'."
             )
     for folder in machine["folders"]:
         yield (
