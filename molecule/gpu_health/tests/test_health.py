@@ -26,6 +26,7 @@ def findings(host) -> dict[str, dict[str, str]]:
 
 
 def hooks(host) -> list[str]:
+    host.check_output("journalctl --sync")
     log = host.check_output("journalctl --quiet --output=cat --identifier=gpufarm-hook")
     return log.split()
 
@@ -96,6 +97,9 @@ def test_a_lost_gpu_drains_the_machine_once_and_a_healthy_one_resumes(host):
     run_as_the_timer_does(host)
     run_as_the_timer_does(host)
     assert hooks(host) == [*before, "drain", "resume"]
+    # It does not come back by itself, though NVML did not tell its UUID while it was lost.
+    [uuid] = [line.split()[0] for line in host.check_output("gpufarm-health cordons").splitlines()]
+    host.run_test("gpufarm-health uncordon %s", uuid)
 
 
 def test_a_lost_gpu_is_one_finding(host):

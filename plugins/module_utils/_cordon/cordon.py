@@ -79,7 +79,7 @@ def parse(name: str, text: str) -> Cordon:
     try:
         data = json.loads(text)
         found = Cordon(**{key: data[key] for key in ("gpu", "reason", "since", "by")})
-    except (ValueError, TypeError, KeyError):
+    except (ValueError, TypeError, KeyError, RecursionError):
         return damaged(name, "its file is damaged")
     if found.gpu != gpu or found.by not in (HEALTH, ADMINISTRATOR):
         return damaged(name, "its file is damaged")
@@ -95,7 +95,8 @@ def damaged(name: str, reason: str) -> Cordon:
 
 def subject(name: str) -> str:
     """Return the GPU or slice of the file of that name; the name itself if no cordon has such a file."""
-    return name[: -len(SUFFIX)] if name.endswith(SUFFIX) else name
+    shown = "".join(one if one.isprintable() else "?" for one in name)
+    return shown[: -len(SUFFIX)] if shown.endswith(SUFFIX) else shown
 
 
 def of_gpu(gpu: Gpu, cordons: Mapping[str, Cordon]) -> list[Cordon]:

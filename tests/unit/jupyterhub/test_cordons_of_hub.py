@@ -41,10 +41,15 @@ def test_what_cannot_be_read_is_a_cordon(tmp_path: Path) -> None:
     (tmp_path / "GPU-5.json").write_bytes(b"\xff")
     os.mkfifo(tmp_path / "GPU-6.json")
     (tmp_path / ".GPU-7.json.new").write_text("")
-    (tmp_path / "notes.txt").write_text("")
+    (tmp_path / "GPU-7.json").write_text("[" * 100_000)
+    (tmp_path / "GPU-8").write_text("")
     assert cordons.read(tmp_path) == {
-        f"GPU-{n}": f"cordoned by the damaged file {tmp_path}/GPU-{n}.json" for n in range(1, 7)
+        **{f"GPU-{n}": f"cordoned by the damaged file {tmp_path}/GPU-{n}.json" for n in range(1, 8)},
+        "GPU-8": f"cordoned by the damaged file {tmp_path}/GPU-8",
     }
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    cordons.read(tmp_path)
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
 
 
 def test_slices_of_a_cordoned_gpu_are_there_and_given_to_nobody() -> None:

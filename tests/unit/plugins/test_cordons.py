@@ -148,7 +148,11 @@ def test_foreign_things_in_the_folder_are_told_and_no_crash(folder: Path) -> Non
     (folder / "GPU-4.json").mkdir()
     os.mkfifo(folder / "GPU-5.json")
     (folder / ".GPU-6.json.new").write_text("{")  # it is being written
-    assert set(cordons.read(folder)) == {"notes.txt", "GPU-2", "GPU-4", "GPU-5"}
+    (folder / "GPU-7.json").write_text("[" * 100_000)
+    Path(os.fsdecode(os.fsencode(folder) + b"/GPU-\xff.json")).write_text("{")
+    found = cordons.read(folder)
+    assert set(found) == {"notes.txt", "GPU-2", "GPU-4", "GPU-5", "GPU-7", "GPU-?"}
+    assert all(str(one).encode() for one in found.values())
 
 
 def test_a_folder_that_cannot_be_read_is_an_error(folder: Path) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +26,8 @@ def read(folder: Path = FOLDER) -> dict[str, str]:
         names = [file.name for file in folder.iterdir()]
     except FileNotFoundError:
         return {}
-    # A hidden file is one that is being written.
-    shown = sorted(name for name in names if name.endswith(SUFFIX) and not name.startswith("."))
+    # A hidden file is one that is being written; any other counts, whatever its name ends with.
+    shown = sorted(name for name in names if not name.startswith("."))
     found = {name.removesuffix(SUFFIX): _reason(folder / name) for name in shown}
     return {uuid: reason for uuid, reason in found.items() if reason}
 
@@ -34,11 +35,13 @@ def read(folder: Path = FOLDER) -> dict[str, str]:
 def _reason(file: Path) -> str:
     """Return the reason of a cordon; empty when it has just ended."""
     try:
+        if not stat.S_ISREG(file.lstat().st_mode):
+            return f"cordoned by the damaged file {file}"
         descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
         with os.fdopen(descriptor, encoding="utf-8") as stream:
             content: Any = json.load(stream)
         return f"cordoned by {content['by']} since {content['since']}: {content['reason']}"
     except FileNotFoundError:
         return ""
-    except (OSError, ValueError, TypeError, KeyError):
+    except (OSError, ValueError, TypeError, KeyError, RecursionError):
         return f"cordoned by the damaged file {file}"

@@ -67,12 +67,12 @@ def remove(uuid: str, folder: Path | None = None) -> Cordon:
 def _read(folder: Path, name: str) -> Cordon | None:
     """Return the cordon of a file; None when it has just ended."""
     try:
+        if not stat.S_ISREG((folder / name).lstat().st_mode):
+            return damaged(name, "what is there is no file")
         descriptor = os.open(folder / name, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
         with os.fdopen(descriptor, encoding="utf-8", errors="replace") as stream:
-            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                return damaged(name, f"{folder / name} is no file")
             return parse(name, stream.read())
     except FileNotFoundError:
         return None
     except OSError as error:
-        return damaged(name, f"{folder / name} cannot be read: {error.strerror}")
+        return damaged(name, f"its file cannot be read: {error.strerror}")

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import subprocess
@@ -78,7 +79,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
         if options.command:
-            return cordon_command.run(options)
+            # A run that began earlier ends first, so that it does not undo what the administrator does now.
+            with store.lock() if options.command != "cordons" else contextlib.nullcontext():
+                return cordon_command.run(options)
         settings = _settings(options.settings)
         if options.acknowledge:
             return _acknowledge(settings)
@@ -92,6 +95,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return report.CODES[UNKNOWN]
     except PermissionError as error:
         sys.stderr.write(f"UNKNOWN: {error.filename}: {error.strerror}: run the command as root.\n")
+        return report.CODES[UNKNOWN]
+    except OSError as error:
+        sys.stderr.write(f"UNKNOWN: {error.filename}: {error.strerror}: repair it, and run again.\n")
         return report.CODES[UNKNOWN]
     sys.stdout.write(_format(findings, options))
     status = worst(findings)
