@@ -22,8 +22,8 @@ class Baseline:
     `boot_id` and `time` (seconds since the boot) are those of the recorded run, `counters` its counters by
     GPU UUID and name. `throttled` counts the recorded runs in a row that found a GPU throttled. Events up to
     `acknowledged` (microseconds since the boot) were dealt with by the administrator. `stuck` is a process
-    that waits for the driver in the call `stuck_in` and could not be ended, empty for none. `drained`
-    outlives boots.
+    that waits for the driver in the call `stuck_in` and could not be ended, empty for none. `contained` are
+    the PCI addresses of GPUs with a contained memory error. `drained` outlives boots.
     """
 
     boot_id: str = ""
@@ -34,6 +34,7 @@ class Baseline:
     drained: bool = False
     stuck: str = ""
     stuck_in: str = ""
+    contained: list[str] = field(default_factory=list)
 
     def of_boot(self, boot_id: str) -> Baseline:
         """Return what of it holds in a boot: counters start anew with each."""

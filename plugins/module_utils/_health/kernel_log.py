@@ -172,7 +172,12 @@ def grade(event: Event, overrides: Mapping[str, str], is_contained: bool = False
     # A double-bit error (48) before a contained one is the same error (NVIDIA, XID catalogue, 48).
     if event.code == DOUBLE_BIT and is_contained:
         status = WARNING
-    return Grade(overrides.get(str(event.code), status), _LEVEL[action], _ADVICE[action], name)
+    chosen = overrides.get(str(event.code), status)
+    level = _LEVEL[action]
+    # A site that calls an error critical wants the GPU out of service, which the other levels do not do.
+    if chosen == CRITICAL and status != CRITICAL and level not in (RESET, MACHINE, VENDOR):
+        level = RESET
+    return Grade(chosen, level, _ADVICE[action], name)
 
 
 def _read_table() -> dict[int, tuple[str, str]]:

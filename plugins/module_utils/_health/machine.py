@@ -72,6 +72,28 @@ class Machine:
     now: float = 0.0
 
 
+def identified(gpus: Sequence[Reading], listed: Mapping[str, str]) -> tuple[Reading, ...]:
+    """Return readings with UUID and PCI address also of GPUs that NVML does not open.
+
+    Which of several such GPUs has which index is not known, and does not matter, as all of them are lost.
+
+    Args:
+        listed: UUIDs of all GPUs of the machine by PCI address, empty where they are unknown.
+    """
+    known = {gpu.pci_address for gpu in gpus}
+    missing = [address for address in listed if address not in known]
+    nameless = [gpu for gpu in gpus if not gpu.pci_address]
+    if len(missing) != len(nameless):
+        return tuple(gpus)
+    names = {id(gpu): address for gpu, address in zip(nameless, missing)}
+    return tuple(
+        replace(gpu, pci_address=names[id(gpu)], uuid=gpu.uuid or listed[names[id(gpu)]])
+        if id(gpu) in names
+        else gpu
+        for gpu in gpus
+    )
+
+
 def evaluate(machine: Machine, settings: Settings, baseline: Baseline, idle: bool = False) -> list[Finding]:
     """Check a machine.
 
@@ -89,7 +111,7 @@ def evaluate(machine: Machine, settings: Settings, baseline: Baseline, idle: boo
     findings += _cordons(machine)
     findings += _log(machine, settings, baseline)
     findings += machine.dcgm
-    harmless = contained(_events(machine, baseline))
+    harmless = _contained(machine, baseline)
     for reading in machine.gpus:
         is_contained = bool(reading.pci_address) and short_address(reading.pci_address) in harmless
         linked = any(
@@ -117,7 +139,9 @@ def next_baseline(machine: Machine, baseline: Baseline) -> Baseline:
     """Return the baseline that a recorded run leaves."""
     hung_in = machine.hung_in or next((gpu.hung_in for gpu in machine.gpus if gpu.hung_in), "")
     stuck_in = hung_in if machine.stuck else ""
-    current = replace(baseline.of_boot(machine.boot_id), stuck=machine.stuck, stuck_in=stuck_in)
+    earlier = baseline.of_boot(machine.boot_id)
+    harmless = sorted(_contained(machine, earlier))
+    current = replace(earlier, stuck=machine.stuck, stuck_in=stuck_in, contained=harmless)
     return current.record(
         machine.now,
         {
@@ -222,6 +246,14 @@ def _events(machine: Machine, baseline: Baseline) -> list[Event]:
     return [event for event in machine.events or () if event.time > baseline.acknowledged]
 
 
+def _contained(machine: Machine, baseline: Baseline) -> frozenset[str]:
+    """Return the PCI addresses of GPUs with a contained memory error, acknowledged or not.
+
+    Its counters stay until the GPU is reset, also when the log cannot be read.
+    """
+    return frozenset(baseline.contained) if machine.events is None else contained(machine.events)
+
+
 def _log(machine: Machine, settings: Settings, baseline: Baseline) -> list[Finding]:
     """Return a finding for each error and GPU in the log, or one each that says that there is none."""
     if machine.events is None and machine.log_error:
@@ -232,7 +264,7 @@ def _log(machine: Machine, settings: Settings, baseline: Baseline) -> list[Findi
     uuids = {short_address(gpu.pci_address): gpu.uuid for gpu in machine.gpus if gpu.pci_address}
     groups: dict[tuple[str, int, str, bool], list[Event]] = {}
     events = _events(machine, baseline)
-    harmless = contained(events)
+    harmless = _contained(machine, baseline)
     for event in events:
         groups.setdefault((event.kind, event.code, event.address, event.fatal), []).append(event)
     findings = [

@@ -4,6 +4,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,8 +16,12 @@ from ansible_collections.gpufarm.cluster.plugins.module_utils._health.finding im
     Settings,
 )
 from ansible_collections.gpufarm.cluster.plugins.module_utils._health.kernel_log import Event, parse_message
-from ansible_collections.gpufarm.cluster.plugins.module_utils._health.machine import evaluate
-from ansible_collections.gpufarm.cluster.plugins.module_utils._health.rules import RULES
+from ansible_collections.gpufarm.cluster.plugins.module_utils._health.machine import (
+    evaluate,
+    identified,
+    next_baseline,
+)
+from ansible_collections.gpufarm.cluster.plugins.module_utils._health.rules import HANDLE, RULES
 from health_readings import UUID, findings_of, gpu, machine
 
 AFTER_ECC = {
@@ -111,15 +116,47 @@ def test_without_a_contained_error_or_after_a_worse_one_the_gpu_must_not_be_used
         assert after[check].forbids_gpu
 
 
-def test_the_contained_error_of_another_gpu_and_one_that_was_dealt_with_do_not_count() -> None:
+def test_the_contained_error_of_another_gpu_does_not_count() -> None:
     events = xids(94, address=OTHER)
     broken = gpu(**AFTER_ECC)
     assert findings_of(machine(broken, events=events))["ecc_uncorrected"].forbids_gpu
-    dealt_with = Baseline(boot_id="boot-1", acknowledged=1)
-    assert findings_of(machine(broken, events=xids(94)), baseline=dealt_with)["ecc_uncorrected"].forbids_gpu
 
 
 def test_a_row_that_cannot_be_remapped_is_for_the_vendor_all_the_same() -> None:
     rows = {"corrected": 0, "uncorrected": 1, "pending": False, "failure": True}
     found = {one.check: one for one in of_gpu((94,), remapped_rows=rows)}["row_remap_failed"]
     assert found.forbids_gpu and found.level == "vendor"
+
+
+def test_a_contained_error_that_was_acknowledged_is_one_still() -> None:
+    """The errors of another GPU were dealt with; the counters of this one stay until a reset."""
+    findings = evaluate(machine(gpu(**AFTER_ECC), events=xids(94)), Settings(), Baseline(acknowledged=99))
+    assert not any(one.forbids_gpu for one in findings)
+
+
+def test_a_contained_error_is_remembered_where_the_log_cannot_be_read() -> None:
+    seen = machine(gpu(**AFTER_ECC), events=xids(94))
+    after = next_baseline(seen, Baseline())
+    blind = machine(gpu(**AFTER_ECC), events=None, log_error="The kernel's log cannot be read.")
+    assert not any(one.forbids_gpu for one in evaluate(blind, Settings(), after))
+    assert next_baseline(blind, after).contained == ["0000:07:00"]
+    assert any(one.forbids_gpu for one in evaluate(blind, Settings(), Baseline()))
+
+
+def test_an_error_that_a_site_calls_critical_takes_the_gpu_out_of_service() -> None:
+    calm = evaluate(machine(gpu(), events=xids(31)), Settings(), Baseline())
+    assert not any(one.forbids_gpu for one in calm)
+    strict = evaluate(machine(gpu(), events=xids(31)), Settings(xid_status={"31": CRITICAL}), Baseline())
+    [found] = [one for one in strict if one.check == "xid"]
+    assert found.forbids_gpu and found.level == "reset" and not found.forbids_machine
+
+
+def test_a_gpu_that_fell_off_the_bus_has_the_name_that_the_kernel_knows() -> None:
+    lost = replace(gpu(), uuid="", pci_address="", values={}, failures={HANDLE: "GPU_IS_LOST"})
+    other = replace(gpu(), index=1, uuid="GPU-2", pci_address="0000:08:00.0")
+    listed = {"0000:07:00.0": UUID, "0000:08:00.0": "GPU-2"}
+    first, second = identified((lost, other), listed)
+    assert (first.uuid, first.pci_address, second) == (UUID, "0000:07:00.0", other)
+    assert identified((lost, other), {**listed, "0000:09:00.0": "GPU-3"})[0] == lost
+    findings = evaluate(machine(first, events=xids(79)), Settings(), Baseline())
+    assert {one.gpu for one in findings if one.forbids_gpu} == {UUID}

@@ -86,6 +86,8 @@ def _reading(index: int, heard: Heard) -> Reading:
     if heard.gpu and not heard.ended:
         return Reading(**heard.gpu)
     identity = heard.identity or {"index": index, "uuid": "", "name": "", "pci_address": ""}
+    if heard.error:
+        return Reading(**identity, values={}, failures={HANDLE: heard.error})
     return Reading(**identity, values={}, failures={}, hung_in=heard.call + heard.ended)
 
 
