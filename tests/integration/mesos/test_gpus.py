@@ -48,9 +48,10 @@ pynvml.nvmlInit()
 gpus = [pynvml.nvmlDeviceGetHandleByIndex(number) for number in range(pynvml.nvmlDeviceGetCount())]
 pynvml.nvmlDeviceSetMigMode(gpus[1], 1)
 for number, gpu in enumerate(gpus):
-    print(f"{number}, {'Enabled' if pynvml.nvmlDeviceGetMigMode(gpu)[0] else 'Disabled'}")
+    mode = "Enabled" if pynvml.nvmlDeviceGetMigMode(gpu)[0] else "Disabled"
+    print(f"{number}, {mode}, {pynvml.nvmlDeviceGetUUID(gpu)}")
 """
-SEEN = [f"{number}, Disabled" for number in range(GPUS)]
+SEEN = [f"{number}, Disabled, GPU-{number}" for number in range(GPUS)]
 
 
 @pytest.fixture(scope="module")
