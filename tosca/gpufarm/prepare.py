@@ -340,14 +340,16 @@ def removal(
     made, known = ({name.rpartition(".")[0] for name in names} for names in (previous.made(), previous.steps))
     made |= {name for name in topology.nodes if not _deploys(topology, name)}
     steps = plan.steps(old, hosts, frozenset(given), undeploy=True)
-    steps = [step for step in steps if step.node not in keep and step.host]
+    steps = plan.without(steps, {step.name for step in steps if step.node in keep or not step.host})
     kept = [step for step in steps if step.node in known - made]
     withdrawn = [
         replace(step, variables={**step.variables, recorded.WITHDRAW: True})
         for step in kept
         if _keeps_record(topology, step.node)
     ]
-    return Removal([step for step in steps if step.node in made], kept, withdrawn)
+    # A node that was never made may stand between two that were.
+    unmade = {step.name for step in steps if step.node not in made}
+    return Removal(plan.without(steps, unmade), kept, withdrawn)
 
 
 def _keeps_record(topology: Topology, node: str) -> bool:
