@@ -142,7 +142,8 @@ bench-hub: setup-test ## 50 people ask the hub for 14 slices at once: nobody twi
 	@python -m lab.hub_load $(if $(BENCH),--bench $(BENCH))
 
 .PHONY: on-a-real-gpu
-on-a-real-gpu: setup ## Print, as JSON, what this machine's GPUs say to what we infer; reads only (docs/unproved.md)
+on-a-real-gpu: ## Print, as JSON, what this machine's GPUs say to what we infer; reads only (docs/unproved.md)
+	@$(MAKE) --no-print-directory setup >&2
 	@python -m lab.real_gpu
 
 .PHONY: bench-tests
