@@ -44,8 +44,7 @@ class _Reading:
 
     def __init__(self, gpu: Gpu, calls: Calls) -> None:
         self._reader = Reader(lambda call: calls.report(call, gpu.index))
-        calls.report("nvmlDeviceGetHandleByUUID", gpu.index)
-        self._handle = by_uuid(gpu.uuid, calls.hung)
+        self._handle = self._reader.open(gpu.uuid, calls.hung)
         self.values: Values = {}
 
     def ask(self, call: str, *arguments: Any) -> Any:
