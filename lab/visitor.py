@@ -217,16 +217,19 @@ class Visitor:
         return not self._server().get("pending")
 
     def stop(self, timeout: float = PATIENCE) -> None:
-        """Stop the notebook server and wait until it is gone.
+        """Stop the notebook server, if there is one, and wait until it is gone.
+
+        A server that starts, ends or is looked for by a hub that was started anew cannot be stopped yet.
 
         Raises:
             TimeoutError: it was still there after ``timeout`` seconds.
         """
-        self._api("DELETE", f"/hub/api/users/{self._owner}/server").raise_for_status()
         end = time.monotonic() + timeout
-        while self._server():
+        while server := self._server():
             if time.monotonic() > end:
                 raise TimeoutError(f"the server of {self._owner} did not stop within {timeout:.0f} s")
+            if not server.get("pending"):
+                self._api("DELETE", f"/hub/api/users/{self._owner}/server").raise_for_status()
             time.sleep(0.2)
 
     def execute(self, code: str, timeout: float = PATIENCE) -> str:

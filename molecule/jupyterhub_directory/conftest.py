@@ -40,5 +40,5 @@ def visitor(
 
         yield make
         for one in made:
-            if one._name and one.running():
+            if one._name:
                 one.stop()

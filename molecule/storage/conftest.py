@@ -29,7 +29,7 @@ def notebook(
         def start(name: str) -> Visitor:
             visitor = stack.enter_context(Visitor(f"https://{facts['address']}:8888", context))
             visitor.login_here(name, f"password of {name}")
-            stack.callback(lambda: visitor.stop() if visitor.running() else None)
+            stack.callback(visitor.stop)
             visitor.spawn()
             return visitor
 

@@ -69,5 +69,4 @@ def visit(bench: dict[str, Any], passwords: dict[str, str]) -> Iterator[Callable
 
         yield log_in
         for visitor in visitors.values():
-            if visitor.running():
-                visitor.stop()
+            visitor.stop()

@@ -66,7 +66,7 @@ def test_the_role_wrote_where_files_come_from(host: Host) -> None:
 
 def test_alert_rules_do_what_they_say(host: Host) -> None:
     test = (Path(__file__).parents[1] / "files" / "alerts_test.yml").read_text()
-    host.run_test("mkdir -p /root/rules && printf %%s %s > /root/rules/test.yml", test)
+    host.check_output("mkdir -p /root/rules && printf %%s %s > /root/rules/test.yml", test)
     done = host.run("promtool test rules /root/rules/test.yml")
     assert done.rc == 0, done.stdout + done.stderr
 
@@ -89,7 +89,7 @@ def test_who_uses_which_slice_is_measured(host: Host, visit: Visit, eventually: 
     alice = visit(host, "alice")
     alice.spawn(gpu="1g.10gb")
     piece = alice.slices().visible[0]
-    host.run_test(f"simgpu process start --slice {piece} --memory 2048")
+    host.check_output(f"simgpu process start --slice {piece} --memory 2048")
     held = eventually('gpufarm_slice_holder{user="alice"}')
     assert [(one["metric"]["uuid"], one["metric"]["profile"]) for one in held] == [(piece, "1g.10gb")]
     used = eventually('gpufarm_slice_processes > 0 and on (uuid) gpufarm_slice_holder{user="alice"}')
@@ -109,12 +109,12 @@ def test_every_plot_has_data(eventually: Query) -> None:
 
 
 def test_a_sick_gpu_is_alerted_in_a_sentence(host: Host, visit: Visit, eventually: Query) -> None:
-    host.run_test("simgpu set 0 temperature=95")
-    host.run_test("systemctl start gpufarm-health.service")
+    host.check_output("simgpu set 0 temperature=95")
+    host.check_output("systemctl start gpufarm-health.service")
     eventually('ALERTS{alertname="GpuTemperature",alertstate="firing",severity="critical"}')
     page = visit(host, "bob").page("/hub/use")
-    host.run_test("simgpu set 0 temperature=40")
-    host.run_test("systemctl start gpufarm-health.service")
+    host.check_output("simgpu set 0 temperature=40")
+    host.check_output("systemctl start gpufarm-health.service")
     assert "the GPU is hot" in page and "Check the cooling." in page
 
 

@@ -17,9 +17,9 @@ def test_nothing_is_left(host):
 
 def test_nobody_gets_in(host, login):
     # Not with a key of the user's own making either, which sshd reads again now.
-    host.run_test("runuser -u ada -- install -d -m 700 /home/ada/.ssh")
-    host.run_test("runuser -u ada -- ssh-keygen -q -t ed25519 -N '' -f /home/ada/.ssh/own")
-    host.run_test("runuser -u ada -- cp /home/ada/.ssh/own.pub /home/ada/.ssh/authorized_keys")
+    host.check_output("runuser -u ada -- install -d -m 700 /home/ada/.ssh")
+    host.check_output("runuser -u ada -- ssh-keygen -q -t ed25519 -N '' -f /home/ada/.ssh/own")
+    host.check_output("runuser -u ada -- cp /home/ada/.ssh/own.pub /home/ada/.ssh/authorized_keys")
     own = "ssh -o BatchMode=yes -o StrictHostKeyChecking=no -i /home/ada/.ssh/own ada@localhost true"
     assert "Your account has expired" in host.check_output(f"{own} 2>&1 || true")
     assert login("ada", "ada2", "true").returncode != 0
