@@ -128,11 +128,8 @@ plan:
         C(key_fingerprint); empty for other sources.
       type: dict
     components:
-      description: Components of the distribution's sources that are needed.
-      type: list
-      elements: str
-    archive:
-      description: C(origin) and C(keyring) of the distribution's own packages of apt; empty for dnf.
+      description: Sources of the components of the distribution that are needed and missing, on the mirrors
+        that the machine uses, as C(file) and C(content); empty for dnf and for a runfile.
       type: dict
     prerequisites:
       description: Packages that must be there to build kernel modules.
@@ -246,6 +243,15 @@ class Reader:
         found = re.findall(r"(?m)^ *(\S+) \| (\S+) \|", self.run("apt-cache", "madison", name, may_fail=True))
         return tuple(version for package, version in found if package == name)
 
+    def sources(self, where: driver_packages.Distribution) -> tuple[str, ...]:
+        """Return the sources of the distribution that apt uses, merged from all its files, one a line."""
+        if self.manager == "dnf":
+            return ()
+        origin = driver_packages.ARCHIVES[where.name.split()[0]]["origin"]
+        words = ("--format", "$(REPO_URI) $(RELEASE) $(COMPONENT) $(SOURCESENTRY)")
+        listing = self.run("apt-get", "indextargets", *words, "Created-By: Packages", f"Origin: {origin}")
+        return tuple(listing.splitlines())
+
     def with_headers(self, kernels: list[str]) -> frozenset[str]:
         """Return the kernels whose headers are installed or offered."""
         there = {one for one in kernels if (ROOT / "lib/modules" / one / "build").exists()}
@@ -297,6 +303,7 @@ def read_machine(module: AnsibleModule, request: driver_plan.Request) -> driver_
         devices=tuple(driver_machine.pci_devices(ROOT)),
         installed=installed,
         offered=offered,
+        sources=reader.sources(where) if request.source != "runfile" else (),
         runfile_version=reader.runfile_version(),
         secure_boot=driver_machine.secure_boot(ROOT),
         key_enrolled=driver_machine.key_enrolled(ROOT, certificate),

@@ -8,10 +8,12 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from .._apt.sources import missing_components
 from . import gpu, packages
 from .version import DriverError, branch, kernel_order, matches, newest, upstream
 
 PIN_FILE = "/etc/apt/preferences.d/gpufarm-nvidia"
+COMPONENTS_FILE = "/etc/apt/sources.list.d/gpufarm-nvidia-components.sources"
 APT_SOURCE_FILE = "/etc/apt/sources.list.d/gpufarm-nvidia.sources"
 APT_KEY_FILE = "/etc/apt/keyrings/gpufarm-nvidia.asc"
 DNF_SOURCE_FILE = "/etc/yum.repos.d/gpufarm-nvidia.repo"
@@ -30,8 +32,9 @@ class Machine:
     `kernels` are the releases of the installed kernels from old to new, `running` that of the one that runs,
     `with_headers` those whose headers are installed or can be. `images` are the installed packages of
     kernels. `installed` has the versions of the installed packages by name, `offered` those that the package
-    sources offer. `runfile_version` is the version that a runfile installed, or empty. `secure_boot` says
-    whether unsigned modules are refused, `key_enrolled` whether those signed by DKMS are not.
+    sources offer; `sources` are the lines that `missing_components` takes. `runfile_version` is the version
+    that a runfile installed, or empty. `secure_boot` says whether unsigned modules are refused,
+    `key_enrolled` whether those signed by DKMS are not.
     """
 
     distribution: str
@@ -44,6 +47,7 @@ class Machine:
     devices: tuple[gpu.PciDevice, ...] = ()
     installed: dict[str, str] = field(default_factory=dict)
     offered: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    sources: tuple[str, ...] = ()
     runfile_version: str = ""
     secure_boot: bool = False
     key_enrolled: bool = False
@@ -86,8 +90,7 @@ class Plan:
     left_out: tuple[str, ...]
     change: bool
     repository: dict[str, str] = field(default_factory=dict)
-    components: tuple[str, ...] = ()
-    archive: dict[str, str] = field(default_factory=dict)
+    components: dict[str, str] = field(default_factory=dict)
     prerequisites: tuple[str, ...] = ()
     install: tuple[str, ...] = ()
     replaced: tuple[str, ...] = ()
@@ -270,8 +273,7 @@ def _package_plan(machine: Machine, request: Request, found: list[gpu.PciDevice]
         left_out=left_out,
         change=change or any(one not in machine.installed for one in companions),
         repository=_repository(machine, where, request) if request.source == "nvidia" else {},
-        components=_components(where, request),
-        archive=packages.ARCHIVES.get(where.name.split()[0], {}),
+        components=_components(machine, where, request),
         prerequisites=prerequisites,
         install=install,
         replaced=replaced,
@@ -291,13 +293,17 @@ def _plain(where: packages.Distribution, version: str) -> str:
     return version if where.manager == "apt" else version.split(":", 1)[-1]
 
 
-def _components(where: packages.Distribution, request: Request) -> tuple[str, ...]:
-    """The components of the distribution's sources that the driver, or what it depends on, is in."""
-    if where.name.startswith("Debian"):
-        return (
-            ("contrib", "non-free", "non-free-firmware") if request.source == "distribution" else ("contrib",)
-        )
-    return ("restricted",) if where.name.startswith("Ubuntu") else ()
+def _components(machine: Machine, where: packages.Distribution, request: Request) -> dict[str, str]:
+    """The sources of the distribution's components that the driver, or what it depends on, is in."""
+    if where.manager != "apt":
+        return {}
+    distribution = where.name.split()[0]
+    wanted: tuple[str, ...] = ("restricted",) if distribution == "Ubuntu" else ("contrib",)
+    if distribution == "Debian" and request.source == "distribution":
+        wanted += ("non-free", "non-free-firmware")
+    keyring = packages.ARCHIVES[distribution]["keyring"]
+    content = missing_components(machine.sources, wanted, COMPONENTS_FILE, keyring)
+    return {"file": COMPONENTS_FILE, "content": content}
 
 
 def pin(patterns: str, version: str) -> str:

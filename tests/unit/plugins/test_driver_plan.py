@@ -48,7 +48,12 @@ def machine(distribution: str, version: str, **values: Any) -> Machine:
     )
 
 
-DEBIAN = machine("Debian", "12.11", offered={"libnvidia-ml1": (BOOKWORM, "535.261.03-1~deb12u1")})
+DEBIAN = machine(
+    "Debian",
+    "12.11",
+    offered={"libnvidia-ml1": (BOOKWORM, "535.261.03-1~deb12u1")},
+    sources=("http://deb.debian.org/debian/ bookworm main /etc/apt/sources.list:1",),
+)
 DISTRIBUTION = Request(source="distribution", version="535")
 INSTALLED = {
     **dict.fromkeys(("libnvidia-ml1", "libcuda1", "nvidia-smi", "nvidia-kernel-dkms"), BOOKWORM),
@@ -83,6 +88,7 @@ CASES: dict[str, tuple[Machine, Request]] = {
         machine(
             "Ubuntu",
             "22.04",
+            sources=("http://archive.ubuntu.com/ubuntu/ jammy main /etc/apt/sources.list:1",),
             devices=(H100, SWITCH),
             offered={"libnvidia-compute-550-server": ("550.144.03-0ubuntu0.22.04.1",)},
         ),
