@@ -11,7 +11,7 @@ from harness.certificates import CERTIFICATE
 from harness.recording import Answer
 from harness.run import Run, run_role
 from harness.specs import roles
-from harness.stubs import APT_KEY, APT_KEY_FINGERPRINT, DEBIAN, PUBLIC_KEY, encoded, has, said
+from harness.stubs import APT_KEY_FINGERPRINT, DEBIAN, PUBLIC_KEY, encoded, has, said
 
 # Files of hosts that variables name; others are all that begin with /srv/other.
 TLS_FILES = ("/etc/c.pem", "/etc/k.pem", "/etc/ca.pem", "/srv/other")
@@ -55,7 +55,6 @@ SERVED = {
 }
 # A package source that has Lustre for the kernel of the host.
 LUSTRE: dict[str, Answer] = {
-    "ansible.builtin.uri": {"status": 200, "msg": "OK", "content": APT_KEY},
     "gpufarm.cluster.apt_source_info": {
         "packages": {
             f"lustre-{kind}-{name}": ["2.15.8-1", "2.15.8-0"]
@@ -183,10 +182,8 @@ _CASES = {
     "cvmfs_client": Case(
         {
             "cvmfs_client_repositories": "sft.cern.ch software.eessi.io",
-            "cvmfs_client_apt_key_fingerprint": APT_KEY_FINGERPRINT,
         },
         {
-            "ansible.builtin.uri": {"status": 200, "msg": "OK", "content": APT_KEY},
             "gpufarm.cluster.apt_source_info": {
                 "packages": {name: ["2.13.1~1+debian12"] for name in ("cvmfs", "cvmfs-libs")}
             },
@@ -330,10 +327,7 @@ _CASES = {
             },
         }
     ),
-    "nvidia_container": Case(
-        {"nvidia_container_key_fingerprint": APT_KEY_FINGERPRINT},
-        {"ansible.builtin.uri": {"content": APT_KEY}},
-    ),
+    "nvidia_container": Case(),
     "nvidia_driver": Case(
         answers={
             "gpufarm.cluster.nvidia_driver_plan": DRIVER,

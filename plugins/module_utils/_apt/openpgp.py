@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Fingerprints of OpenPGP keys, read from the file itself, so that no machine needs GnuPG to check one.
+"""Fingerprints of OpenPGP keys, read from the text itself, so that no machine needs GnuPG to check one.
 
 Source: RFC 4880, "4.2. Packet Headers", "6.2. Forming ASCII Armor", "12.2. Key IDs and Fingerprints".
 """
@@ -15,41 +15,63 @@ from collections.abc import Iterator
 
 PUBLIC_KEY = 6  # tag of a primary key; subkeys have their own
 ARMOR = re.compile(
-    rb"-----BEGIN PGP PUBLIC KEY BLOCK-----\r?\n(?:[^\r\n]+: [^\r\n]*\r?\n)*\r?\n"
-    rb"(.*?)(?:\n=[A-Za-z0-9+/]{4}\s*)?-----END PGP",
+    r"-----BEGIN PGP PUBLIC KEY BLOCK-----\r?\n(?:[^\r\n]+: [^\r\n]*\r?\n)*\r?\n"
+    r"(.*?)(?:\n=[A-Za-z0-9+/]{4}\s*)?-----END PGP",
     re.DOTALL,
 )
 
 
 class KeyFileError(ValueError):
-    """A file holds no OpenPGP key that can be read; the text is one sentence for a user."""
+    """A text is not the key that is wanted; the message says what it is instead, as the end of a sentence."""
 
 
-def fingerprints(data: bytes) -> list[str]:
-    """Return the fingerprints of the primary keys in a file, as upper-case hexadecimal digits.
+class WrongKeyError(KeyFileError):
+    """A text holds a key that is not the one that is wanted."""
+
+
+def verify(text: str, fingerprint: str) -> None:
+    """Check that a text holds one key, and that it is the right one.
 
     Args:
-        data: the contents of a key file, binary or in ASCII armor.
+        text: the contents of a key file in ASCII armor.
+        fingerprint: that of the primary key, in hexadecimal digits.
+
+    Raises:
+        KeyFileError: it holds another key, several keys or none.
+    """
+    found = fingerprints(text)
+    if found != [fingerprint.upper()]:
+        raise WrongKeyError(
+            f"has the fingerprint {' and '.join(found)}, and {fingerprint.upper()} is expected"
+        )
+
+
+def fingerprints(text: str) -> list[str]:
+    """Return the fingerprints of the primary keys in a text, as upper-case hexadecimal digits.
+
+    Args:
+        text: the contents of a key file in ASCII armor.
 
     Raises:
         KeyFileError: there is no such key in it.
     """
-    armored = ARMOR.findall(data)
+    armored = ARMOR.findall(text)
+    # A program that reads a block which is skipped here would trust a key that nobody compared.
+    if not armored or text.count("-----BEGIN") != len(armored):
+        raise KeyFileError("is no OpenPGP key in ASCII armor")
     try:
-        binary = b"".join(base64.b64decode(block) for block in armored) or data
+        binary = b"".join(base64.b64decode(block) for block in armored)
         found = [_fingerprint(body) for tag, body in _packets(binary) if tag == PUBLIC_KEY]
     except (IndexError, binascii.Error) as error:
-        raise KeyFileError("The file is no OpenPGP key, or it is cut off.") from error
+        raise KeyFileError("is no OpenPGP key, or is cut off") from error
     if not found:
-        raise KeyFileError("The file is no OpenPGP key.")
+        raise KeyFileError("holds no public OpenPGP key")
     return found
 
 
 def _fingerprint(body: bytes) -> str:
     if body[0] != 4:
-        raise KeyFileError(
-            f"The file holds an OpenPGP key of version {body[0]}, and only version 4 can be checked."
-        )
+        raise KeyFileError(f"holds an OpenPGP key of version {body[0]}, and only version 4 can be checked")
     framed = b"\x99" + len(body).to_bytes(2, "big") + body
     return hashlib.sha1(framed).hexdigest().upper()  # noqa: S324 - the standard defines the fingerprint so
 
@@ -64,13 +86,13 @@ def _packets(data: bytes) -> Iterator[tuple[int, bytes]]:
     while at < len(data):
         header = data[at]
         if not header & 0x80:
-            raise KeyFileError("The file is no OpenPGP key.")
+            raise KeyFileError("is no OpenPGP key")
         if header & 0x40:
             tag, (length, at) = header & 0x3F, _new_length(data, at + 1)
         else:
             tag, octets = (header >> 2) & 0x0F, 1 << (header & 3)
             if octets == 8:
-                raise KeyFileError("The file holds a packet of unknown length, which no OpenPGP key has.")
+                raise KeyFileError("holds a packet of unknown length, which no OpenPGP key has")
             length, at = int.from_bytes(data[at + 1 : at + 1 + octets], "big"), at + 1 + octets
         if at + length > len(data):
             raise IndexError
@@ -87,4 +109,4 @@ def _new_length(data: bytes, at: int) -> tuple[int, int]:
         return ((first - 192) << 8) + data[at + 1] + 192, at + 2
     if first == 255:
         return int.from_bytes(data[at + 1 : at + 5], "big"), at + 5
-    raise KeyFileError("The file holds a packet of unknown length, which no OpenPGP key has.")
+    raise KeyFileError("holds a packet of unknown length, which no OpenPGP key has")

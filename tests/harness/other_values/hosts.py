@@ -70,6 +70,4 @@ WITH: dict[str, dict[str, Any]] = {
 FOUND: dict[str, dict[str, Answer]] = {
     "mig_reboot": {"gpufarm.cluster.mig_partition": {**PARTITIONED, "reboot_required": True}},
 }
-REFUSED: dict[str, str] = {
-    "nvidia_container_key_fingerprint": "nvidia_container_key_fingerprint",
-}
+REFUSED: dict[str, str] = {}

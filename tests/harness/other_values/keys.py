@@ -30,6 +30,7 @@ _LUSTRE = {
     "apt_url": "\\nURIs: VALUE",
     "apt_suite": "\\nSuites: VALUE",
     "apt_key_url": "'url': 'VALUE'",
+    "apt_key_fingerprint": "'fingerprint': 'VALUE'",
     "mount_timeout": "\\nTimeoutSec=VALUE",
     "version": "-utils=VALUE",
 }
@@ -69,6 +70,7 @@ KEYS: dict[str, str] = {
     "container_request_wait_timeout": "'wait_timeout': VALUE",
     "cvmfs_client_alien_cache": "\\nCVMFS_ALIEN_CACHE='VALUE'",
     "cvmfs_client_apt_key_url": "'url': 'VALUE'",
+    "cvmfs_client_apt_key_fingerprint": "'fingerprint': 'VALUE'",
     "cvmfs_client_apt_suite": "\\nSuites: VALUE",
     "cvmfs_client_apt_url": "\\nURIs: VALUE",
     "cvmfs_client_cache_base": "\\nCVMFS_CACHE_BASE='VALUE'",
@@ -147,6 +149,7 @@ KEYS: dict[str, str] = {
     "monitoring_retention_days": "--storage.tsdb.retention.time=VALUE",
     "monitoring_retention_size": "--storage.tsdb.retention.size=VALUE",
     "monitoring_textfile_directory": "--collector.textfile.directory=VALUE",
+    "nvidia_container_key_fingerprint": "'fingerprint': 'VALUE'",
     "nvidia_container_key_url": "'url': 'VALUE'",
     "nvidia_container_repository_url": "\\nURIs: VALUE",
     "nvidia_container_version": "nvidia-container-toolkit-base=VALUE",

@@ -60,9 +60,6 @@ NEEDS: dict[str, dict[str, Any]] = {
 WITH: dict[str, dict[str, Any]] = {"shared_home_kind": LOCAL}
 FOUND: dict[str, dict[str, Answer]] = {}
 REFUSED: dict[str, str] = {
-    "cvmfs_client_apt_key_fingerprint": "cvmfs_client_apt_key_fingerprint",
     "cvmfs_client_source": "cvmfs_client_source is preinstalled, and host1 has no CernVM-FS client",
-    "lustre_client_apt_key_fingerprint": "lustre_client_apt_key_fingerprint",
-    "lustre_server_apt_key_fingerprint": "lustre_server_apt_key_fingerprint",
     "lustre_server_nids": "lustre_server_nids",
 }

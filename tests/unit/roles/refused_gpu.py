@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from harness.specs import defaults
-from refused import Refused
+from refused import NO_KEY, Refused
 
-NVIDIA_KEY = str(defaults("nvidia_container")["nvidia_container_key_fingerprint"])
 REFUSED: dict[str, list[Refused]] = {
     "gpu_health": [
         Refused(
@@ -26,13 +24,7 @@ REFUSED: dict[str, list[Refused]] = {
         ),
     ],
     "nvidia_container": [
-        Refused(
-            f"and nvidia_container_key_fingerprint says {NVIDIA_KEY}",
-            {
-                "nvidia_container_key_url": "http://127.0.0.1:8099/key.asc",
-                "nvidia_container_key_fingerprint": NVIDIA_KEY,
-            },
-        ),
+        Refused("correct nvidia_container_key_url or nvidia_container_key_fingerprint", {}, NO_KEY),
     ],
     "nvidia_driver": [
         Refused("which is no version", {"nvidia_driver_version": "newest"}),

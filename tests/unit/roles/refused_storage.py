@@ -7,14 +7,8 @@ from typing import Any
 
 from harness.recording import Answer, Call
 from harness.stubs import LUSTRE_MACHINE
-from refused import Refused
+from refused import NO_KEY, Refused
 
-NO_KEY: dict[str, Answer] = {
-    "ansible.builtin.uri": {
-        "status": 404,
-        "msg": "Status code was 404 and not [200]: HTTP Error 404: File not found",
-    }
-}
 KERNEL: dict[str, Any] = {
     **{"version": "", "built_for": "", "fits": False, "headers": False, "running": False},
     **{"drivers": [], "infiniband": ""},
@@ -99,7 +93,8 @@ REFUSED: dict[str, list[Refused]] = {
             asked({"tools.example.org": NO_ANSWER}),
         ),
         Refused(
-            "The key at http://127.0.0.1:8000/apt/kee.asc cannot be had on host1 (Status code was 404",
+            "The key at http://127.0.0.1:8000/apt/kee.asc is refused; correct cvmfs_client_apt_key_url or"
+            " cvmfs_client_apt_key_fingerprint",
             {"cvmfs_client_apt_key_url": "http://127.0.0.1:8000/apt/kee.asc"},
             NO_KEY,
         ),
@@ -171,13 +166,10 @@ REFUSED: dict[str, list[Refused]] = {
             {"lustre_client_source": "preinstalled", "lustre_client_version": "2.14"},
         ),
         Refused(
-            "The key at http://127.0.0.1:8000/apt/kee.asc cannot be had on host1 (Status code was 404",
+            "The key at http://127.0.0.1:8000/apt/kee.asc is refused; correct lustre_client_apt_key_url or"
+            " lustre_client_apt_key_fingerprint",
             {"lustre_client_apt_key_url": "http://127.0.0.1:8000/apt/kee.asc"},
             NO_KEY,
-        ),
-        Refused(
-            "find out which is right before you trust it",
-            {"lustre_client_apt_key_fingerprint": "0" * 40},
         ),
         Refused(
             "lustre_client_file_systems has the host both.example.org, which has the addresses 10.99.0.10 and"
