@@ -9,6 +9,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from .._cordon.cordon import Cordon
+from . import equals
 from .baseline import Baseline
 from .finding import (
     ADMINISTRATOR,
@@ -114,12 +115,9 @@ def evaluate(machine: Machine, settings: Settings, baseline: Baseline, idle: boo
     harmless = _contained(machine, baseline)
     for reading in machine.gpus:
         is_contained = bool(reading.pci_address) and short_address(reading.pci_address) in harmless
-        linked = any(
-            any(other.values.get("nvlinks", {}).values())
-            for other in machine.gpus
-            if other is not reading and _kind(other) == _kind(reading)
-        )
-        findings += check_gpu(Context(reading, settings, baseline, machine.now, idle, is_contained, linked))
+        needs_links = equals.needs_links(reading, machine.gpus)
+        context = Context(reading, settings, baseline, machine.now, idle, is_contained, needs_links)
+        findings += check_gpu(context)
     return [_with_level(one) for one in findings if one.check not in settings.disabled_checks]
 
 
@@ -128,11 +126,6 @@ def _with_level(finding: Finding) -> Finding:
     if finding.level or finding.status in (OK, SKIPPED):
         return finding
     return replace(finding, level=MACHINE if finding.status == CRITICAL else ADMINISTRATOR)
-
-
-def _kind(reading: Reading) -> tuple[str, bool]:
-    """Return model and MIG mode of a GPU: those that agree are compared."""
-    return reading.name, bool(reading.values.get("mig", {}).get("current"))
 
 
 def next_baseline(machine: Machine, baseline: Baseline) -> Baseline:

@@ -95,7 +95,7 @@ class Context:
 
     `contained` says that the kernel's log shows a contained error of its memory, and none that is worse: it
     ended the programs that had it, and the others go on (NVIDIA, "GPU Memory Error Management").
-    `equal_has_links` says that another GPU of the same model and mode has active NVLinks.
+    `needs_links` says that equal GPUs show that this one should have active NVLinks.
     """
 
     reading: Reading
@@ -104,7 +104,7 @@ class Context:
     now: float
     idle: bool
     contained: bool = False
-    equal_has_links: bool = False
+    needs_links: bool = False
 
     @property
     def memory_error(self) -> str:
@@ -249,7 +249,7 @@ def _nvlink_state(context: Context) -> Verdict:
     words = f"NVLinks: {active} active, {len(down)} inactive" + (f" ({', '.join(down)})." if down else ".")
     if expected:
         return Verdict(CRITICAL if active < expected else OK, words, active, expected)
-    if not active and context.equal_has_links:
+    if not active and context.needs_links:
         words += " Another GPU of the same model has active ones."
         return Verdict(WARNING, words, active, len(links))
     # Without any active link there is no bridge; with some, the others may be down or not be wired.
@@ -484,7 +484,7 @@ RULES: Mapping[str, Rule] = {
     ),
     "nvlink_state": Rule(
         needs="nvlinks",
-        wrong="fewer active NVLinks than expected, or none where an equal GPU has some",
+        wrong="fewer active NVLinks than expected, or none where equal GPUs have some, not through bridges",
         grades="critical; warning if none are expected",
         action="drain the machine and reboot it",
         level=MACHINE,

@@ -297,6 +297,13 @@ def _short_pci(address: str) -> str:
     return f"{int(match['domain'] or '0', 16):04x}:{match['rest']}" if match else address.lower()
 
 
+def pci_address(bus_id: bytes | str) -> str:
+    """Return an address of NVML as lspci -D writes it; NVML's has eight digits of domain."""
+    text = bus_id.decode() if isinstance(bus_id, bytes) else bus_id
+    domain, _colon, rest = text.lower().partition(":")
+    return f"{int(domain, 16):04x}:{rest}"
+
+
 def compute_name(profile: Profile, width: int) -> str:
     """Return the name of a compute instance of some compute slices (MIG user guide, "MIG Device Names")."""
     return profile.name if width == profile.slices else f"{width}c.{profile.name}"

@@ -46,6 +46,16 @@ def test_gpus_are_read_with_what_they_tell(make_machine: Make) -> None:
     assert "mig" not in t4.values
 
 
+def test_what_nvlinks_lead_to_is_read(make_machine: Make) -> None:
+    machine = make_machine("a100-80gb", "a100-80gb", "h100-80gb")
+    machine.simgpu("set", 1, f"nvlink_down={','.join(map(str, range(12)))}")
+    first, second, h100 = read().gpus
+    assert first.values["nvlink_peers"] == [second.pci_address, h100.pci_address]
+    assert "nvlink_peers" not in second.values
+    [switch] = h100.values["nvlink_peers"]
+    assert switch not in {first.pci_address, second.pci_address, ""}
+
+
 def test_reading_changes_nothing_and_leaves_no_child(make_machine: Make) -> None:
     machine = make_machine("a100-80gb")
     read()

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from ..._nvml.gpu import GpuError
+from ..._nvml.gpu import GpuError, pci_address
 from ..._nvml.io.guard import Patience, listen, start
 from ..._nvml.io.readings import Failed, NotTold, Reader
-from ..._nvml.io.session import _pci_address, session
+from ..._nvml.io.session import session
 from ..rules import HANDLE, Reading
 
 # Seconds that reading all GPUs may take. Slurm ends HealthCheckProgram after 60 s (slurm.conf), and the log
@@ -125,8 +125,7 @@ def _read_gpu(send: Callable[[dict[str, Any]], None], reader: Reader, index: int
         handle = reader.ask("nvmlDeviceGetHandleByIndex", index)
         identity["uuid"] = reader.ask("nvmlDeviceGetUUID", handle)
         identity["name"] = reader.ask("nvmlDeviceGetName", handle)
-        bus_id = reader.ask("nvmlDeviceGetPciInfo", handle).busId
-        identity["pci_address"] = _pci_address(bus_id.decode() if isinstance(bus_id, bytes) else bus_id)
+        identity["pci_address"] = pci_address(reader.ask("nvmlDeviceGetPciInfo", handle).busId)
         send({"identity": identity})
         values, failures = reader.gpu(handle)
     except (Failed, NotTold) as error:

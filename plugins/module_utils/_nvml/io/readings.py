@@ -13,6 +13,7 @@ try:
 except ImportError:
     pynvml = None
 
+from ..gpu import pci_address
 from .handle import by_uuid
 
 # nvml.h, NVML_FI_DEV_GET_GPU_RECOVERY_ACTION; older bindings lack the name.
@@ -165,6 +166,14 @@ def _nvlinks(reader: Reader, handle: Any) -> dict[str, bool] | None:
     return links or None
 
 
+def _nvlink_peers(reader: Reader, handle: Any) -> list[str] | None:
+    """Return the PCI addresses of what the active NVLinks lead to, GPUs or switches; None without any."""
+    links = _nvlinks(reader, handle) or {}
+    active = [int(link) for link, is_active in links.items() if is_active]
+    ends = [reader.ask("nvmlDeviceGetNvLinkRemotePciInfo", handle, link).busId for link in active]
+    return sorted(set(map(pci_address, ends))) or None
+
+
 def _nvlink_errors(reader: Reader, handle: Any) -> int | None:
     total = None
     for link in _nvlinks(reader, handle) or ():
@@ -248,6 +257,7 @@ READINGS: dict[str, Callable[[Reader, Any], Any]] = {
     "remapped_rows": _remapped_rows,
     "retired_pages": _retired_pages,
     "nvlinks": _nvlinks,
+    "nvlink_peers": _nvlink_peers,
     "nvlink_errors": _nvlink_errors,
     "fabric": _fabric,
     "pcie_width": _pair("nvmlDeviceGetCurrPcieLinkWidth", "nvmlDeviceGetMaxPcieLinkWidth"),

@@ -30,6 +30,7 @@ from ..gpu import (
     Survey,
     Unreadable,
     identified,
+    pci_address,
 )
 from . import kernel_gpus
 from .guarded import Calls
@@ -227,7 +228,7 @@ class Nvml:
         with contextlib.suppress(pynvml.NVMLError):
             self.report("nvmlDeviceGetHandleByIndex")
             handle = pynvml.nvmlDeviceGetHandleByIndex(index)
-            address = _pci_address(_text(pynvml.nvmlDeviceGetPciInfo(handle).busId))
+            address = pci_address(pynvml.nvmlDeviceGetPciInfo(handle).busId)
             uuid = pynvml.nvmlDeviceGetUUID(handle)
         return uuid, address
 
@@ -238,7 +239,7 @@ class Nvml:
             return self._ask(f"{call.__name__} of GPU {index}", call, handle, *arguments)
 
         uuid = ask(pynvml.nvmlDeviceGetUUID)
-        address = _pci_address(_text(ask(pynvml.nvmlDeviceGetPciInfo).busId))
+        address = pci_address(ask(pynvml.nvmlDeviceGetPciInfo).busId)
         self._indexes[uuid] = index
         self._calls.identify(index, uuid, address)
         mode = self._optional(pynvml.nvmlDeviceGetMigMode, handle)
@@ -550,12 +551,6 @@ def _hint(error: Any) -> str:
 
 def _text(value: bytes | str) -> str:
     return value.decode() if isinstance(value, bytes) else value
-
-
-def _pci_address(bus_id: str) -> str:
-    """Return an address as lspci -D writes it; NVML's has eight digits of domain."""
-    domain, _colon, rest = bus_id.lower().partition(":")
-    return f"{int(domain, 16):04x}:{rest}"
 
 
 def _instance_id(value: int | None) -> int | None:
