@@ -16,14 +16,26 @@ SHORTEST_INTERVAL = 60.0
 
 
 @dataclass(frozen=True)
+class Hang:
+    """A process that waits for the driver and could not be ended.
+
+    `process` names it as `_nvml.io.guard` does, `call` is what it waits for, `gpu` has the GPU's index, UUID,
+    name and PCI address, and is empty when the call is about none.
+    """
+
+    process: str
+    call: str
+    gpu: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class Baseline:
     """The state that is kept between runs.
 
     `boot_id` and `time` (seconds since the boot) are those of the recorded run, `counters` its counters by
     GPU UUID and name. `throttled` counts the recorded runs in a row that found a GPU throttled. Events up to
-    `acknowledged` (microseconds since the boot) were dealt with by the administrator. `stuck` is a process
-    that waits for the driver in the call `stuck_in` and could not be ended, empty for none. `contained` are
-    the PCI addresses of GPUs with a contained memory error. `drained` outlives boots.
+    `acknowledged` (microseconds since the boot) were dealt with by the administrator. `contained` are the PCI
+    addresses of GPUs with a contained memory error. `drained` outlives boots.
     """
 
     boot_id: str = ""
@@ -32,8 +44,7 @@ class Baseline:
     throttled: Mapping[str, int] = field(default_factory=dict)
     acknowledged: int = 0
     drained: bool = False
-    stuck: str = ""
-    stuck_in: str = ""
+    hung: list[Hang] = field(default_factory=list)
     contained: list[str] = field(default_factory=list)
 
     def of_boot(self, boot_id: str) -> Baseline:
@@ -91,6 +102,7 @@ def load(text: str) -> Baseline:
         for name, value in known.items():
             if not isinstance(value, type(getattr(empty, name))):
                 raise ValueError(f"'{name}' is {value!r}")
+        known["hung"] = [Hang(**one) for one in known.get("hung", ())]
     except (ValueError, TypeError) as error:
         raise HealthError(
             f"The file with the state of earlier health checks is damaged ({error}): remove it to start anew."

@@ -10,7 +10,7 @@ from typing import Any
 
 from .._cordon.cordon import Cordon
 from . import equals
-from .baseline import Baseline
+from .baseline import Baseline, Hang
 from .finding import (
     ADMINISTRATOR,
     CRITICAL,
@@ -50,7 +50,7 @@ class Machine:
     """Readings of a machine.
 
     `error` says in a sentence why NVML does not start, `hung_in` which call outside any GPU did not return,
-    `stuck` which process waits for the driver and could not be ended.
+    `stuck` which process waits for it and could not be ended.
     `module_version` is that of the loaded kernel module, `pci_gpus` the number of NVIDIA's display and 3D
     controllers on the PCI bus; they are empty and 0 when the machine does not tell. `events` is None when
     there is no log of the kernel to read, or when it could not be read for the reason in `log_error`. `dcgm`
@@ -130,11 +130,12 @@ def _with_level(finding: Finding) -> Finding:
 
 def next_baseline(machine: Machine, baseline: Baseline) -> Baseline:
     """Return the baseline that a recorded run leaves."""
-    hung_in = machine.hung_in or next((gpu.hung_in for gpu in machine.gpus if gpu.hung_in), "")
-    stuck_in = hung_in if machine.stuck else ""
     earlier = baseline.of_boot(machine.boot_id)
     harmless = sorted(_contained(machine, earlier))
-    current = replace(earlier, stuck=machine.stuck, stuck_in=stuck_in, contained=harmless)
+    hung = [Hang(gpu.stuck, gpu.hung_in, gpu.identity) for gpu in machine.gpus if gpu.stuck]
+    if machine.stuck:
+        hung.insert(0, Hang(machine.stuck, machine.hung_in))
+    current = replace(earlier, hung=hung, contained=harmless)
     return current.record(
         machine.now,
         {

@@ -73,7 +73,8 @@ class Reading:
     """Readings of one GPU.
 
     `values` by the names of `_nvml.io.readings`; what a GPU does not support is not among them. `failures`
-    holds the name of NVML's error for what could not be read, `hung_in` the NVML call that did not return.
+    holds the name of NVML's error for what could not be read, `hung_in` the NVML call that did not return,
+    `stuck` a process that waits for it and could not be ended.
     """
 
     index: int
@@ -83,6 +84,13 @@ class Reading:
     values: Mapping[str, Any]
     failures: Mapping[str, str]
     hung_in: str = ""
+    stuck: str = ""
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """Its fields that tell which GPU it is."""
+        names = ("index", "uuid", "name", "pci_address")
+        return {name: getattr(self, name) for name in names}
 
     def __str__(self) -> str:
         """The GPU as messages name it."""

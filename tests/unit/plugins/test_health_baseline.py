@@ -9,7 +9,12 @@ import time
 from pathlib import Path
 
 import pytest
-from ansible_collections.gpufarm.cluster.plugins.module_utils._health.baseline import Baseline, dump, load
+from ansible_collections.gpufarm.cluster.plugins.module_utils._health.baseline import (
+    Baseline,
+    Hang,
+    dump,
+    load,
+)
 from ansible_collections.gpufarm.cluster.plugins.module_utils._health.finding import HealthError
 from ansible_collections.gpufarm.cluster.plugins.module_utils._health.io import store
 from ansible_collections.gpufarm.cluster.plugins.module_utils._host.io.files import replace_file
@@ -38,6 +43,7 @@ def test_growth_is_never_negative(before: int, after: int, start: float, end: fl
         throttled=st.dictionaries(st.text(), COUNTS),
         acknowledged=COUNTS,
         drained=st.booleans(),
+        hung=st.lists(st.builds(Hang, st.text(), st.text(), st.dictionaries(st.text(), COUNTS | st.text()))),
     )
 )
 def test_what_is_stored_comes_back(baseline: Baseline) -> None:
@@ -49,7 +55,7 @@ def test_a_boot_forgets_counters_and_keeps_the_drain() -> None:
     assert kept == Baseline("b", drained=True)
 
 
-@pytest.mark.parametrize("text", ["", "{", "5", '{"counters": "many"}'])
+@pytest.mark.parametrize("text", ["", "{", "5", '{"counters": "many"}', '{"hung": [5]}'])
 def test_a_damaged_file_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "state.json").write_text(text)
     with pytest.raises(HealthError, match="remove it to start anew"):

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -17,7 +15,6 @@ from ansible_collections.gpufarm.cluster.plugins.module_utils._health.finding im
 from ansible_collections.gpufarm.cluster.plugins.module_utils._health.io import child as health_child
 from ansible_collections.gpufarm.cluster.plugins.module_utils._health.io import dcgm
 from ansible_collections.gpufarm.cluster.plugins.module_utils._health.io import read as health_read
-from ansible_collections.gpufarm.cluster.plugins.module_utils._health.machine import next_baseline
 from ansible_collections.gpufarm.cluster.plugins.module_utils._nvml.io import guard, kernel_module
 from health_readings import findings_of
 from simulated_machine import Machine
@@ -124,32 +121,6 @@ def test_a_driver_that_hangs_at_once_is_told(make_machine: Make, monkeypatch: py
     make_machine("a100-80gb")
     monkeypatch.setattr(pynvml, "nvmlInit", hang)
     assert read(5).hung_in == "nvmlInit within 5 s"
-
-
-def test_a_driver_that_does_not_let_go_of_a_process_is_not_asked_again(
-    make_machine: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    make_machine("a100-80gb")
-    left: list[int] = []
-    with monkeypatch.context() as broken:
-        broken.setattr(
-            guard, "_reap", lambda child, _grace: left.append(child)
-        )  # as if the kernel did not let it be killed
-        broken.setattr(pynvml, "nvmlDeviceGetPersistenceMode", hang)
-        settings = Settings(call_timeout=5)
-        before = next_baseline(health_read.read_machine(settings, Baseline()), Baseline())
-        assert before.stuck.split()[0] in map(str, left)
-        count = len(left)
-        again = health_read.read_machine(settings, before)
-        assert len(left) == count, "another process was sent into the driver"
-    assert again.hung_in == "nvmlDeviceGetPersistenceMode within 5 s"
-    assert next_baseline(again, before) == before
-    for child in left:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
-    after = health_read.read_machine(Settings(), before)
-    assert after.hung_in == "" and next_baseline(after, before).stuck == ""
 
 
 def test_a_library_that_crashes_is_told(make_machine: Make, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -13,6 +13,7 @@ from ..._nvml.gpu import GpuError, pci_address
 from ..._nvml.io.guard import Patience, listen, start
 from ..._nvml.io.readings import Failed, NotTold, Reader
 from ..._nvml.io.session import session
+from ..baseline import Hang
 from ..rules import HANDLE, Reading
 
 # Seconds that reading all GPUs may take. Slurm ends HealthCheckProgram after 60 s (slurm.conf), and the log
@@ -24,7 +25,7 @@ TOTAL = 40.0
 class Answer:
     """Answer of the driver: version and GPUs; `error` or `hung_in` when it could not be asked for them.
 
-    `stuck` is a process that hangs in the driver and could not be ended, empty for none.
+    `stuck` is a process that waits for the call in `hung_in` and could not be ended, empty for none.
     """
 
     gpus: tuple[Reading, ...] = ()
@@ -34,7 +35,7 @@ class Answer:
     stuck: str = ""
 
 
-def read_gpus(call_timeout: float, total: float = TOTAL) -> Answer:
+def read_gpus(call_timeout: float, total: float = TOTAL, hung: Sequence[Hang] = ()) -> Answer:
     """Read all GPUs at once, each in a child of its own.
 
     A GPU whose driver hangs is told with the call that it hung in, and the others are read nevertheless.
@@ -42,20 +43,32 @@ def read_gpus(call_timeout: float, total: float = TOTAL) -> Answer:
     Args:
         call_timeout: seconds that one call to the driver may take.
         total: seconds that all calls together may take.
+        hung: processes of earlier runs that still wait for the driver: their GPUs are not asked, and none is
+            when one of them waits for a call about no GPU.
     """
+    known = {
+        one.gpu["index"]: Reading(**one.gpu, values={}, failures={}, hung_in=one.call, stuck=one.process)
+        for one in hung
+        if one.gpu
+    }
+    for one in hung:
+        if not one.gpu:
+            return Answer(tuple(known.values()), hung_in=one.call, stuck=one.process)
     patience = Patience(call_timeout, total)
     heard = _hear(listen(start(_read_driver), patience))
     if heard.error or heard.ended:
         hung_in = "" if heard.error else heard.call + heard.ended
-        return Answer((), heard.driver_version, heard.error, hung_in, heard.stuck)
+        return Answer(tuple(known.values()), heard.driver_version, heard.error, hung_in, heard.stuck)
     # All of them are started before the first is waited for, so that several that hang cost one deadline.
-    children = [start(partial(_read_index, index)) for index in range(heard.count)]
-    answers = [_hear(listen(child, patience)) for child in children]
+    children = {
+        index: start(partial(_read_index, index)) for index in range(heard.count) if index not in known
+    }
+    answers = {index: _hear(listen(child, patience)) for index, child in children.items()}
+    readings = known | {index: _reading(index, answer) for index, answer in answers.items()}
     return Answer(
-        gpus=tuple(_reading(index, answer) for index, answer in enumerate(answers)),
+        gpus=tuple(readings[index] for index in sorted(readings)),
         driver_version=heard.driver_version,
-        error=next((answer.error for answer in answers if answer.error), ""),
-        stuck=next((answer.stuck for answer in answers if answer.stuck), ""),
+        error=next((answer.error for answer in answers.values() if answer.error), ""),
     )
 
 
@@ -88,7 +101,7 @@ def _reading(index: int, heard: Heard) -> Reading:
     identity = heard.identity or {"index": index, "uuid": "", "name": "", "pci_address": ""}
     if heard.error:
         return Reading(**identity, values={}, failures={HANDLE: heard.error})
-    return Reading(**identity, values={}, failures={}, hung_in=heard.call + heard.ended)
+    return Reading(**identity, values={}, failures={}, hung_in=heard.call + heard.ended, stuck=heard.stuck)
 
 
 def _asks(send: Callable[[dict[str, Any]], None], work: Callable[[Reader], None]) -> None:

@@ -39,15 +39,12 @@ def read_machine(settings: Settings, before: Baseline, dcgm_diag_level: int = 0)
     """Read everything that a health check looks at.
 
     Args:
-        before: what the last recorded run left; a driver that it could not get away from is not asked again.
+        before: what the last recorded run left; it is not asked again for what a process still waits for.
         dcgm_diag_level: level of the active diagnostic of DCGM, 0 for none.
     """
     boot_id = BOOT_ID.read_text(encoding="ascii").strip()
-    earlier = before.of_boot(boot_id)
-    if earlier.stuck and guard.is_stuck(earlier.stuck):
-        answer = child.Answer(hung_in=earlier.stuck_in, stuck=earlier.stuck)
-    else:
-        answer = child.read_gpus(settings.call_timeout)
+    hung = [one for one in before.of_boot(boot_id).hung if guard.is_stuck(one.process)]
+    answer = child.read_gpus(settings.call_timeout, hung=hung)
     events, log_error = _events()
     return Machine(
         gpus=identified(answer.gpus, kernel_gpus.listed()),
