@@ -163,7 +163,7 @@ unreadable:
   elements: dict
   contains:
     index:
-      description: Index of the GPU.
+      description: Index of the GPU. Of several GPUs that the driver does not open, each may have another's.
       type: int
     uuid:
       description: UUID of the GPU, empty if it is unknown.

@@ -73,28 +73,6 @@ class Machine:
     now: float = 0.0
 
 
-def identified(gpus: Sequence[Reading], listed: Mapping[str, str]) -> tuple[Reading, ...]:
-    """Return readings with UUID and PCI address also of GPUs that NVML does not open.
-
-    Which of several such GPUs has which index is not known, and does not matter, as all of them are lost.
-
-    Args:
-        listed: UUIDs of all GPUs of the machine by PCI address, empty where they are unknown.
-    """
-    known = {gpu.pci_address for gpu in gpus}
-    missing = [address for address in listed if address not in known]
-    nameless = [gpu for gpu in gpus if not gpu.pci_address]
-    if len(missing) != len(nameless):
-        return tuple(gpus)
-    names = {id(gpu): address for gpu, address in zip(nameless, missing)}
-    return tuple(
-        replace(gpu, pci_address=names[id(gpu)], uuid=gpu.uuid or listed[names[id(gpu)]])
-        if id(gpu) in names
-        else gpu
-        for gpu in gpus
-    )
-
-
 def evaluate(machine: Machine, settings: Settings, baseline: Baseline, idle: bool = False) -> list[Finding]:
     """Check a machine.
 

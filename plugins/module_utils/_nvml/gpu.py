@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, ClassVar, Protocol, TypeVar
 
 
 class GpuError(Exception):
@@ -208,22 +208,44 @@ class Survey:
 REPAIR = " Look into the kernel's log for its cause, and reset the GPU or reboot the machine."
 
 
+class _Named(Protocol):
+    """A dataclass about a GPU, with UUID and PCI address that may be empty."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    @property
+    def uuid(self) -> str: ...
+
+    @property
+    def pci_address(self) -> str: ...
+
+
+Named = TypeVar("Named", bound=_Named)
+
+
 def identified(
-    unreadable: tuple[Unreadable, ...], gpus: Iterable[Gpu], listed: Mapping[str, str]
-) -> tuple[Unreadable, ...]:
-    """Return unreadable GPUs with PCI address and UUID, if it is clear which GPU of a list is meant.
+    found: Iterable[Named], others: Iterable[_Named], listed: Mapping[str, str]
+) -> tuple[Named, ...]:
+    """Return GPUs with PCI address and UUID also of those that NVML does not open, if a list tells them.
+
+    If several have neither, it is not known which of them has which index. That does not matter, as none of
+    them can be read.
 
     Args:
-        gpus: those that can be read.
+        others: the other GPUs of the machine.
         listed: UUIDs of all GPUs of the machine by PCI address, empty where they are unknown.
     """
-    known = {one.pci_address for one in gpus} | {one.pci_address for one in unreadable}
+    gpus = tuple(found)
+    known = {one.pci_address for one in gpus} | {one.pci_address for one in others}
     missing = [address for address in listed if address not in known]
-    nameless = [one for one in unreadable if not one.pci_address]
-    if len(missing) != 1 or len(nameless) != 1:
-        return unreadable
-    found = replace(nameless[0], pci_address=missing[0], uuid=nameless[0].uuid or listed[missing[0]])
-    return tuple(found if one is nameless[0] else one for one in unreadable)
+    if len(missing) != sum(not one.pci_address for one in gpus):
+        return gpus
+    addresses = iter(missing)
+    return tuple(one if one.pci_address else _placed(one, next(addresses), listed) for one in gpus)
+
+
+def _placed(gpu: Named, address: str, listed: Mapping[str, str]) -> Named:
+    return replace(gpu, pci_address=address, uuid=gpu.uuid or listed[address])
 
 
 # The selector of all GPUs that can be partitioned.

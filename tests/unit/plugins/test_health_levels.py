@@ -18,10 +18,10 @@ from ansible_collections.gpufarm.cluster.plugins.module_utils._health.finding im
 from ansible_collections.gpufarm.cluster.plugins.module_utils._health.kernel_log import Event, parse_message
 from ansible_collections.gpufarm.cluster.plugins.module_utils._health.machine import (
     evaluate,
-    identified,
     next_baseline,
 )
 from ansible_collections.gpufarm.cluster.plugins.module_utils._health.rules import HANDLE, RULES
+from ansible_collections.gpufarm.cluster.plugins.module_utils._nvml.gpu import identified
 from health_readings import UUID, findings_of, gpu, machine
 
 AFTER_ECC = {
@@ -155,8 +155,8 @@ def test_a_gpu_that_fell_off_the_bus_has_the_name_that_the_kernel_knows() -> Non
     lost = replace(gpu(), uuid="", pci_address="", values={}, failures={HANDLE: "GPU_IS_LOST"})
     other = replace(gpu(), index=1, uuid="GPU-2", pci_address="0000:08:00.0")
     listed = {"0000:07:00.0": UUID, "0000:08:00.0": "GPU-2"}
-    first, second = identified((lost, other), listed)
+    first, second = identified((lost, other), (), listed)
     assert (first.uuid, first.pci_address, second) == (UUID, "0000:07:00.0", other)
-    assert identified((lost, other), {**listed, "0000:09:00.0": "GPU-3"})[0] == lost
+    assert identified((lost, other), (), {**listed, "0000:09:00.0": "GPU-3"})[0] == lost
     findings = evaluate(machine(first, events=xids(79)), Settings(), Baseline())
     assert {one.gpu for one in findings if one.forbids_gpu} == {UUID}

@@ -8,6 +8,7 @@ import contextlib
 import json
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import pynvml
 import pytest
 from ansible.module_utils.testing import patch_module_args
 from ansible_collections.gpufarm.cluster.plugins.module_utils._cdi.io import command, host
+from ansible_collections.gpufarm.cluster.plugins.module_utils._health.rules import Reading
 from ansible_collections.gpufarm.cluster.plugins.module_utils._mig.io import restore
 from ansible_collections.gpufarm.cluster.plugins.module_utils._mig.stored import merged
 from ansible_collections.gpufarm.cluster.plugins.module_utils._nvml.gpu import (
@@ -287,9 +289,15 @@ def test_names_of_others() -> None:
     assert select(GPUS, ["15620210000"], (FAILED,)) == GPUS[:1]
 
 
-def test_only_one_missing_gpu_can_be_identified() -> None:
+def test_gpus_are_identified_if_as_many_are_missing() -> None:
     listed = {"0000:07:00.0": "GPU-aa", "0000:0f:00.0": "GPU-bb", "0000:1f:00.0": "GPU-cc"}
     assert identified((NAMELESS,), GPUS, listed) == (FAILED,)
     assert identified((NAMELESS,), GPUS, listed | {"0000:2f:00.0": "GPU-dd"}) == (NAMELESS,)
     assert identified((NAMELESS, NAMELESS), GPUS, listed) == (NAMELESS, NAMELESS)
+    both = {"GPU-bb", "GPU-dd"}
+    found = identified((NAMELESS, replace(NAMELESS, index=3)), GPUS, listed | {"0000:2f:00.0": "GPU-dd"})
+    assert {one.uuid for one in found} == both and [one.index for one in found] == [1, 3]
+    reading = Reading(1, "", "", "", {}, {})
+    [same] = identified((reading,), GPUS, listed)
+    assert (same.uuid, same.pci_address) == ("GPU-bb", "0000:0f:00.0")
     assert identified((NAMELESS,), GPUS, {}) == (NAMELESS,)

@@ -9,11 +9,12 @@ import time
 from pathlib import Path
 
 from ..._cordon.io import folder
+from ..._nvml.gpu import identified
 from ..._nvml.io import guard, kernel_gpus, kernel_module
 from ..baseline import Baseline
 from ..finding import Settings
 from ..kernel_log import Event, parse_journal
-from ..machine import Machine, identified
+from ..machine import Machine
 from . import child, dcgm
 
 LOG_TIMEOUT = 30  # seconds
@@ -47,7 +48,7 @@ def read_machine(settings: Settings, before: Baseline, dcgm_diag_level: int = 0)
     answer = child.read_gpus(settings.call_timeout, hung=hung)
     events, log_error = _events()
     return Machine(
-        gpus=identified(answer.gpus, kernel_gpus.listed()),
+        gpus=identified(answer.gpus, (), kernel_gpus.listed()),
         error=answer.error,
         hung_in=answer.hung_in,
         stuck=answer.stuck,

@@ -114,7 +114,7 @@ class Nvml:
                 gpus.append(self._gpu(index))
             except GpuError as error:
                 failed.append(Unreadable(index, *self._identity(index), reason=str(error)))
-        unreadable = identified(tuple(failed), gpus, kernel_gpus.listed()) if failed else ()
+        unreadable = identified(failed, gpus, kernel_gpus.listed()) if failed else ()
         if unreadable and not gpus:
             raise GpuError(f"{' '.join(map(str, unreadable))}{REPAIR}")
         return Survey(tuple(gpus), unreadable)
