@@ -120,10 +120,10 @@ pending:
       type: str
       sample: ecc_mode
 unreadable:
-  description: The GPUs that could not be read, a sentence for each; there is a warning for each, too.
+  description: The GPUs that cannot be read, as in M(gpufarm.cluster.gpu_info), with a warning for each.
   returned: success
   type: list
-  elements: str
+  elements: dict
 """
 
 import contextlib
@@ -133,7 +133,13 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.gpufarm.cluster.plugins.module_utils._mig.io import lock
-from ansible_collections.gpufarm.cluster.plugins.module_utils._nvml.gpu import Gpu, GpuError, Survey, select
+from ansible_collections.gpufarm.cluster.plugins.module_utils._nvml.gpu import (
+    Gpu,
+    GpuError,
+    Survey,
+    select,
+)
+from ansible_collections.gpufarm.cluster.plugins.module_utils._nvml.gpu import entries as result_entries
 from ansible_collections.gpufarm.cluster.plugins.module_utils._nvml.io import kernel_module
 from ansible_collections.gpufarm.cluster.plugins.module_utils._nvml.io.guarded import OPTION, Guarded
 from ansible_collections.gpufarm.cluster.plugins.module_utils._nvml.io.python import use_gpu_python
@@ -205,29 +211,24 @@ def run(module: AnsibleModule, requests: list[tuple[list[str], Values]]) -> dict
             raise
         return forget(module, entries)
     wanted, boards = found.wanted, found.boards
-    unreadable = [*map(str, found.survey.unreadable), *found.failed.values()]
+    unreadable = sorted((*found.survey.unreadable, *found.failed), key=lambda one: one.index)
     if found.failed and not boards:
-        raise GpuError(" ".join(unreadable))
+        raise GpuError(" ".join(map(str, unreadable)))
     refused = [text for board in boards for text in problems(board, wanted.get(board.uuid, {}))]
     if refused:
         raise GpuError(" ".join(refused))
     plans = [plan(board, wanted.get(board.uuid, {}), entries.get(board.uuid, Entry())) for board in boards]
-    kept = {
-        uuid: entry
-        for uuid, entry in entries.items()
-        if uuid in found.failed or (found.survey.unreadable and uuid not in found.gpus)
-    }
+    readable = {board.uuid for board in boards}
+    kept = {uuid: entry for uuid, entry in entries.items() if unreadable and uuid not in readable}
     if not module.check_mode:
         boards = carry_out(guarded, plans, found.gpus, kept)
-    for text in unreadable:
-        module.warn(text)
     for one in plans:
         tell(module, one)
     result = {
         "changed": any(one.changed for one in plans),
         "gpus": [{"uuid": one.board.uuid, "settings": described(one)} for one in plans],
         "pending": [{"gpu": board.uuid, "setting": name} for board in boards for name in board.pending],
-        "unreadable": unreadable,
+        "unreadable": result_entries(unreadable, module.warn),
     }
     return result | ({"diff": diff(plans)} if result["changed"] else {})
 

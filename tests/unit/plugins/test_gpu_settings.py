@@ -220,11 +220,23 @@ def test_a_lost_gpu_stops_no_other(make_machine: Make, run: Run, boot: Callable[
     run({"power_limit": 300})
     machine.control("set", "0", "lost", "1")
     result = run({"power_limit": 250})
-    assert len(result["unreadable"]) == 1 and "cannot be read" in json.dumps(result["warnings"])
+    [failed] = result["unreadable"]
+    assert failed["index"] == 0 and failed["reason"].endswith("GPU is lost.")
+    assert f"GPU 0 cannot be read: {failed['reason']}" in json.dumps(result["warnings"])
     assert read(1)["power_limit"] == 250
     assert "cannot be read" in run({"gpus": ["0"], "power_limit": 250})["msg"]
     machine.control("boot")
     assert boot() == 0 and [read(index)["power_limit"] for index in (0, 1)] == [300, 250]
+
+
+def test_a_gpu_that_does_not_tell_its_settings_is_unreadable(make_machine: Make, run: Run) -> None:
+    machine = make_machine("a100-80gb", "a100-80gb")
+    machine.simgpu("fault", "add", "nvmlDeviceGetPowerManagementLimit", 999, "--nth", 2)
+    result = run({"power_limit": 300})
+    [failed] = result["unreadable"]
+    assert failed["index"] == 1 and failed["uuid"].startswith("GPU-") and failed["pci_address"]
+    assert failed["reason"] == "NVML was asked for its settings and answered: UNKNOWN."
+    assert len(result["gpus"]) == 1
 
 
 def test_a_setting_that_is_refused_stops_no_other_and_is_tried_again(make_machine: Make, run: Run) -> None:

@@ -215,7 +215,13 @@ def test_other_gpus_get_their_settings(gpus: tuple[Gpu, ...], hang: Callable[[st
     hang("nvmlDeviceGetPowerManagementLimitConstraints")
     told = run(gpu_settings, settings=[{"gpus": ["all"], "power_limit": "300"}])
     assert told["changed"] and [one["uuid"] for one in told["gpus"]] == [gpus[0].uuid, gpus[2].uuid]
-    assert reason("nvmlDeviceGetPowerManagementLimitConstraints") in told["unreadable"][0]
+    [failed] = told["unreadable"]
+    assert failed == {
+        "index": 1,
+        "uuid": gpus[1].uuid,
+        "pci_address": gpus[1].pci_address,
+        "reason": reason("nvmlDeviceGetPowerManagementLimitConstraints"),
+    }
 
 
 def test_a_hang_while_settings_change_keeps_none_of_the_others_from_theirs(

@@ -6,22 +6,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ..._nvml.gpu import Gpu, GpuError
+from ..._nvml.gpu import Gpu, GpuError, Unreadable
 from ..._nvml.io.guarded import Calls
 from ..._nvml.io.session import session
 from ..plan import Board, Plan, differences
 from . import board
 
 
-def boards(gpus: Iterable[Gpu], calls: Calls) -> tuple[list[Board], dict[str, str]]:
-    """Return the settings of GPUs, and of those that do not tell them the reason, by UUID."""
-    found, failed = [], {}
+def boards(gpus: Iterable[Gpu], calls: Calls) -> tuple[list[Board], tuple[Unreadable, ...]]:
+    """Return the settings of GPUs, and the GPUs that do not tell them."""
+    found, failed = [], []
     for gpu in gpus:
         try:
             found.append(board.read(gpu, calls))
-        except GpuError as error:
-            failed[gpu.uuid] = str(error)
-    return found, failed
+        except board.Failure as error:
+            failed.append(error.unreadable)
+    return found, tuple(failed)
 
 
 def partly(gpu: Gpu) -> str:

@@ -12,7 +12,7 @@ try:
 except ImportError:
     pynvml = None
 
-from ..._nvml.gpu import REPAIR, Gpu, GpuError
+from ..._nvml.gpu import REPAIR, Gpu, GpuError, Unreadable
 from ..._nvml.io.guarded import Calls
 from ..._nvml.io.handle import by_uuid
 from ..._nvml.io.readings import Failed, NotTold, Reader
@@ -76,16 +76,24 @@ class _Reading:
         }
 
 
+class Failure(GpuError):
+    """A GPU does not tell its settings."""
+
+    def __init__(self, gpu: Gpu, reason: str) -> None:
+        self.unreadable = Unreadable(gpu.index, gpu.uuid, gpu.pci_address, reason)
+        super().__init__(f"{self.unreadable}{REPAIR}")
+
+
 def read(gpu: Gpu, calls: Calls) -> Board:
     """Return the settings of a GPU.
 
     Raises:
-        GpuError: when it does not tell them.
+        Failure: when it does not tell them.
     """
     try:
         return _read(gpu, calls)
     except (Failed, pynvml.NVMLError) as error:
-        raise GpuError(f"{gpu} does not tell its settings: {error}.{REPAIR}") from error
+        raise Failure(gpu, f"NVML was asked for its settings and answered: {error}.") from error
 
 
 def _read(gpu: Gpu, calls: Calls) -> Board:

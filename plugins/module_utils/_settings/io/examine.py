@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
 
-from ..._nvml.gpu import Gpu, Survey
+from ..._nvml.gpu import Gpu, Survey, Unreadable
 from ..._nvml.io.guarded import Calls
 from ..._nvml.io.session import session
 from ..plan import Board
@@ -23,7 +23,7 @@ class Examined:
     wanted: dict[str, Values]
     gpus: dict[str, Gpu]
     boards: list[Board]
-    failed: dict[str, str]
+    failed: tuple[Unreadable, ...]
 
 
 def examine(
