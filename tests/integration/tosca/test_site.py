@@ -130,6 +130,16 @@ def slices(bench: Bench) -> list[str]:
     return on_host(bench, "gpu1", access).splitlines()
 
 
+def test_settings_and_the_gpus_to_partition_are_inputs(bench: Bench, pool: Path) -> None:
+    chosen = {"gpu_settings": [{"power_limit": "300"}], "gpu_partition_gpus": ["capable"]}
+    given = [word for name, value in chosen.items() for word in ("--input", f"{name}={json.dumps(value)}")]
+    command(pool, "gpufarm", "deploy", TEMPLATE, "--name", "tuned", "--pool", pool, *given)
+    stored = on_host(bench, "gpu1", "cat /etc/gpufarm/settings.json")
+    assert '"power_limit": 300' in stored
+    command(pool, "gpufarm", "undeploy", "tuned", "--yes")
+    on_host(bench, "gpu1", "test ! -e /etc/gpufarm/settings.json")
+
+
 def test_playbooks_on_a_template(bench: Bench, pool: Path) -> None:
     from_template = {
         "ANSIBLE_INVENTORY_ENABLED": "gpufarm.cluster.tosca",

@@ -13,6 +13,7 @@ import yaml
 from ansible_collections.gpufarm.cluster.plugins.module_utils._mig.flavor import FlavorError, parse_flavor
 from deployer_site import DATA, SERVICE, Site
 from gpufarm import deployment, inputs, match, plan, template, values
+from gpufarm.catalogue import Catalogue
 from gpufarm.conformance import check_template
 from gpufarm.errors import GpufarmError
 from gpufarm.functions import Scope
@@ -22,14 +23,15 @@ from hypothesis import strategies as st
 from toscaparser.tosca_template import ToscaTemplate
 
 ML_INFN = Path(__file__).resolve().parents[3] / "tosca" / "templates" / "ml_infn.yaml"
+GPU_NODE = ML_INFN.with_name("gpu_node.yaml")
 
 
 def test_ml_infn_is_valid(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(site.root)
     answer = site.gpufarm("validate", ML_INFN)
     assert answer.status == 0
-    nodes = "server, driver, repositories, lustre, partitions, homes, containers, accounts, hub, monitoring"
-    assert f"valid, 10 nodes: {nodes}" in answer.output
+    first = "server, driver, repositories, lustre, partitions, homes, settings"
+    assert f"valid, 11 nodes: {first}, containers, accounts, hub, monitoring" in answer.output
     ToscaTemplate(str(ML_INFN))  # also for those who use tosca-parser itself
 
 
@@ -48,6 +50,7 @@ def test_what_nobody_chose_is_left_to_the_role_and_the_inventory() -> None:
         ("lustre.configure", {}),
         ("partitions.configure", {"mig_partition_flavor": "7x 1g.10gb"}),
         ("homes.configure", {}),
+        ("settings.configure", {}),
         ("containers.configure", {"nvidia_container_enabled": False}),
         ("accounts.configure", {}),
         ("hub.configure", {"jupyterhub_iam_url": "https://iam.example.org/", "jupyterhub_port": 8888}),
@@ -55,6 +58,35 @@ def test_what_nobody_chose_is_left_to_the_role_and_the_inventory() -> None:
     ]
     request = match.MachineRequest.of(topology.nodes["server"], scope)
     assert (request.gpus, request.cpus, request.memory) == (1, 2, 4 * 10**9)
+
+
+GPUS = {"gpu_partition_gpus": ["capable"], "gpu_settings": [{"gpus": ["0"], "power_limit": "300"}]}
+
+
+@pytest.mark.parametrize("path", [ML_INFN, GPU_NODE], ids=lambda path: path.stem)
+def test_settings_and_the_gpus_to_partition_are_given_to_the_roles(path: Path) -> None:
+    library, topology = template.read(path)
+    given_values = {**GPUS, **({"iam_url": "https://iam.example.org/"} if path == ML_INFN else {})}
+    scope = Scope(topology, inputs.complete(topology, given_values, Catalogue(library).names("data_types")))
+    steps = {one.name: one for one in plan.steps(scope, {"server": "gpu1"}, frozenset(given_values))}
+    assert steps["partitions.configure"].variables == {"mig_gpus": ["capable"]}
+    assert steps["settings.configure"].variables == {"gpu_settings_entries": GPUS["gpu_settings"]}
+    order = list(steps)
+    assert order.index("partitions.configure") < order.index("settings.configure")
+
+
+@pytest.mark.parametrize(
+    ("entry", "words"),
+    [
+        ({"power_limt": "300"}, "power_limt"),
+        ({"compute_mode": "shared"}, "shared"),
+        ({"gpus": "0"}, "gpus"),
+    ],
+)
+def test_settings_of_gpus_are_checked_before_a_machine_is_touched(entry: dict[str, Any], words: str) -> None:
+    library, topology = template.read(GPU_NODE)
+    with pytest.raises(GpufarmError, match=words):
+        inputs.complete(topology, {"gpu_settings": [entry]}, Catalogue(library).names("data_types"))
 
 
 FLAVORS = (
