@@ -20,7 +20,7 @@ from .sharing.metrics import SliceCollector
 from .spawning import collaborative, mounts
 from .spawning.spawner import apply_choice, give_back
 from .upkeep import alone, tokens
-from .web import hardening, leavers, mine, monitoring, origins, pages, refusals, strangers
+from .web import endings, hardening, leavers, mine, monitoring, origins, pages, refusals, strangers
 
 
 def configure(c: Any, settings_file: str) -> None:
@@ -40,6 +40,7 @@ def configure(c: Any, settings_file: str) -> None:
     _notebooks(c, settings, ours)
     _keeper(c, settings, settings_file)
     leavers.configure(c)
+    endings.configure(ours)
     monitoring.configure(c, settings)
     refusals.configure(c)
     if settings["use_gpu"]:

@@ -252,6 +252,8 @@ def test_who_left_the_groups_is_out_with_token_notebook_and_cookie(
     assert erin.asks(erin.token) == 403, "what has ended stays ended"
     come_back(browser, provider)
     assert browser.get("/hub/home").status_code == 200
+    why = "you were in none of the groups that may use this service, or did not sign in again in time"
+    eventually(lambda: why in browser.get("/hub/home").text)
 
 
 def test_the_notebook_alone_has_the_hub_find_out(erin: Erin, provider: Provider) -> None:

@@ -17,11 +17,15 @@ from jupyterhub.auth import Authenticator
 from tornado.web import HTTPError
 from traitlets import Float, Set, Unicode
 
+from gpufarm_hub.sharing import keeping
 from gpufarm_hub.store import JsonStore, StoreError
 
 from . import accounts, visitors
 from .accounts import AccountError
 from .attempts import Attempts
+
+# The reason that users read, once they may come in again, whose notebook was ended meanwhile.
+SHUT_OUT = "you were in none of the groups that may use this service, or did not sign in again in time"
 
 
 class LoginDownError(Exception):
@@ -178,6 +182,10 @@ class LeavingLogin(Authenticator):  # type: ignore[misc]
         for name, spawner in user.spawners.items():
             if spawner.ready:
                 await handler.stop_single_user(user, name)
+                try:
+                    spawner.desk.notices.tell(spawner.owner, keeping.ended(SHUT_OUT, time.time()))
+                except StoreError as error:
+                    self.log.error("%s is not told why the notebook was ended: %s", user.name, error)
 
 
 class PasswordLogin(LeavingLogin):

@@ -98,7 +98,7 @@ class Desk:
         self.notices.tell(
             lease.owner,
             f"Your GPU slice {lease.pieces[0].profile} is gone: {why}. "
-            "Save your work, stop the notebook and start it again with another slice.",
+            "Save your work if the notebook still runs, stop it and start it again with another slice.",
         )
 
     def adopt(self, leases: Iterable[tuple[Lease | None, Lease]]) -> list[Lease]:

@@ -215,7 +215,7 @@ def _check(ours: Desk, hub: Hub, rules: Rules, server: Server, entry: dict[str, 
         log.info("Ending the notebook %s: %s", server.owner, verdict.why)
         hub.stop(server.owner)
         ours.record("ended", server.owner, why=verdict.why)
-        ours.notices.tell(server.owner, keeping.farewell(verdict, now))
+        ours.notices.tell(server.owner, keeping.ended(verdict.why, now))
         return False
     if verdict.warn and entry["warned"] is None:
         ours.record("warned", server.owner, why=verdict.why)

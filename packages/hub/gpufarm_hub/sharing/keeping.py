@@ -143,9 +143,15 @@ def warning(verdict: Verdict) -> str:
     return f"Your notebook ends at {in_words(verdict.ends or 0)}: {verdict.why}. Save your work."
 
 
-def farewell(verdict: Verdict, now: float) -> str:
-    """Return the sentence for a user whose notebook was ended."""
-    return f"Your notebook was ended at {in_words(now)}: {verdict.why}."
+def ended(why: str, when: float, then: str = "start it again when you need it") -> str:
+    """Return the sentence for a user whose notebook was ended.
+
+    Args:
+        why: the reason.
+        when: the time.
+        then: the user's next step.
+    """
+    return f"Your notebook was ended at {in_words(when)}: {why}; {then} (your files are kept)."
 
 
 def in_words(when: float) -> str:

@@ -96,7 +96,8 @@ def describe(user: Any, desk: Desk, scopes: Mapping[str, Any]) -> dict[str, Any]
         scopes: the user's scopes as JupyterHub has parsed them.
 
     Returns:
-        ``running``, and in ``slices`` the slices that it holds, empty for none. None when it is not for them.
+        ``running``; in ``slices`` the slices that it holds and in ``notice`` what its users must know, each
+        empty for none. None when it is not for them.
     """
     if not may_use(scopes):
         return None
@@ -107,7 +108,11 @@ def describe(user: Any, desk: Desk, scopes: Mapping[str, Any]) -> dict[str, Any]
     except StoreError:  # the home page is there all the same
         leases = []
     held = [piece.profile for lease in leases if lease.owner == OWNER for piece in lease.pieces]
-    return {"running": bool(server and server.server), "slices": ", ".join(held)}
+    return {
+        "running": bool(server and server.server),
+        "slices": ", ".join(held),
+        "notice": desk.notices.shown(NAME).get("", ""),
+    }
 
 
 class CollaborativePage(BaseHandler):  # type: ignore[misc]
