@@ -14,13 +14,24 @@ from prometheus_client import REGISTRY
 
 from .people import login_ldap, login_oidc, login_pam, visitors
 from .people.accounts import Persons
-from .sharing import adoption, desk
+from .sharing import adoption, desk, keeping
 from .sharing.desk import Desk
 from .sharing.metrics import SliceCollector
 from .spawning import collaborative, mounts
 from .spawning.spawner import apply_choice, give_back
 from .upkeep import alone, tokens
-from .web import endings, hardening, leavers, mine, monitoring, origins, pages, refusals, strangers
+from .web import (
+    endings,
+    hardening,
+    leavers,
+    mine,
+    monitoring,
+    origins,
+    pages,
+    refusals,
+    signing_out,
+    strangers,
+)
 
 
 def configure(c: Any, settings_file: str) -> None:
@@ -43,6 +54,8 @@ def configure(c: Any, settings_file: str) -> None:
     endings.configure(ours)
     monitoring.configure(c, settings)
     refusals.configure(c)
+    refusals.offer_sign_in(c, "oauth_login?anew=1" if settings["login"]["kind"] == "oidc" else "login")
+    signing_out.configure(keeping.read_rules(settings), ours)
     if settings["use_gpu"]:
         mine.configure(c, ours)
     if settings["collaborative"]:

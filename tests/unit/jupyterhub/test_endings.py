@@ -61,7 +61,7 @@ def test_a_user_whose_notebook_an_administrator_ended_reads_who_it_was(
         assert "Your notebook was ended at 20" in page
         assert "UTC: bob stopped it; ask bob why before you start it again (your files are kept)." in page
         assert "was ended" not in shown(bob, path)
-    assert process.audit()[-1] == ("ended", "alice")
+    assert process.audit()[-2:] == [("ended", "alice"), ("returned", "alice")]
     alice.spawn()
     assert "was ended" not in shown(alice, "/hub/home")
 
@@ -113,6 +113,7 @@ def asker(name: str, kind: str = "user") -> Any:
         (asker("cull", "service"), "the service cull stopped it"),
         (asker("alice", "service"), "the service alice stopped it"),
         (asker("bob"), "bob stopped it"),
+        (asker("gpufarm-keeper"), "gpufarm-keeper stopped it"),  # a user of that name
     ],
 )
 def test_the_reason_is_who_asked_for_the_stop(desk: Desk, who: Any, sentence: str) -> None:

@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from bs4 import BeautifulSoup
 from gpufarm_hub.sharing import history
 from gpufarm_hub.sharing.history import Held
 from gpufarm_hub.sharing.leases import Lease
@@ -157,3 +158,20 @@ def test_the_page_tells_users_of_their_own_use_and_of_nobody_elses(process: HubP
     alice.stop()
     stranger = carol.http.__class__(base_url=process.url, trust_env=False)
     assert stranger.get("/hub/my-use").headers["location"].startswith("/hub/login")
+
+
+def test_the_page_leads_to_the_notebooks_that_run_and_stops_them(process: HubProcess) -> None:
+    alice, carol = Browser(process, "alice"), Browser(process, "carol")
+    assert "data-stop=" not in alice.page("/hub/my-use").text
+    assert alice.spawn(gpu="1g.10gb").messages == []
+    carol.spawn()
+    for browser, held in ((alice, "1g.10gb"), (carol, "none")):
+        [row] = BeautifulSoup(browser.page("/hub/my-use").text, "html.parser").select("#held tbody tr")
+        assert held in row.text
+        assert row.find("a")["href"].endswith(f"/user/{browser.name}/")
+        button = row.find("button")
+        assert (button["data-stop"], button["data-server"]) == (browser.name, "")
+        address = f"/users/{button['data-stop']}/servers/{button['data-server']}"
+        assert browser.api("DELETE", address).status_code in (202, 204)
+        assert not browser.running()
+    assert "You hold no GPU slice." in carol.page("/hub/my-use").text

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from oauthenticator.generic import GenericOAuthenticator
-from oauthenticator.oauth2 import OAuthLogoutHandler
+from oauthenticator.oauth2 import OAuthLoginHandler, OAuthLogoutHandler
 from tornado.httpclient import HTTPError as HttpClientError
 from tornado.httputil import url_concat
 from tornado.web import HTTPError
@@ -88,9 +88,19 @@ class EndSessionHandler(OAuthLogoutHandler):  # type: ignore[misc]
             await super().render_logout_page()
 
 
+class LoginHandler(OAuthLoginHandler):  # type: ignore[misc]
+    """Leads to the provider, which asks again who the user is if the address says so."""
+
+    def authorize_redirect(self, *args: Any, extra_params: dict[str, str] | None = None, **more: Any) -> None:
+        """Lead there; ``prompt`` is of OpenID Connect Core 1.0, section 3.1.2.1."""
+        anew = {"prompt": "login"} if self.get_argument("anew", "") else {}
+        super().authorize_redirect(*args, extra_params={**(extra_params or {}), **anew}, **more)
+
+
 class OidcLogin(LeavingLogin, GenericOAuthenticator):  # type: ignore[misc]
     """Login by an OpenID provider."""
 
+    login_handler = LoginHandler
     logout_handler = EndSessionHandler
     source = "Your identity provider"
 

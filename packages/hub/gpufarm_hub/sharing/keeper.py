@@ -231,11 +231,7 @@ def main() -> None:
     """Look again and again."""
     logging.basicConfig(level=logging.INFO, format="%(name)s: %(message)s")
     settings = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
-    rules = Rules(
-        idle=60 * settings["idle_minutes"],
-        idle_gpu=60 * settings["idle_gpu_minutes"],
-        warning=60 * settings["warning_minutes"],
-    )
+    rules = keeping.read_rules(settings)
     hub = Hub(os.environ["JUPYTERHUB_API_URL"], os.environ["JUPYTERHUB_API_TOKEN"])
     ours = desk.from_settings(settings)
     before = time.time() - clock.steady()

@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 
 # Cores that the processes of a notebook must keep busy to count as working. An idle JupyterLab takes about
 # 0.01; a program that computes on a GPU keeps about one busy, as CUDA's synchronisation spins unless told
@@ -29,6 +30,19 @@ class Rules:
     idle: float
     idle_gpu: float
     warning: float
+
+    def idle_seconds(self, holds_slices: bool) -> float:
+        """Return after how many seconds without use a notebook ends; 0 for never."""
+        return self.idle_gpu if holds_slices else self.idle
+
+
+def read_rules(settings: Mapping[str, Any]) -> Rules:
+    """Return the rules in the role's settings."""
+    return Rules(
+        idle=60 * settings["idle_minutes"],
+        idle_gpu=60 * settings["idle_gpu_minutes"],
+        warning=60 * settings["warning_minutes"],
+    )
 
 
 @dataclass(frozen=True)
@@ -120,13 +134,13 @@ def latest(times: Iterable[float], now: float) -> float:
 
 def check(notebook: Notebook, rules: Rules, now: float) -> Verdict:
     """Tell what becomes of a notebook. Nobody's notebook ends without the full time of warning."""
-    idle = rules.idle_gpu if notebook.holds_slices else rules.idle
+    idle = rules.idle_seconds(notebook.holds_slices)
     ends: list[tuple[float, str]] = []
     if idle:
-        ends.append((notebook.used + idle, f"nobody has used it for {_span(idle)}"))
+        ends.append((notebook.used + idle, f"nobody has used it for {span(idle)}"))
     if notebook.hours:
         allowed = 3600 * notebook.hours
-        why = f"it may run for {_span(allowed)} (limit {notebook.limit})"
+        why = f"it may run for {span(allowed)} (limit {notebook.limit})"
         ends.append((notebook.started + allowed, why))
     if not ends:
         return Verdict(None, "", warn=False, over=False)
@@ -159,7 +173,8 @@ def in_words(when: float) -> str:
     return datetime.fromtimestamp(when, UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
-def _span(seconds: float) -> str:
+def span(seconds: float) -> str:
+    """Return a time as users read it, in hours or minutes."""
     minutes = round(seconds / 60)
     if minutes % 60:
         return f"{minutes} minute{'' if minutes == 1 else 's'}"

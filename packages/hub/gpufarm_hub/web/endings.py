@@ -28,15 +28,31 @@ def configure(desk: Desk) -> None:
     stop = BaseHandler.stop_single_user
 
     async def stop_single_user(self: Any, user: Any, server_name: str = "") -> Any:
-        asker = getattr(self, "_jupyterhub_user", None)
+        owner = f"{user.name}/{server_name}"
+        asker: Any = getattr(self, "_jupyterhub_user", None)
+        spawner = user.spawners.get(server_name)
+        if spawner and not spawner.pending and is_somebody_else(asker, owner):
+            try:
+                desk.record("ended", owner, by=asker.name)
+            except OSError as error:
+                self.log.error("It is not written down that %s ended %s: %s", asker.name, owner, error)
         future = await stop(self, user, server_name)
         try:
-            remember(desk, f"{user.name}/{server_name}", asker)
+            remember(desk, owner, asker)
         except StoreError as error:
             self.log.error("%s is not told who ended the notebook: %s", user.name, error)
         return future
 
     BaseHandler.stop_single_user = stop_single_user
+
+
+def is_somebody_else(asker: Any, owner: str) -> bool:
+    """Tell whether the stop of a notebook needs an explanation; arguments as `remember`."""
+    if asker is None:
+        return False
+    if asker.kind == "user":
+        return bool(asker.name != owner.partition("/")[0])
+    return asker.name not in SPEAKING
 
 
 def remember(desk: Desk, owner: str, asker: Any) -> None:
@@ -50,12 +66,11 @@ def remember(desk: Desk, owner: str, asker: Any) -> None:
     Raises:
         StoreError: the file of the notices cannot be used.
     """
-    if asker is None or asker.name in SPEAKING:
+    if asker is None or (asker.kind == "service" and asker.name in SPEAKING):
         return
-    if asker.kind == "user" and asker.name == owner.partition("/")[0]:
+    if not is_somebody_else(asker, owner):
         desk.notices.clear(owner)
         return
     name = asker.name if asker.kind == "user" else f"the service {asker.name}"
-    desk.record("ended", owner, by=asker.name)
     ended = keeping.ended(f"{name} stopped it", time.time(), f"ask {name} why before you start it again")
     desk.notices.tell(owner, ended)

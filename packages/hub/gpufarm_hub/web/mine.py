@@ -77,7 +77,8 @@ class MyUsePage(BaseHandler):  # type: ignore[misc]
         limit = self.desk.limit_of(user, [group.name for group in self.current_user.groups])
         page = self.render_template(
             "mine.html",
-            notebooks=[describe(lease, used.get(lease.owner, {})) for lease in leases],
+            notebooks=self._notebooks(leases, used),
+            holds=bool(leases),
             days=days,
             # A few minutes are a short bar, also for users without other use.
             most=max(1.0, *(day.total for day in days)),
@@ -86,6 +87,26 @@ class MyUsePage(BaseHandler):  # type: ignore[misc]
             may=in_words(limit),
         )
         self.finish(await page)
+
+    def _notebooks(self, leases: list[Lease], used: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """Return what the user runs or holds, the default notebook first."""
+        user = self.current_user
+        held = {lease.owner: lease for lease in leases}
+        spawners = {f"{user.name}/{name}": one for name, one in user.spawners.items() if one.active}
+        rows = []
+        for owner in sorted(held.keys() | spawners.keys()):
+            name, spawner = owner.partition("/")[2], spawners.get(owner)
+            measured = used.get(owner, {})
+            row = (
+                describe(held[owner], measured)
+                if owner in held
+                else describe_without(name, spawner, measured)
+            )
+            # The page stops what runs; where a notebook only starts or stops there is nothing to open.
+            row |= {"server": name, "active": spawner is not None}
+            row["url"] = user.server_url(name) if spawner and spawner.ready else ""
+            rows.append(row)
+        return rows
 
 
 def span(hours: float) -> str:
@@ -105,6 +126,24 @@ def describe(lease: Lease, measured: Mapping[str, Any]) -> dict[str, Any]:
         "name": lease.owner.partition("/")[2] or "default",
         "slices": ", ".join(piece.profile for piece in lease.pieces),
         "since": _clock(datetime.fromisoformat(lease.taken)),
+        "working": measured.get("working"),
+        "ends": _clock(datetime.fromtimestamp(ends, UTC)) if ends else "not set",
+    }
+
+
+def describe_without(name: str, spawner: Any, measured: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a notebook without slices as the page shows it.
+
+    Args:
+        name: of the server.
+        spawner: JupyterHub's.
+        measured: as in `describe`.
+    """
+    started, ends = spawner.orm_spawner.started, measured.get("ends")
+    return {
+        "name": name or "default",
+        "slices": "none",
+        "since": _clock(started.replace(tzinfo=UTC)) if started else "",
         "working": measured.get("working"),
         "ends": _clock(datetime.fromtimestamp(ends, UTC)) if ends else "not set",
     }

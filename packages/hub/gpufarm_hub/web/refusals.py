@@ -12,6 +12,10 @@ from typing import Any
 # (apihandlers/auth.py, OAuthAuthorizeHandler), and while it does not (handlers/base.py, UserUrlHandler).
 RUNNING = re.compile(r"You do not have permission to access Server at /user/(?P<user>[^/]+)/")
 HIDDEN = "No access to resources or resources not found"
+# Of a page or request that the user's scopes do not allow (scopes.py, needs_scope).
+SCOPES = re.compile(r"Action is not authorized with current scopes")
+# Of a form without its token, or with that of another session (tornado.web, check_xsrf_cookie).
+FORGED = re.compile(r"_xsrf|XSRF")
 
 
 def not_a_member(groups: Iterable[str]) -> str:
@@ -36,12 +40,32 @@ def explain(status: int, message: str, shared: str = "", groups: Iterable[str] =
         return not_a_member(groups)
     if found:
         return "This notebook belongs to somebody else, and only they can open it. Yours is on the home page."
+    if SCOPES.match(message):
+        return (
+            "Your account may not see this page or do this: it is for administrators of this service. "
+            "Your own notebooks are on the home page."
+        )
+    if status == 403 and FORGED.search(message):
+        return (
+            "The page that sent this was open for too long, or is not of this service. "
+            "Go back, reload it, and try again."
+        )
     if status == 404 and message in ("", HIDDEN):
         return (
             "There is nothing at this address that your account may open: it is gone, or somebody else's. "
             "Ask who gave it to you whether you are in the right group; what is yours is on the home page."
         )
     return message
+
+
+def offer_sign_in(c: Any, anew: str) -> None:
+    """Have a refusal offer to sign in as somebody else.
+
+    Args:
+        c: what ``get_config()`` returns in ``jupyterhub_config.py``.
+        anew: path below the hub's own, where users who are not signed in say who they are.
+    """
+    c.JupyterHub.template_vars |= {"gpufarm_sign_in": anew}
 
 
 def configure(c: Any, shared: str = "", groups: Iterable[str] = ()) -> None:
