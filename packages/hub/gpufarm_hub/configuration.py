@@ -30,6 +30,7 @@ from .web import (
     pages,
     refusals,
     signing_out,
+    site,
     strangers,
 )
 
@@ -53,6 +54,7 @@ def configure(c: Any, settings_file: str) -> None:
     leavers.configure(c)
     endings.configure(ours)
     monitoring.configure(c, settings)
+    site.configure(c, settings["site"])
     refusals.configure(c)
     refusals.offer_sign_in(c, "oauth_login?anew=1" if settings["login"]["kind"] == "oidc" else "login")
     signing_out.configure(keeping.read_rules(settings), ours)

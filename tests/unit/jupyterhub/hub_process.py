@@ -37,6 +37,7 @@ class HubProcess:
         limits: value of `jupyterhub_limits`.
         collaborative: settings of the collaborative JupyterLab; None when there is none.
         login: settings of the login; None to let anybody in.
+        site: name, help and contact of the site; None for none.
     """
 
     def __init__(
@@ -45,6 +46,7 @@ class HubProcess:
         limits: list[dict[str, Any]],
         collaborative: dict[str, Any] | None = None,
         login: dict[str, Any] | None = None,
+        site: dict[str, str] | None = None,
     ) -> None:
         self.folder = folder
         with socket.socket() as free:
@@ -56,6 +58,7 @@ class HubProcess:
         (folder / "keeper_token").write_text(self.keeper_token)
         settings = {
             "public_url": self.url,
+            "site": {"name": "", "help_url": "", "contact": "", **(site or {})},
             "notebooks": "21000-21199",
             "hub_url": self.url,
             "proxy_api_url": "http://127.0.0.1:9",

@@ -43,6 +43,8 @@ REFUSED: dict[str, list[Refused]] = {
             iam_client_id="made-by-hand",
         ),
         hub("are all empty, so nobody could log in", iam_groups="", iam_admin_groups=""),
+        hub('jupyterhub_site_help_url is "javascript:alert(1)"; give', site_help_url="javascript:alert(1)"),
+        hub('jupyterhub_site_help_url is "https:// x"; give', site_help_url="https:// x"),
         hub('jupyterhub_memory_choices is ["2 GB"]', memory_choices=["2 GB"]),
         hub(
             "An entry of jupyterhub_limits has a number out of range",
