@@ -125,3 +125,72 @@ def test_fields_are_shown_only_where_there_is_a_choice() -> None:
 def test_boxes_that_are_ticked_become_a_list() -> None:
     sent = {"mounts": ["/a", "/b"], "image": ["One"], "group": [""]}
     assert form.parse(sent) == {"mounts": ["/a", "/b"], "image": "One", "group": ""}
+
+
+def offer(profile: str, gib: int, free: int, likely: str = "") -> form.Offer:
+    return form.Offer(profile, gib << 30, free, 7, likely=likely)
+
+
+@pytest.mark.parametrize(
+    ("offers", "left", "chosen"),
+    [
+        ([offer("3g.40gb", 40, 1), offer("1g.10gb", 10, 3)], 1, "1g.10gb"),
+        ([offer("3g.40gb", 40, 1), offer("1g.10gb", 10, 0)], 1, "3g.40gb"),
+        ([offer("1g.10gb", 10, 0)], 1, ""),  # the form left as it is must not lead into the queue
+        ([offer("1g.10gb", 10, 3)], 0, ""),  # nor to a refusal
+        ([], 1, ""),
+    ],
+)
+def test_the_smallest_free_slice_is_proposed(offers: list[form.Offer], left: int, chosen: str) -> None:
+    assert form.preselected(offers, left) == chosen
+
+
+def explained(html: str) -> str:
+    found = shown(html).find(id="explained")
+    return " ".join(found.text.split()) if found else ""
+
+
+def test_newcomers_read_what_a_slice_is() -> None:
+    assert "A slice is a part of a GPU" in explained(form.render(SIZES, [offer("1g.10gb", 10, 1)]))
+    assert explained(form.render(SIZES, [offer("1g.10gb", 10, 1)], most=0)) == ""
+    assert explained(form.render(SIZES, [])) == explained(form.render(SIZES, None)) == ""
+
+
+def test_the_likely_wait_is_shown_where_it_is_known() -> None:
+    known, unknown = offer("1g.10gb", 10, 0, "2026-11-25 10:00 UTC"), offer("3g.40gb", 40, 0)
+    assert str(known) == "1g.10gb (10 GiB): 0 of 7 free, likely free by 2026-11-25 10:00 UTC"
+    assert "likely" not in str(offer("1g.10gb", 10, 1, "2026-11-25 10:00 UTC"))
+    told = explained(form.render(SIZES, [known, unknown]))
+    assert 'A time after "likely free by" is the latest' in told
+    assert "How long you would wait for 3g.40gb is not known" in told
+    told = explained(form.render(SIZES, [offer("1g.10gb", 10, 1)]))
+    assert "likely" not in told and "How long" not in told
+
+
+@pytest.mark.parametrize(
+    ("idle_gpu", "idle", "hours", "use_gpu", "sentence"),
+    [
+        (
+            "2 hours",
+            "24 hours",
+            "",
+            True,
+            "A notebook that nobody uses is ended after 2 hours if it holds a slice, else after 24 hours.",
+        ),
+        ("2 hours", "", "", True, "A notebook with a slice that nobody uses is ended after 2 hours."),
+        ("", "24 hours", "", True, "A notebook without a slice that nobody uses is ended after 24 hours."),
+        ("2 hours", "24 hours", "", False, "A notebook that nobody uses is ended after 24 hours."),
+        ("", "", "8 hours", True, "Yours is ended after 8 hours in any case."),
+    ],
+)
+def test_newcomers_read_when_a_notebook_ends(
+    idle_gpu: str, idle: str, hours: str, use_gpu: bool, sentence: str
+) -> None:
+    assert form.when_it_ends(idle_gpu, idle, hours, use_gpu) == (
+        f"Closing the browser does not stop a notebook. {sentence} "
+        "You are warned before, and your files are kept."
+    )
+
+
+def test_a_notebook_that_nothing_ends() -> None:
+    assert form.when_it_ends("", "", "", True) == "Closing the browser does not stop a notebook."

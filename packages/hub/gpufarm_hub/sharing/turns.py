@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from .slices import Slice
@@ -47,12 +47,14 @@ class Place:
         position: 1 for the first of those who wait for this profile.
         waiting: how many wait for this profile.
         claim: what is there for the taking; None before it is their turn.
+        likely: when it is likely to be their turn, if nobody ends earlier; infinity where that is not known.
     """
 
     ticket: Ticket
     position: int
     waiting: int
     claim: Claim | None
+    likely: float = math.inf
 
     @property
     def called(self) -> bool:
@@ -160,17 +162,49 @@ def _free_at(piece: Slice, held: Iterable[Held]) -> float:
     return max(ends, default=AT_ONCE)
 
 
+def when_free(held: Iterable[Held], slices: Iterable[Slice]) -> dict[str, list[float]]:
+    """Return by profile when its slices become free, in order, if each notebook runs for as long as it may.
+
+    Args:
+        held: leases, and claims of users who are called.
+        slices: those of the machine.
+    """
+    held = list(held)
+    times: dict[str, list[float]] = {}
+    for piece in slices:
+        times.setdefault(piece.profile, []).append(_free_at(piece, held))
+    return {profile: sorted(found) for profile, found in times.items()}
+
+
+def likely(times: Sequence[float], count: int) -> float:
+    """Return when so many slices are free. Limits of users and those who overtake are left out.
+
+    Args:
+        times: those of `when_free`.
+        count: how many slices, with those that users who are served earlier will take.
+
+    Returns:
+        `AT_ONCE` if they are free; infinity where notebooks in the way may run forever, or have not started.
+    """
+    return times[count - 1] if count <= len(times) else math.inf
+
+
 def places(
     tickets: Iterable[Ticket], held: Iterable[Held], slices: Iterable[Slice], now: float, patience: float
 ) -> list[Place]:
     """Return what every waiting user is told, in the order in which they are served; arguments as `call`."""
-    tickets, held = list(tickets), list(held)
+    tickets, held, slices = list(tickets), list(held), list(slices)
     claims = call(tickets, held, slices, now, patience)
     waiting = Counter(ticket.profile for ticket in tickets)
-    before = Counter[str]()
+    free = when_free([*held, *claims.values()], slices)
+    before, wanted = Counter[str](), Counter[str]()
     found = []
     for ticket in in_order(tickets, held):
-        before[ticket.profile] += 1
-        position = before[ticket.profile]
-        found.append(Place(ticket, position, waiting[ticket.profile], claims.get(ticket.owner)))
+        profile, claim = ticket.profile, claims.get(ticket.owner)
+        before[profile] += 1
+        when = now
+        if claim is None:
+            wanted[profile] += ticket.count
+            when = likely(free.get(profile, ()), wanted[profile])
+        found.append(Place(ticket, before[profile], waiting[profile], claim, max(when, now)))
     return found

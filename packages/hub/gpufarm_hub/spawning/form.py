@@ -50,6 +50,7 @@ class Offer:
         waiting: how many notebooks wait for some, and it is not their turn yet.
         kept: how many are kept for others whose turn it is.
         until: until when at the latest, in words.
+        likely: when one more is likely to be free, in words; empty if some are, or if that is not known.
     """
 
     profile: str
@@ -59,6 +60,7 @@ class Offer:
     waiting: int = 0
     kept: int = 0
     until: str = ""
+    likely: str = ""
 
     def __str__(self) -> str:
         words = [f"{self.free} of {self.total} free"]
@@ -66,6 +68,8 @@ class Offer:
             words.append(f"{self.kept} kept for others until {self.until}")
         if self.waiting:
             words.append(f"{self.waiting} waiting")
+        if self.likely and not self.free:
+            words.append(f"likely free by {self.likely}")
         return f"{self.profile} ({self.memory / 2**30:.0f} GiB): {', '.join(words)}"
 
 
@@ -77,6 +81,7 @@ def render(
     chosen: str = "",
     missing: int = 0,
     cordoned: int = 0,
+    ends: str = "",
 ) -> str:
     """Return the form's fields as HTML.
 
@@ -88,10 +93,11 @@ def render(
         chosen: profile that is selected at first; empty for no GPU.
         missing: how many slices are given to nobody, as something is wrong with their GPU.
         cordoned: how many of these are cordoned.
+        ends: when notebooks end, in words.
     """
     memory = str(_FIELDS.memory(memory_choices))
     if offers is None:
-        return memory
+        return memory + str(_FIELDS.explain([ends] if ends else []))
     if problem:
         summary = problem
     elif not most:
@@ -107,7 +113,67 @@ def render(
         summary += f" ({cordoned} cordoned)." if cordoned else "."
     pairs = [("", "No GPU"), *((offer.profile, str(offer)) for offer in offers if most)]
     most = min(most, max((offer.total for offer in offers), default=0))
-    return memory + str(_FIELDS.slices(pairs, summary, chosen, [str(count + 1) for count in range(most)]))
+    numbers = [str(count + 1) for count in range(most)]
+    told = [*(_about_slices(offers) if most else []), *([ends] if ends else [])]
+    return memory + str(_FIELDS.slices(pairs, summary, chosen, numbers)) + str(_FIELDS.explain(told))
+
+
+def _about_slices(offers: Sequence[Offer]) -> list[str]:
+    """Return what newcomers must know of the slices in the form, in sentences."""
+    if not offers:
+        return []
+    told = [
+        "A slice is a part of a GPU, or a whole one, with computing power and memory of its own; "
+        "programs in your notebook see no other GPU."
+    ]
+    full = [offer for offer in offers if not offer.free]
+    if any(offer.likely for offer in full):
+        told.append('A time after "likely free by" is the latest: waiting ends earlier if others stop.')
+    if unknown := [offer.profile for offer in full if not offer.likely]:
+        told.append(
+            f"How long you would wait for {' or '.join(unknown)} is not known: notebooks with such slices, "
+            "or users before you in the queue, have no time limit."
+        )
+    return told
+
+
+def preselected(offers: Sequence[Offer], left: int) -> str:
+    """Return the profile that the form proposes: of the free slices the smallest; empty for no GPU.
+
+    Nobody who leaves the form as it is waits in the queue, or is refused.
+
+    Args:
+        offers: the GPU slices of this machine.
+        left: how many more slices this user may hold.
+    """
+    free = [offer for offer in offers if offer.free and left > 0]
+    return min(free, key=lambda offer: offer.memory).profile if free else ""
+
+
+def when_it_ends(idle_gpu: str, idle: str, hours: str, use_gpu: bool) -> str:
+    """Return when a notebook of this user ends, in sentences.
+
+    Args:
+        idle_gpu: time without use, in words, after which one with slices ends; empty for never.
+        idle: the same for one without slices.
+        hours: time for which it may run; empty for any.
+        use_gpu: whether there are slices.
+    """
+    told = []
+    if use_gpu and idle_gpu and idle:
+        told.append(
+            f"A notebook that nobody uses is ended after {idle_gpu} if it holds a slice, else after {idle}."
+        )
+    elif use_gpu and idle_gpu:
+        told.append(f"A notebook with a slice that nobody uses is ended after {idle_gpu}.")
+    elif idle:
+        without = " without a slice" if use_gpu else ""
+        told.append(f"A notebook{without} that nobody uses is ended after {idle}.")
+    if hours:
+        told.append(f"Yours is ended after {hours} in any case.")
+    if told:
+        told.append("You are warned before, and your files are kept.")
+    return " ".join(["Closing the browser does not stop a notebook.", *told])
 
 
 def image_fields(labels: Sequence[str], own_from: Sequence[str]) -> str:

@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
-from gpufarm_hub.sharing import keeping
+from gpufarm_hub import clock
+from gpufarm_hub.sharing import keeping, turns
 from gpufarm_hub.sharing.leases import Leases
 from gpufarm_hub.sharing.slices import Slice, count_by_profile
 
@@ -24,8 +26,12 @@ def offers(slices: Sequence[Slice], leases: Leases, owner: str) -> list[Offer]:
     claims = [place.claim for place in queue if place.claim and place.ticket.owner != owner]
     kept = [piece for claim in claims for piece in claim.pieces]
     free = count_by_profile(piece for piece in leases.free(slices) if piece not in kept)
+    times = turns.when_free([*leases.all(), *claims], slices)
     found = []
     for profile, total in count_by_profile(slices).items():
+        waiting = [place for place in queue if place.ticket.profile == profile and not place.called]
+        wanted = 1 + sum(place.ticket.count for place in waiting if place.ticket.owner != owner)
+        likely = turns.likely(times[profile], wanted)
         until = [claim.until for claim in claims if claim.pieces[0].profile == profile]
         found.append(
             Offer(
@@ -33,9 +39,10 @@ def offers(slices: Sequence[Slice], leases: Leases, owner: str) -> list[Offer]:
                 memory=next(piece.memory for piece in slices if piece.profile == profile),
                 free=free[profile],
                 total=total,
-                waiting=sum(place.ticket.profile == profile and not place.called for place in queue),
+                waiting=len(waiting),
                 kept=count_by_profile(kept)[profile],
                 until=keeping.in_words(max(until)) if until else "",
+                likely=keeping.in_words(max(likely, clock.epoch())) if math.isfinite(likely) else "",
             )
         )
     return found

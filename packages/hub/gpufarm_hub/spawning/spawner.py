@@ -13,8 +13,9 @@ from jupyterhub.spawner import Spawner, SpawnException
 from traitlets import Bool, Dict, Instance, Int, List, Unicode
 
 from gpufarm_hub.people import accounts
-from gpufarm_hub.sharing import adoption, answers, devices, limits, sessions, strays
+from gpufarm_hub.sharing import adoption, answers, devices, keeping, limits, sessions, strays
 from gpufarm_hub.sharing.desk import Desk
+from gpufarm_hub.sharing.keeping import Rules
 from gpufarm_hub.sharing.leases import Lease, NoSliceError
 from gpufarm_hub.sharing.limits import Limit, bytes_of
 from gpufarm_hub.sharing.slices import GpuQueryError, Slice, read_gpus
@@ -45,6 +46,7 @@ class SliceSpawner(Spawner):  # type: ignore[misc]
     desk = Instance(Desk, help="Where slices are handed out.").tag(config=True)
     persons = Instance(accounts.Persons, help="Persons that the names of users belong to.").tag(config=True)
     memory_choices = List(Unicode(), help="Memory sizes offered in the form.").tag(config=True)
+    rules = Instance(Rules, help="When notebooks end.").tag(config=True)
     use_gpu = Bool(help="Whether GPU slices are offered.").tag(config=True)
     profile = Unicode(help="The only profile of GPU slices that is offered; empty for all.").tag(config=True)
     collaborative = Dict(help="Settings of the collaborative JupyterLab.").tag(config=True)
@@ -187,7 +189,7 @@ class SliceSpawner(Spawner):  # type: ignore[misc]
 
     async def _slice_fields(self) -> str:
         if not self.use_gpu:
-            return form.render(self.memory_offered, None)
+            return form.render(self.memory_offered, None, ends=self._ends())
         try:
             gpus = await asyncio.to_thread(read_gpus)
         except GpuQueryError as error:
@@ -196,6 +198,7 @@ class SliceSpawner(Spawner):  # type: ignore[misc]
         slices = gpus.offered
         try:
             offered = offers.offers(slices, self.desk.leases, self.owner)
+            held = [lease for lease in self.desk.leases.all() if lease.user == self.user.name]
         except StoreError as error:
             self.log.error("No GPU slices are offered: %s", error)
             return form.render(
@@ -211,9 +214,22 @@ class SliceSpawner(Spawner):  # type: ignore[misc]
             sum(self.profile in ("", piece.profile) for piece in pieces)
             for pieces in (gpus.withheld, gpus.cordons)
         )
+        left = most - sum(len(lease.pieces) for lease in held)
         return form.render(
-            self.memory_offered, found, most, chosen=self.profile, missing=missing, cordoned=cordoned
+            self.memory_offered,
+            found,
+            most,
+            chosen=self.profile or form.preselected(found, left),
+            missing=missing,
+            cordoned=cordoned,
+            ends=self._ends(),
         )
+
+    def _ends(self) -> str:
+        """Return when a notebook of this user ends, in words."""
+        times = (self.rules.idle_gpu, self.rules.idle, 3600 * self.limit.hours)
+        idle_gpu, idle, hours = (keeping.span(seconds) if seconds else "" for seconds in times)
+        return form.when_it_ends(idle_gpu, idle, hours, self.use_gpu)
 
     async def options_from_form(self, form_data: Mapping[str, Sequence[str]]) -> dict[str, Any]:
         """Return the user options.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -68,6 +69,7 @@ def describe_place(place: Place) -> dict[str, Any]:
         "waiting": place.waiting,
         "called": place.called,
         "until": place.claim.until if place.claim else None,
+        "likely": place.likely if math.isfinite(place.likely) else None,
     }
 
 
