@@ -12,11 +12,13 @@ from walk import (
     picture,
     sign_in,
     start,
-    stop_notebook,
 )
 
 
 def test_a_wrong_password_is_told_in_plain_words(page: Page, service: Service) -> None:
+    page.goto(service.hub)
+    expect(page.get_by_role("heading")).to_have_text("Sign in")
+    on_a_phone(page, "0-sign-in")
     open_login(page, service)
     picture(page, "1-login")
     page.fill("input[name=username]", "alice")
@@ -38,6 +40,10 @@ def test_somebody_outside_the_groups_is_told_why(page: Page, service: Service) -
     on_a_phone(page, "5-refused")
     expect(page.locator(".error h1")).to_have_text("Access refused")
     expect(page.locator(".error p")).to_contain_text("ml-infn-users")
+    page.get_by_role("link", name="Sign in as somebody else").click()
+    page.wait_for_url(f"{service.iam}/**")
+    sign_in(page, service, "alice")
+    expect(page.get_by_role("heading")).to_contain_text("Approval required")
 
 
 def test_python_in_a_notebook_sees_exactly_the_slice_that_was_picked(
@@ -81,8 +87,17 @@ def test_python_in_a_notebook_sees_exactly_the_slice_that_was_picked(
     expect(bob.locator("#slices tr", has_text="alice")).to_have_count(0)
     alice.goto(f"{service.hub}/hub/home")
     expect(alice.locator("#stop")).to_be_hidden()
+    expect(alice.get_by_role("status").filter(has_text="was ended")).to_contain_text("bob stopped it")
     on_a_phone(alice, "8-home")
 
-    stop_notebook(bob, service)
+    bob.goto(f"{service.hub}/hub/home")
+    bob.get_by_role("button", name="Sign out").click()
+    expect(bob.locator("#goes-on")).to_contain_text(f"holds {PROFILE}")
+    on_a_phone(bob, "14-sign-out")
+    bob.get_by_role("link", name="Stay signed in").click()
+    bob.get_by_role("link", name="My use").click()
+    bob.once("dialog", lambda dialog: dialog.accept())
+    bob.get_by_role("button", name="Stop the notebook default").click()
+    expect(bob.locator("#held-none")).to_be_visible()
     bob.goto(f"{service.hub}/hub/spawn")
     expect(bob.locator(f"select[name=gpu] option[value='{PROFILE}']")).to_contain_text("7 of 7 free")

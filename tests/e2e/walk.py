@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
 from lab.demo import ROOT
@@ -15,6 +16,11 @@ from lab.visitor import LIST_SLICES
 
 ARTIFACTS = ROOT / ".work" / "artifacts"
 PROFILE = "1g.10gb"
+# Colours fade from one theme to the other, and axe would see what is in between.
+SET_THEME = """async (theme) => {
+  document.documentElement.setAttribute("data-bs-theme", theme);
+  await Promise.all(document.getAnimations().map((animation) => animation.finished));
+}"""
 PHONE = {"width": 390, "height": 844}  # pixels of CSS, as many phones have them
 
 MILLISECONDS = 1000 * PATIENCE
@@ -36,12 +42,24 @@ def picture(page: Page, name: str) -> None:
     page.screenshot(path=ARTIFACTS / f"{name}.png")
 
 
+def check_access(page: Page) -> None:
+    """Have axe look for what keeps people from reading or using the page, in light and dark colours."""
+    chosen = page.locator("html").get_attribute("data-bs-theme")
+    for theme in ("light", "dark"):
+        page.evaluate(SET_THEME, theme)
+        found = Axe().run(page)
+        assert not found.response["violations"], f"{page.url}, {theme}: {found.generate_report()}"
+    page.evaluate(SET_THEME, chosen)
+
+
 def on_a_phone(page: Page, name: str) -> None:
-    """Keep what the page looks like on a phone, where nobody should have to scroll sideways."""
+    """Check a page of the hub, also on a phone, where nobody should have to scroll sideways."""
+    check_access(page)
     before = page.viewport_size
     page.set_viewport_size(PHONE)
     ARTIFACTS.mkdir(parents=True, exist_ok=True)
     page.screenshot(path=ARTIFACTS / f"{name}-phone.png", full_page=True)
+    check_access(page)
     ends = page.evaluate(
         "Math.max(...[...document.body.querySelectorAll('*')].map((e) => e.getBoundingClientRect().right))"
     )

@@ -54,7 +54,7 @@ def test_guesses_are_bounded_and_disturb_nobody_else(host, visitor):
         assert Counter(each.result() for each in guesses) == {403: ALLOWED, 429: GUESSES - ALLOWED}
     # The twenty took as long as it takes until one more is allowed.
     assert 429 in [guess(number) for number in range(3)]
-    with pytest.raises(Refused, match="in a browser in which you have logged in before") as caught:
+    with pytest.raises(Refused, match="in a browser in which you have signed in before") as caught:
         visitor().login("frank")
     assert caught.value.status == 429
     carol._http.cookies.delete("jupyterhub-session-id")

@@ -121,7 +121,7 @@ def test_nobody_is_thrown_out_while_the_provider_is_down(
     assert refresh(authenticator, monkeypatch, failure) is True
     assert authenticator.doubt("alice") == (
         "Your identity provider has not answered since 2027-01-15 08:00 UTC, so it is not known whether you "
-        "may still come in. You stay logged in meanwhile."
+        "may still come in. You stay signed in meanwhile."
     )
     assert authenticator.doubt("carol") == ""
     refresh(authenticator, monkeypatch, model("alice", ["ml-infn-users"]))

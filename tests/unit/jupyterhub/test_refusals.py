@@ -78,3 +78,20 @@ def test_a_user_in_no_group_can_sign_in_as_somebody_else(oidc: HubProcess, provi
 @pytest.mark.parametrize("message", ["", "Your account is in none of the groups.", "409 something"])
 def test_other_messages_stay_as_they_are(message: str) -> None:
     assert refusals.explain(403, message) == message
+
+
+@pytest.mark.parametrize(
+    ("name", "path", "heading"),
+    [
+        ("alice", "/hub/user/alice/lab", "The notebook does not run"),
+        ("alice", "/hub/my-use", "My use"),
+        ("bob", "/hub/slices", "GPU slices"),
+    ],
+)
+def test_pages_have_a_landmark_and_the_words_of_users(
+    process: HubProcess, name: str, path: str, heading: str
+) -> None:
+    page = BeautifulSoup(Browser(process, name).page(path).text, "html.parser")
+    assert page.select_one("main h1").text.strip() == heading
+    assert page.find(id="logout").text.strip() == "Sign out"
+    assert "server" not in page.find("main").text.lower()

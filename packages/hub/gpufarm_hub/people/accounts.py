@@ -123,7 +123,7 @@ def uid_of_person(name: str) -> int:
     if entry is None or not is_person(entry.pw_uid):
         raise AccountError(
             f"The account {name} is no account of a person on this machine, so it cannot have notebooks. "
-            "Log in with an account of your own."
+            "Sign in with an account of your own."
         )
     return entry.pw_uid
 

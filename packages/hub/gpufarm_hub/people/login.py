@@ -36,7 +36,7 @@ def refusal(groups: Iterable[str], whom_to_ask: str) -> str:
     """Return what a user in none of the groups is told."""
     return (
         f"Your account is in none of the groups that may use this service ({', '.join(groups)}). "
-        f"Ask {whom_to_ask} for membership, then log in again."
+        f"Ask {whom_to_ask} for membership, then sign in again."
     )
 
 
@@ -110,7 +110,7 @@ class LeavingLogin(Authenticator):  # type: ignore[misc]
         since = datetime.fromtimestamp(self._unknown[name], UTC).strftime("%Y-%m-%d %H:%M UTC")
         return (
             f"{self.source} has not answered since {since}, so it is not known whether you may still come "
-            "in. You stay logged in meanwhile."
+            "in. You stay signed in meanwhile."
         )
 
     async def get_authenticated_user(self, handler: Any, data: Any) -> dict[str, Any] | None:

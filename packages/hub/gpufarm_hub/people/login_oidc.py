@@ -121,7 +121,8 @@ class OidcLogin(LeavingLogin, GenericOAuthenticator):  # type: ignore[misc]
             self.log.error("The identity provider does not let a user log in: %s", error)
             if isinstance(error, HttpClientError) and error.code < 500:
                 raise HTTPError(
-                    403, "Your identity provider took this login back. Go to the start page and log in again."
+                    403,
+                    "Your identity provider took this login back. Go to the start page and sign in again.",
                 ) from error
             raise HTTPError(
                 503,

@@ -56,10 +56,10 @@ class PamLogin(PasswordLogin):
             self.log.warning("PAM refuses the account of %s: %s", name, error.message)
             if error.errno == NEW_PASSWORD_REQUIRED:
                 raise AccountError(
-                    "Your password has expired. Change it on the machine, then log in here again."
+                    "Your password has expired. Change it on the machine, then sign in here again."
                 ) from error
             raise AccountError(
-                "Your account may not log in at the moment: it has expired, or logins are closed. "
+                "Your account may not sign in at the moment: it has expired, or logins are closed. "
                 "Ask the administrator of this service."
             ) from error
         return self._person(name)

@@ -105,5 +105,5 @@ def refusal(wait: float) -> str:
     """Return what those are told who have to wait."""
     return (
         f"Too many wrong passwords came from your address or for this name. Try again in {round(wait) + 1} "
-        "seconds, or in a browser in which you have logged in before."
+        "seconds, or in a browser in which you have signed in before."
     )

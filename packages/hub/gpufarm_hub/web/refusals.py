@@ -22,7 +22,7 @@ def not_a_member(groups: Iterable[str]) -> str:
     """Return what somebody outside the groups of the collaborative JupyterLab is told."""
     return (
         "The collaborative JupyterLab is for members of groups that your account is not in "
-        f"({', '.join(groups)}). Ask for membership, then log in again."
+        f"({', '.join(groups)}). Ask for membership, then sign in again."
     )
 
 
