@@ -245,6 +245,8 @@ class Environment:
         problems = environment.difference(requirements, projects, installed)
         if problems:
             self.fail(f"{self.path} differs from its lock after the installation: {'; '.join(problems)}.")
+        # uv leaves it behind, writable for every user of the machine.
+        (self.path / ".lock").unlink(missing_ok=True)
         self._write_record(dataclasses.replace(record, installed=installed, complete=True, projects=projects))
 
     def _synchronize(self, requirements: tuple[environment.Requirement, ...], reinstall: bool) -> None:
