@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Start a kernel in the layer of a user: ``python -I -m gpufarm_environment.kernel -f FILE``.
+
+A kernel starts whatever is wrong with the layer. Then it has the packages of the shared environment only,
+and the user is told why.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from . import notice, shared
+from .layer import Layer
+
+# Is there, with the number of the process, while a kernel starts, until its packages are loaded.
+STARTING = "starting.{}"
+FULL = (errno.EDQUOT, errno.ENOSPC)
+
+
+def environment(layer: Layer, python: Path, known: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment variables of a kernel: programs and pip are those of its Python.
+
+    Args:
+        python: the interpreter of the kernel, of the layer or of the shared environment.
+        known: variables of the notebook server.
+    """
+    common = layer.shared
+    folders = [
+        str(python.parent),
+        str(common.folder / "bin"),
+        known.get("PATH", "/usr/local/bin:/usr/bin:/bin"),
+    ]
+    index = {"PIP_INDEX_URL": common.index_url} if common.index_url else {}
+    return {
+        **{name: value for name, value in known.items() if name not in ("PYTHONPATH", "PYTHONHOME")},
+        **index,
+        "PATH": ":".join(dict.fromkeys(folders)),
+        "VIRTUAL_ENV": str(python.parents[1]),
+        "PIP_CONSTRAINT": str(common.constraints),
+        "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+        "GPUFARM_ENVIRONMENT": common.name,
+    }
+
+
+def problem_of(layer: Layer) -> str:
+    """Prepare the layer; return in a sentence why it cannot be used, empty if it can."""
+    without = f"The kernel {layer.shared.title} started without the packages that you installed"
+    reset = "'!gpufarm-environment reset' in a cell removes them"
+    try:
+        layer.prepare()
+        failed = [one for one in layer.folder.glob(STARTING.format("*")) if not _runs(one.suffix[1:])]
+        for one in failed:
+            one.unlink(missing_ok=True)
+        if failed:
+            return (
+                f"{without}, as it did not start with them the last time; {reset}, or remove the package that"
+                " breaks it."
+            )
+        with contextlib.suppress(OSError):  # a full home is no reason to go without packages that are there
+            (layer.folder / STARTING.format(os.getpid())).touch()
+    except OSError as error:
+        if error.errno in FULL:
+            return f"{without}, as your home is full; delete files that you do not need, and start it again."
+        return f"{without}, as {layer.folder} cannot be used ({error.strerror}); {reset}."
+    return ""
+
+
+def _runs(number: str) -> bool:
+    return number.isdecimal() and Path("/proc", number).exists()
+
+
+def carry(layer: Layer, variables: Mapping[str, str]) -> None:
+    """Let packages over the former version of the environment be installed again, once, in the background."""
+    former = next(layer.former(), None)
+    if former is None or layer.installed() or (layer.folder / "carried.json").exists():
+        return
+    words = [str(layer.python), "-P", "-m", "gpufarm_environment.carry", former.folder.name]
+    subprocess.Popen(
+        words,
+        env=dict(variables),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+
+
+def main() -> None:
+    """Become the kernel."""
+    common = shared.read()
+    layer = Layer(common, Path.home())
+    problem = problem_of(layer)
+    python = common.folder / "bin" / "python" if problem else layer.python
+    variables = environment(layer, python, os.environ)
+    notice.tell(common.name, problem)
+    if problem:
+        # The home may be full, and start files of IPython may be what is wrong.
+        variables["IPYTHONDIR"] = tempfile.mkdtemp(prefix="ipython-")
+    else:
+        carry(layer, variables)
+    # -P: a file of the user that has the name of a module does not keep the kernel from its start.
+    os.execve(python, [str(python), "-P", "-m", "gpufarm_environment.started", *sys.argv[1:]], variables)  # noqa: S606
+
+
+if __name__ == "__main__":
+    main()
