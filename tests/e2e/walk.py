@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Locator, Page, expect
 
 from lab.demo import ROOT
 from lab.patience import PATIENCE
@@ -105,16 +105,21 @@ def start(page: Page, service: Service, user: str, profile: str = "") -> None:
     page.goto(f"{service.hub}/user/{user}/lab?reset")  # else what an earlier run had open comes back
 
 
-def list_slices(page: Page) -> Any:
-    """Run Python in a new notebook: the slices that NVML lists there, and those that CUDA would use."""
+def run_cell(page: Page, code: str) -> Locator:
+    """Run Python in a new notebook of the environment that is offered first; return what it shows."""
     page.locator(".jp-LauncherCard[data-category=Notebook]").first.click()
-    expect(page.get_by_text("Python 3 (ipykernel) | Idle")).to_be_visible()
+    expect(page.get_by_text("Scientific Python | Idle")).to_be_visible()
     cell = page.locator(".jp-Notebook .jp-CodeCell .cm-content").first
     cell.click()
     expect(page.locator(".jp-Notebook.jp-mod-editMode")).to_be_visible()
-    page.keyboard.insert_text(LIST_SLICES.strip())
-    expect(cell).to_contain_text("nvmlInit")
+    page.keyboard.insert_text(code.strip())
+    expect(cell).to_contain_text(code.strip().splitlines()[0])
     page.keyboard.press("Shift+Enter")
-    output = page.locator(".jp-OutputArea-output pre").first
+    return page.locator(".jp-Notebook .jp-OutputArea").first
+
+
+def list_slices(page: Page) -> Any:
+    """Run Python in a new notebook: the slices that NVML lists there, and those that CUDA would use."""
+    output = run_cell(page, LIST_SLICES).locator("pre").first
     expect(output).to_contain_text("MIG-")
     return json.loads(output.inner_text())

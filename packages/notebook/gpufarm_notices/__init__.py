@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Part of every notebook server: JupyterLab asks it what the hub has to tell the user about this notebook.
+"""Part of every notebook server: JupyterLab asks it what the user is to be told about this notebook.
+
+The hub tells about times and limits, kernels about the packages of the user (package gpufarm-environment).
 
 A page of a notebook must not talk to the hub with its user's cookies, so the server asks with its own token.
 """
@@ -8,9 +10,11 @@ from __future__ import annotations
 
 import json
 import os
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from jupyter_core.paths import jupyter_runtime_dir
 from jupyter_server.base.handlers import APIHandler
 from jupyter_server.utils import url_path_join
 from tornado import web
@@ -18,7 +22,7 @@ from tornado.httpclient import AsyncHTTPClient, HTTPClientError, HTTPRequest
 
 
 class NoticeHandler(APIHandler):  # type: ignore[misc]
-    """Notice of the hub, in a sentence; empty if there is none."""
+    """Notices, a sentence each; empty if there is none."""
 
     _track_activity = False  # to be asked is no use of the notebook
 
@@ -34,8 +38,13 @@ class NoticeHandler(APIHandler):  # type: ignore[misc]
             answer = await AsyncHTTPClient().fetch(request)
         except (HTTPClientError, OSError) as error:
             raise web.HTTPError(502, "The hub does not answer.") from error
-        notices = json.loads(answer.body)
-        self.finish(json.dumps({"notice": notices.get(os.environ.get("JUPYTERHUB_SERVER_NAME", ""), "")}))
+        notice = json.loads(answer.body).get(os.environ.get("JUPYTERHUB_SERVER_NAME", ""), "")
+        self.finish(json.dumps({"notice": " ".join(filter(None, [notice, *_of_kernels()]))}))
+
+
+def _of_kernels() -> list[str]:
+    files = sorted(Path(jupyter_runtime_dir()).glob("gpufarm-environment-*.txt"))
+    return [file.read_text(encoding="utf-8", errors="replace") for file in files]
 
 
 def _jupyter_server_extension_points() -> list[dict[str, str]]:

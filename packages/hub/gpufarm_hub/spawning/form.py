@@ -186,6 +186,15 @@ def image_fields(labels: Sequence[str], own_from: Sequence[str]) -> str:
     return str(_FIELDS.images(labels, own_from))
 
 
+def environment_fields(environments: Sequence[tuple[str, str]]) -> str:
+    """Return the field for the environment as HTML; none where there is no choice.
+
+    Args:
+        environments: name and title of each that is offered to this user.
+    """
+    return str(_FIELDS.environments(environments))
+
+
 def last_fields(groups: Sequence[str], folders: Sequence[str]) -> str:
     """Return the fields for the group of new files and for folders as HTML; none where there is no choice.
 
@@ -197,7 +206,7 @@ def last_fields(groups: Sequence[str], folders: Sequence[str]) -> str:
     return str(_FIELDS.files(pairs, folders))
 
 
-FIELDS = ("memory", "gpu", "slices", "image", "own_image", "group")
+FIELDS = ("memory", "gpu", "slices", "environment", "image", "own_image", "group")
 
 LONGEST_PROFILE = 64  # characters; the names of GPUs that are not partitioned are the longest
 

@@ -14,7 +14,8 @@ from traitlets import Unicode
 from gpufarm_hub.sharing import devices
 from gpufarm_hub.sharing.slices import Slice
 
-from . import addresses, barrier, mounts, walls
+from . import addresses, barrier, environments, form, mounts, walls
+from .environments import Environment
 from .mounts import Bind
 from .spawner import RefusedSpawnError, SliceSpawner
 
@@ -79,12 +80,44 @@ class SystemdSliceSpawner(SliceSpawner, SystemdSpawner):  # type: ignore[misc]
 
     environment: Any  # JupyterHub's own trait
     _properties: dict[str, Any]
+    _environments: Sequence[Environment] = ()
+    _chosen: Environment | None = None
 
     def take_programs(self, shared: Mapping[str, Any]) -> None:
         """Be started from the environment of the collaborative JupyterLab."""
         venv, own = shared["venv"], self.environment
         self.cmd = [f"{venv}/bin/jupyterhub-singleuser"]
         self.environment = {**own, "PATH": f"{venv}/bin:{own['PATH'].partition(':')[2]}"}
+
+    def offered_environments(self) -> list[Environment]:
+        """Return those that the user may choose; none when it is not known which there are."""
+        try:
+            return environments.seen_by(environments.read(), self.groups)
+        except environments.EnvironmentsError as error:
+            self.log.error("Notebooks have the kernel of the hub: %s", error)
+            return []
+
+    def first_fields(self) -> str:
+        """Return the form's field for the environment, where there is a choice."""
+        return form.environment_fields([(one.name, one.title) for one in self.offered_environments()])
+
+    def apply_more(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        """Check and take the choice of the environment."""
+        name = options.get("environment", "")
+        self._environments = self.offered_environments()
+        named = [one for one in self._environments if name in ("", one.name)]
+        if name and not named:
+            raise form.ChoiceError(f"The environment {name!s:.40} is not offered to you.")
+        self._chosen = next(iter(named), None)
+        return {**super().apply_more(options), **({"environment": name} if name else {})}
+
+    def get_args(self) -> list[str]:
+        """Return the arguments of the notebook server."""
+        return [*super().get_args(), *environments.arguments(self._chosen)]
+
+    def get_env(self) -> dict[str, str]:
+        """Return the notebook's environment variables."""
+        return {**super().get_env(), **environments.variables(self._environments)}
 
     async def equip(self, pieces: Sequence[Slice]) -> None:
         """Put limits, folders and the devices of the slices into the unit that is to be started."""
