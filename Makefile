@@ -61,7 +61,7 @@ lint: setup-test ## ansible-lint (production), yamllint, ruff, mypy; prose, lock
 	ruff check .
 	ruff format --check .
 	pytest -q -p no:cacheprovider tests/contract/test_locks.py
-	mypy lab molecule scripts/proof scripts/mutation scripts/mutants scripts/described.py scripts/tosca_inputs.py scripts/tosca_playbooks.py scripts/tosca_properties.py scripts/written.py scripts/pages tosca/gpufarm plugins packages/hub/gpufarm_hub packages/notebook/gpufarm_notices
+	mypy lab molecule scripts/proof scripts/mutation scripts/mutants scripts/described.py scripts/tosca_inputs.py scripts/tosca_playbooks.py scripts/tosca_properties.py scripts/written.py scripts/pages tosca/gpufarm plugins packages/environment/gpufarm_environment packages/hub/gpufarm_hub packages/notebook/gpufarm_notices
 	ansible-lint --strict --offline
 	antsibull-changelog lint
 	scripts/role-docs --check
@@ -202,6 +202,10 @@ lock: setup ## Resolve the Python packages of controller, GPU modules and hub an
 	$(LOCK) --python-version 3.11 --no-annotate --output-file roles/jupyterhub/files/hub.lock roles/jupyterhub/files/hub.in
 	$(LOCK) --python-version 3.11 --no-annotate --output-file roles/jupyterhub/files/collaborative.lock \
 		roles/jupyterhub/files/collaborative.in
+	for environment in $(filter-out roles/notebook_environments/files/kernel.in,$(wildcard roles/notebook_environments/files/*.in)) \
+			molecule/notebook_environments/files/training.in; do \
+		$(LOCK) --python-version 3.11 --no-annotate --output-file $${environment%.in}.lock $$environment; \
+	done
 	for oracle in im puccini mesos_clients gpu_tools; do \
 		$(LOCK) --no-annotate --python-version 3.11 --output-file requirements/oracles/$$oracle.lock requirements/oracles/$$oracle.in; \
 	done

@@ -36,6 +36,7 @@ options:
       - mesos_master
       - mig
       - monitoring
+      - notebook_environments
       - shared_home
       - user_accounts
       - zookeeper
@@ -47,7 +48,8 @@ options:
     description: >-
       For C(cvmfs_client) the result of M(gpufarm.cluster.cvmfs_info), for C(lustre_client) and
       C(lustre_server) that of M(gpufarm.cluster.lustre_info), for C(mesos_agent) C(name), C(cgroup),
-      C(glibc), C(kernel), C(gpus) and C(folders).
+      C(glibc), C(kernel), C(gpus) and C(folders),
+      for C(notebook_environments) that of M(gpufarm.cluster.notebook_environments).
     type: dict
   names:
     description: >-
@@ -118,6 +120,7 @@ MODULES = {
     "mesos_master": "_mesos.master",
     "mig": "_mig.flavor",
     "monitoring": "_monitoring.settings",
+    "notebook_environments": "_environments.plan",
     "shared_home": "_shared_home.settings",
     "user_accounts": "_accounts.request",
     "zookeeper": "_zookeeper",

@@ -13,7 +13,7 @@ SUPPORTED: dict[str, dict[str, str]] = {
     "app_gateway": _PACKAGES,
     "chronos": _PACKAGES,
     "cvmfs_client": _PACKAGES,
-    # Its lock of Python packages is for Python 3.11 and later.
+    # Its lock of Python packages is for Python 3.11 and later, as those of notebook_environments are.
     "jupyterhub": {"Debian": "12", "Ubuntu": "24.04"},
     "lustre_client": _PACKAGES,
     "lustre_server": _PACKAGES,
@@ -21,6 +21,7 @@ SUPPORTED: dict[str, dict[str, str]] = {
     "mesos_agent": _PACKAGES,
     "mesos_master": _PACKAGES,
     "monitoring": _PACKAGES,
+    "notebook_environments": {"Debian": "12", "Ubuntu": "24.04"},
     "nvidia_container": _PACKAGES,
     "shared_home": _PACKAGES,
     "zookeeper": _PACKAGES,

@@ -14,7 +14,7 @@ from packaging.utils import canonicalize_name
 ROOT = Path(__file__).resolve().parents[2]
 LOCKS = sorted(
     path
-    for folder in ("requirements", "roles")
+    for folder in ("requirements", "roles", "molecule")
     for path in (ROOT / folder).rglob("*.lock")
     if path.name != "package-lock.json"
 )
@@ -27,8 +27,13 @@ NPM = sorted(
 PIN = re.compile(r"^(?P<name>[a-zA-Z0-9._-]+)(\[[\w,-]+\])?==(?P<version>[^\s;]+)( ; (?P<marker>.+))?$")
 
 
+def asked_by(file: Path) -> str:
+    """Return the text of an input of `make lock`, with those that it includes."""
+    return re.sub(r"^-r (.+)$", lambda found: asked_by(file.parent / found[1]), file.read_text(), flags=re.M)
+
+
 # Input of `make lock`, by the lock that it writes.
-ASKED = {lock: lock.with_suffix(".in").read_text() for lock in LOCKS if lock.with_suffix(".in").exists()}
+ASKED = {lock: asked_by(lock.with_suffix(".in")) for lock in LOCKS if lock.with_suffix(".in").exists()}
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 ASKED[ROOT / "requirements" / "controller.lock"] = "\n".join(
     [*PROJECT["dependencies"], *PROJECT["optional-dependencies"]["dev"]]

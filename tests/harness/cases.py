@@ -327,6 +327,7 @@ _CASES = {
             },
         }
     ),
+    "notebook_environments": Case({"notebook_environments_names": "scientific jax"}),
     "nvidia_container": Case(),
     "nvidia_driver": Case(
         answers={

@@ -93,6 +93,7 @@ class Host:
             "gpufarm.cluster.gpu_settings": self._gpu_settings,
             "gpufarm.cluster.host_program": self._host_program,
             "gpufarm.cluster.lustre_info": self._lustre_info,
+            "gpufarm.cluster.notebook_environments": self._notebook_environments,
             "gpufarm.cluster.path_info": self._path_info,
             "gpufarm.cluster.paths": self._paths,
             "gpufarm.cluster.python_environment": self._python_environment,
@@ -200,6 +201,21 @@ class Host:
             for name, text in project["files"].items():
                 self._write(call, f"{path}/lib/{project['name']}/{name}", File("file", text, "0644"))
         return {"changed": self._write(call, path, File("directory", "", "0755"))}
+
+    def _notebook_environments(self, call: Call) -> Mapping[str, Any]:
+        folder, keep = call.args["folder"], call.args.get("keep")
+        there = [path for path in self.files if re.fullmatch(rf"{folder}/[^/]+/[^/]+/bin/python", path)]
+        versions = [path.removeprefix(f"{folder}/").removesuffix("/bin/python") for path in there]
+        old = [] if keep is None else [one for one in versions if one not in keep]
+        changed = [self._remove(call, f"{folder}/{one}") for one in old]
+        return {
+            **ALL_IS_WELL["gpufarm.cluster.notebook_environments"],
+            "changed": any(changed),
+            "versions": [
+                {"name": one.split("/")[0], "version": one.split("/")[1], "complete": True, "users": []}
+                for one in versions
+            ],
+        }
 
     def _record(self, call: Call) -> Mapping[str, Any]:
         """Keep what a role made; its steps are needed in any case, as if the operator had asked for that."""

@@ -134,6 +134,13 @@ ALL_IS_WELL: dict[str, Answer] = {
         "slices": [],
     },
     "gpufarm.cluster.gpu_settings": {"gpus": [], "pending": [], "unreadable": []},
+    "gpufarm.cluster.notebook_environments": {
+        "versions": [],
+        "kept": {},
+        "python": "3.11",
+        "driver": "580.95.05",
+        "free": 1 << 40,
+    },
     "gpufarm.cluster.listening_ports_info": {"listeners": []},
     "gpufarm.cluster.marathon_info": {
         "leader": "host1.example.org:8443",

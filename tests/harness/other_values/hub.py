@@ -1,13 +1,15 @@
-"""JupyterHub."""
+"""JupyterHub and the environments of notebooks."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from harness.certificates import CERTIFICATE, KEY, OTHER_CERTIFICATE
 from harness.recording import Answer
 from harness.specs import options
 
+LOCKS = Path(__file__).resolve().parents[3] / "roles/notebook_environments/files"
 PROVIDED = {
     "jupyterhub_certificate_type": "provided",
     "jupyterhub_certificate_file": CERTIFICATE,
@@ -55,6 +57,10 @@ VALUES: dict[str, Any] = {
     "jupyterhub_tmp_size": "7532M",
     "jupyterhub_token_hours": 71937,
     "jupyterhub_warning_minutes": 71930,
+    "notebook_environments_default": "jax",
+    "notebook_environments_folder": "/srv/other/environments",
+    "notebook_environments_more": [{"name": "other", "lock": (LOCKS / "scientific.lock").read_text()}],
+    "notebook_environments_names": "jax, scientific",
 }
 LDAP = {
     "jupyterhub_login": "ldap",

@@ -1,0 +1,239 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Python environments of notebooks: their versions, folders and kernels. No I/O."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from .. import _python_environment as locks
+
+GIB = 1 << 30
+# Least branch of the driver that runs programs of a major version of CUDA on Linux ("CUDA Compatibility",
+# table "CUDA Toolkit and Minimum Required Driver Versions for Minor Version Compatibility").
+DRIVER_OF_CUDA = {11: 450, 12: 525, 13: 580}
+# Packages that bring the libraries of CUDA along: nvidia-cuda-runtime-cu12, and without a number from 13 on.
+CUDA_RUNTIME = re.compile(r"nvidia-cuda-runtime(-cu\d+)?")
+# The kernel, and the programs that install its packages and those of users.
+NEEDED = ("ipykernel", "pip", "uv")
+# Packages that the kernel consists of; a package of a user cannot take their place.
+KERNEL = (
+    "comm",
+    "debugpy",
+    "ipykernel",
+    "ipython",
+    "jupyter-client",
+    "jupyter-core",
+    "matplotlib-inline",
+    "pyzmq",
+    "tornado",
+    "traitlets",
+)
+# Releases of Python that the locks of the role are made for: from the one of Debian 12 on.
+OLDEST_PYTHON = (3, 11)
+NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?")
+FOLDER = re.compile(r"(/[A-Za-z0-9._-]+)+")
+# Names of files in the folder of a version; the package gpufarm-environment knows them too.
+ABOUT, CONSTRAINTS, KERNELS = "gpufarm-environment.json", "gpufarm-kernel.txt", "jupyter"
+
+
+@dataclass(frozen=True)
+class Environment:
+    """One version of an environment.
+
+    `lock` is its text, `requirements` what it says. `groups` are those that see it; empty for all.
+    """
+
+    name: str
+    title: str
+    groups: tuple[str, ...]
+    lock: str
+    requirements: tuple[locks.Requirement, ...]
+
+    @property
+    def cuda(self) -> str:
+        """The version of CUDA whose libraries it brings along; empty without."""
+        found = [one.version for one in self.requirements if CUDA_RUNTIME.fullmatch(one.name)]
+        return ".".join(found[0].split(".")[:2]) if found else ""
+
+    def version(self, python: str) -> str:
+        """Return the name of the version: another lock or another Python is another folder."""
+        text = f"{python} {locks.digest(self.requirements)}"
+        return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def plan(settings: Mapping[str, Any], machine: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Return the environments that settings result in.
+
+    Args:
+        settings: the variables of the role ``notebook_environments`` without its name, and ``shipped``, the
+            environments of the role by name, each with ``title``, ``lock`` and ``gib``, the size on disk.
+        machine: result of the module ``notebook_environments``; without it only the settings are checked.
+
+    Returns:
+        ``problems``, one sentence each. If there are none and the machine is known, ``environments``: of
+        each its ``name``, ``version``, ``folder``, ``lock``, and ``files``, texts by their paths; and
+        ``index``, the text of the file from which a hub learns them.
+    """
+    found = []
+    problems = [*_setting_problems(settings)]
+    for entry in _entries(settings):
+        try:
+            found.append(_read(entry, settings["shipped"]))
+        except ValueError as error:
+            problems.append(str(error))
+    names = [one.name for one in found]
+    problems += [
+        f"The environment {name} is named {names.count(name)} times in notebook_environments_names and"
+        " notebook_environments_more; name it once."
+        for name in sorted({name for name in names if names.count(name) > 1})
+    ]
+    default = settings["default"]
+    if default and not problems and default not in names:
+        problems.append(
+            f"notebook_environments_default is {default:.40}, which is none of the environments; give one of"
+            f" {', '.join(names)}."
+        )
+    if machine is not None and not problems:
+        problems = [*_machine_problems(found, settings, machine)]
+    if problems or machine is None:
+        return {"problems": problems}
+    made = [_made(one, settings, machine) for one in found]
+    return {"problems": [], "environments": made, "index": _index(found, made, default)}
+
+
+def _entries(settings: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    names = re.split(r"[\s,]+", settings["names"].strip(" ,"))
+    return [*({"name": name} for name in names if name), *settings["more"]]
+
+
+def _setting_problems(settings: Mapping[str, Any]) -> Iterator[str]:
+    folder = settings["folder"]
+    if not FOLDER.fullmatch(folder) or len(folder.split("/")) < 3 or {".", ".."} & {*folder.split("/")}:
+        yield (
+            f"notebook_environments_folder is {folder:.80}, which cannot be used; give an absolute path of at"
+            " least two folders, of letters, digits, dots, hyphens and underscores."
+        )
+
+
+def _read(entry: Mapping[str, Any], shipped: Mapping[str, Any]) -> Environment:
+    name = entry["name"]
+    if not NAME.fullmatch(name):
+        raise ValueError(
+            f"The environment {name!r:.60} has no usable name; use at most 40 lower-case letters, digits and"
+            " hyphens."
+        )
+    own = entry.get("lock") or ""
+    known = shipped.get(name, {})
+    if not own and not known:
+        raise ValueError(
+            f"The environment {name} is none of those that this role has ({', '.join(sorted(shipped))}); give"
+            " its lock, as 'uv pip compile --generate-hashes' writes it."
+        )
+    text = own or known["lock"]
+    try:
+        requirements = locks.parse_lock(text)
+    except locks.LockError as error:
+        raise ValueError(f"The lock of the environment {name} cannot be used: {error}") from error
+    missing = [one for one in NEEDED if one not in {requirement.name for requirement in requirements}]
+    if missing:
+        raise ValueError(
+            f"The lock of the environment {name} does not pin {' and '.join(missing)}, which every kernel"
+            " needs; add that to its input and make the lock again."
+        )
+    title = " ".join((entry.get("title") or known.get("title") or name).split())
+    if len(title) > 60 or not title.isprintable():
+        raise ValueError(f"The title of the environment {name} cannot be shown; use at most 60 letters.")
+    return Environment(name, title, tuple(entry.get("groups") or ()), text, requirements)
+
+
+def _machine_problems(
+    found: list[Environment], settings: Mapping[str, Any], machine: Mapping[str, Any]
+) -> Iterator[str]:
+    python = machine["python"]
+    if tuple(int(part) for part in python.split(".")) < OLDEST_PYTHON:
+        oldest = ".".join(map(str, OLDEST_PYTHON))
+        yield (
+            f"The machine has Python {python}, and environments need {oldest} or later; upgrade the"
+            " distribution."
+        )
+        return
+    for one in found:
+        yield from _driver_problems(one, machine["driver"])
+    there = {(one["name"], one["version"]) for one in machine["versions"] if one["complete"]}
+    new = [one for one in found if (one.name, one.version(python)) not in there]
+    sizes = settings["shipped"]
+    # Of a lock of the site nobody knows the size before it is fetched.
+    sizes = {one["lock"]: one["gib"] for one in settings["shipped"].values()}
+    needed = sum(sizes.get(one.lock, 1) for one in new)
+    free = machine["free"] / GIB
+    if needed > free:
+        names = ", ".join(one.name for one in new)
+        yield (
+            f"The environments {names} need {needed:g} GiB in {settings['folder']}, where {free:.1f} GiB are"
+            " free; make room there, or set notebook_environments_folder."
+        )
+
+
+def _driver_problems(environment: Environment, driver: str) -> Iterator[str]:
+    """Yield what keeps the driver from running an environment; without a driver it runs on the CPU."""
+    if not environment.cuda or not driver:
+        return
+    major = int(environment.cuda.partition(".")[0])
+    branch = int(driver.partition(".")[0])
+    built = f"The environment {environment.name} is built for CUDA {environment.cuda}"
+    if major not in DRIVER_OF_CUDA:
+        yield f"{built}, of which the least driver is not known here; give a lock for another CUDA."
+    elif branch < DRIVER_OF_CUDA[major]:
+        yield (
+            f"{built}, which needs a driver of branch {DRIVER_OF_CUDA[major]} or later, and the machine has"
+            f" {driver}; upgrade the driver, or give a lock for another CUDA."
+        )
+
+
+def _made(one: Environment, settings: Mapping[str, Any], machine: Mapping[str, Any]) -> dict[str, Any]:
+    version = one.version(machine["python"])
+    folder = f"{settings['folder']}/{one.name}/{version}"
+    about = {"name": one.name, "title": one.title, "version": version, "index_url": settings["pip_index_url"]}
+    # -I: neither the folder that the notebook is in nor variables of the user change what starts.
+    kernel = {
+        "argv": [f"{folder}/bin/python", "-I", "-m", "gpufarm_environment.kernel", "-f", "{connection_file}"],
+        "display_name": one.title,
+        "language": "python",
+        "metadata": {"debugger": True},
+    }
+    pinned = [requirement for requirement in one.requirements if requirement.name in KERNEL]
+    return {
+        "name": one.name,
+        "title": one.title,
+        "version": version,
+        "folder": folder,
+        "lock": one.lock,
+        "files": {
+            ABOUT: _json(about),
+            CONSTRAINTS: "".join(requirement.text + "\n" for requirement in pinned),
+            f"{KERNELS}/kernels/{one.name}/kernel.json": _json(kernel),
+        },
+    }
+
+
+def _index(found: list[Environment], made: list[dict[str, Any]], default: str) -> str:
+    told = [
+        {
+            "name": one.name,
+            "title": one.title,
+            "groups": list(one.groups),
+            "path": f"{entry['folder']}/{KERNELS}",
+        }
+        for one, entry in zip(found, made, strict=True)
+    ]
+    return _json({"environments": sorted(told, key=lambda one: one["name"] != default) if default else told})
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, indent=2) + "\n"
