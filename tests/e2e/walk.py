@@ -105,9 +105,14 @@ def start(page: Page, service: Service, user: str, profile: str = "") -> None:
     page.goto(f"{service.hub}/user/{user}/lab?reset")  # else what an earlier run had open comes back
 
 
+def kernels(page: Page) -> Locator:
+    """Return the cards from which a new notebook can be made."""
+    return page.locator(".jp-LauncherCard[data-category=Notebook]")
+
+
 def run_cell(page: Page, code: str) -> Locator:
-    """Run Python in a new notebook of the environment that is offered first; return what it shows."""
-    page.locator(".jp-LauncherCard[data-category=Notebook]").first.click()
+    """Run Python in a new notebook of the shared environment; return what it shows."""
+    kernels(page).filter(has_text="Scientific Python").click()
     expect(page.get_by_text("Scientific Python | Idle")).to_be_visible()
     cell = page.locator(".jp-Notebook .jp-CodeCell .cm-content").first
     cell.click()
