@@ -17,7 +17,9 @@ def test_the_key_of_another_user_opens_nothing(login):
 
 def test_a_key_that_the_user_adds_opens_nothing(host, login):
     host.check_output("install -d -m 700 -o ben -g ben /home/ben/.ssh")
-    host.check_output("install -m 600 -o ben -g ben /etc/ssh/gpufarm-users.d/ada /home/ben/.ssh/authorized_keys")
+    host.check_output(
+        "install -m 600 -o ben -g ben /etc/ssh/gpufarm-users.d/ada /home/ben/.ssh/authorized_keys"
+    )
     assert "Permission denied" in login("ben", "ada", "true").stderr
 
 

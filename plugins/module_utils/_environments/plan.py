@@ -72,12 +72,13 @@ def plan(settings: Mapping[str, Any], machine: Mapping[str, Any] | None = None) 
 
     Args:
         settings: the variables of the role ``notebook_environments`` without its name, and ``shipped``, the
-            environments of the role by name, each with ``title``, ``lock`` and ``gib``, the size on disk.
+            environments of the role by name, each with ``title``, ``lock``, ``gib``, the size on disk, and
+            ``imports``, packages to try.
         machine: result of the module ``notebook_environments``; without it only the settings are checked.
 
     Returns:
         ``problems``, one sentence each. If there are none and the machine is known, ``environments``: of
-        each its ``name``, ``version``, ``folder``, ``lock``, and ``files``, texts by their paths; and
+        each its ``name``, ``version``, ``folder``, ``lock``, ``imports``, and ``files``, texts by paths; and
         ``index``, the text of the file from which a hub learns them.
     """
     found = []
@@ -214,6 +215,10 @@ def _made(one: Environment, settings: Mapping[str, Any], machine: Mapping[str, A
         "version": version,
         "folder": folder,
         "lock": one.lock,
+        # Another lock of that name may have none of them.
+        "imports": next(
+            (known["imports"] for known in settings["shipped"].values() if known["lock"] == one.lock), []
+        ),
         "files": {
             ABOUT: _json(about),
             CONSTRAINTS: "".join(requirement.text + "\n" for requirement in pinned),

@@ -21,9 +21,19 @@ def lock(*pins: str) -> str:
 
 
 SHIPPED = {
-    "scientific": {"title": "Scientific Python", "lock": lock("numpy==2.4.6"), "gib": 1},
-    "pytorch": {"title": "PyTorch", "lock": lock("torch==2.15.0", "nvidia-cuda-runtime==13.2.86"), "gib": 8},
-    "old": {"title": "Old", "lock": lock("nvidia-cuda-runtime-cu12==12.9.79"), "gib": 8},
+    "scientific": {
+        "title": "Scientific Python",
+        "lock": lock("numpy==2.4.6"),
+        "gib": 1,
+        "imports": ["numpy"],
+    },
+    "pytorch": {
+        "title": "PyTorch",
+        "lock": lock("torch==2.15.0", "nvidia-cuda-runtime==13.2.86"),
+        "gib": 8,
+        "imports": [],
+    },
+    "old": {"title": "Old", "lock": lock("nvidia-cuda-runtime-cu12==12.9.79"), "gib": 8, "imports": []},
 }
 MACHINE = {"python": "3.11", "driver": "580.95.05", "free": 100 * GIB, "versions": []}
 
@@ -96,7 +106,8 @@ def test_a_lock_of_the_site_takes_the_place_of_the_role_s():
     entry = {"name": "scientific", "title": " Course\n2026 ", "lock": lock("numpy==2.5.0")}
     [made] = plan(settings(entry), MACHINE)["environments"]
     assert made["title"] == "Course 2026"
-    assert made["lock"] == entry["lock"]
+    assert (made["lock"], made["imports"]) == (entry["lock"], [])
+    assert plan(settings(), MACHINE)["environments"][0]["imports"] == ["numpy"]
 
 
 @pytest.mark.parametrize(
