@@ -1,4 +1,4 @@
-"""Run a cell in a new kernel, as JupyterLab does: ``cell.py KERNEL CODE``. What it writes is written here."""
+"""Run a cell in a new kernel, as JupyterLab does: ``cell.py KERNEL CODE``. Its output is printed."""
 
 import os
 import sys

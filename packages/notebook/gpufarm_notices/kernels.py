@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Kernels of a notebook server that runs beside shared environments: all but that of its own Python.
 
-What the server is made of is not for users: they could neither add packages to it nor rely on those in it.
+The packages of the server are not for users, who could neither add to them nor rely on them.
 """
 
 from __future__ import annotations

@@ -78,8 +78,9 @@ def plan(settings: Mapping[str, Any], machine: Mapping[str, Any] | None = None) 
 
     Returns:
         ``problems``, one sentence each. If there are none and the machine is known, ``environments``: of
-        each its ``name``, ``version``, ``folder``, ``lock``, ``imports``, and ``files``, texts by paths; and
-        ``index``, the text of the file from which a hub learns them.
+        each its ``name``, ``version``, ``folder``, ``lock``, ``imports``, and ``files``, texts by paths;
+        ``versions``, each as ``NAME/VERSION``; and ``index``, the text of the file from which a hub learns
+        them.
     """
     found = []
     problems = [*_setting_problems(settings)]
@@ -105,7 +106,8 @@ def plan(settings: Mapping[str, Any], machine: Mapping[str, Any] | None = None) 
     if problems or machine is None:
         return {"problems": problems}
     made = [_made(one, settings, machine) for one in found]
-    return {"problems": [], "environments": made, "index": _index(found, made, default)}
+    versions = [f"{one['name']}/{one['version']}" for one in made]
+    return {"problems": [], "environments": made, "versions": versions, "index": _index(found, made, default)}
 
 
 def _entries(settings: Mapping[str, Any]) -> list[Mapping[str, Any]]:
