@@ -34,7 +34,7 @@ def test_a_member_of_the_administrators_group_administers(visitor):
         ("service", "Invalid username or password"),
         ("alice", "Invalid username or password"),
         ("grace", r"none of the groups that may use this service \(gpu, wheel\)"),
-        ("heidi", "Your account may not log in at the moment: it has expired"),
+        ("heidi", "Your account may not sign in at the moment: it has expired"),
     ],
 )
 def test_who_cannot_come_in(visitor, name, sentence):
