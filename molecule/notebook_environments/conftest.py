@@ -37,7 +37,6 @@ def notice(host: Host) -> Callable[..., str]:
     """Return what JupyterLab would show a user about an environment."""
 
     def read(user: str, environment: str = "scientific") -> str:
-        file = host.file(f"/tmp/jupyter-{user}/gpufarm-environment-{environment}.txt")
-        return file.content_string if file.exists else ""
+        return host.run("cat /tmp/jupyter-%s/gpufarm-environment-%s-*.txt", user, environment).stdout
 
     return read

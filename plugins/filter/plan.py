@@ -49,7 +49,7 @@ options:
       For C(cvmfs_client) the result of M(gpufarm.cluster.cvmfs_info), for C(lustre_client) and
       C(lustre_server) that of M(gpufarm.cluster.lustre_info), for C(mesos_agent) C(name), C(cgroup),
       C(glibc), C(kernel), C(gpus) and C(folders),
-      for C(notebook_environments) that of M(gpufarm.cluster.notebook_environments).
+      for C(notebook_environments) that of M(gpufarm.cluster.notebook_environments_info).
     type: dict
   names:
     description: >-

@@ -94,6 +94,7 @@ class Host:
             "gpufarm.cluster.host_program": self._host_program,
             "gpufarm.cluster.lustre_info": self._lustre_info,
             "gpufarm.cluster.notebook_environments": self._notebook_environments,
+            "gpufarm.cluster.notebook_environments_info": self._notebook_environments_info,
             "gpufarm.cluster.path_info": self._path_info,
             "gpufarm.cluster.paths": self._paths,
             "gpufarm.cluster.python_environment": self._python_environment,
@@ -203,19 +204,23 @@ class Host:
         return {"changed": self._write(call, path, File("directory", "", "0755"))}
 
     def _notebook_environments(self, call: Call) -> Mapping[str, Any]:
-        folder, keep = call.args["folder"], call.args.get("keep")
-        there = [path for path in self.files if re.fullmatch(rf"{folder}/[^/]+/[^/]+/bin/python", path)]
-        versions = [path.removeprefix(f"{folder}/").removesuffix("/bin/python") for path in there]
-        old = [] if keep is None else [one for one in versions if one not in keep]
-        changed = [self._remove(call, f"{folder}/{one}") for one in old]
+        folder = call.args["folder"]
+        old = [one for one in self._versions(folder) if one not in call.args["keep"]]
+        return {"changed": len([one for one in old if self._remove(call, f"{folder}/{one}")]) > 0, "kept": {}}
+
+    def _notebook_environments_info(self, call: Call) -> Mapping[str, Any]:
+        versions = [one.split("/") for one in self._versions(call.args["folder"])]
         return {
-            **ALL_IS_WELL["gpufarm.cluster.notebook_environments"],
-            "changed": any(changed),
+            **ALL_IS_WELL["gpufarm.cluster.notebook_environments_info"],
             "versions": [
-                {"name": one.split("/")[0], "version": one.split("/")[1], "complete": True, "users": []}
-                for one in versions
+                {"name": name, "version": version, "complete": True, "users": []}
+                for name, version in versions
             ],
         }
+
+    def _versions(self, folder: str) -> list[str]:
+        there = [path for path in self.files if re.fullmatch(rf"{folder}/[^/]+/[^/]+/bin/python", path)]
+        return [path.removeprefix(f"{folder}/").removesuffix("/bin/python") for path in there]
 
     def _record(self, call: Call) -> Mapping[str, Any]:
         """Keep what a role made; its steps are needed in any case, as if the operator had asked for that."""

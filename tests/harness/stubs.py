@@ -134,12 +134,13 @@ ALL_IS_WELL: dict[str, Answer] = {
         "slices": [],
     },
     "gpufarm.cluster.gpu_settings": {"gpus": [], "pending": [], "unreadable": []},
-    "gpufarm.cluster.notebook_environments": {
+    "gpufarm.cluster.notebook_environments": {"kept": {}},
+    "gpufarm.cluster.notebook_environments_info": {
         "versions": [],
-        "kept": {},
         "python": "3.11",
         "driver": "580.95.05",
         "free": 1 << 40,
+        "unsafe": "",
     },
     "gpufarm.cluster.listening_ports_info": {"listeners": []},
     "gpufarm.cluster.marathon_info": {

@@ -16,11 +16,12 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from . import notice, shared
+from . import marks, notice, shared
+from .carry import RESULT
 from .layer import Layer
 
-# Is there, with the number of the process, while a kernel starts, until its packages are loaded.
-STARTING = "starting.{}"
+# A start may also end as the notebook is stopped or killed for its memory; JupyterLab starts a kernel again.
+FAILURES = 2
 FULL = (errno.EDQUOT, errno.ENOSPC)
 
 
@@ -37,13 +38,13 @@ def environment(layer: Layer, python: Path, known: Mapping[str, str]) -> dict[st
         str(common.folder / "bin"),
         known.get("PATH", "/usr/local/bin:/usr/bin:/bin"),
     ]
-    index = {"PIP_INDEX_URL": common.index_url} if common.index_url else {}
+    index = dict.fromkeys(("PIP_INDEX_URL", "UV_DEFAULT_INDEX"), common.index_url) if common.index_url else {}
     return {
         **{name: value for name, value in known.items() if name not in ("PYTHONPATH", "PYTHONHOME")},
         **index,
         "PATH": ":".join(dict.fromkeys(folders)),
         "VIRTUAL_ENV": str(python.parents[1]),
-        "PIP_CONSTRAINT": str(common.constraints),
+        **dict.fromkeys(("PIP_CONSTRAINT", "UV_CONSTRAINT"), str(common.constraints)),
         "PIP_DISABLE_PIP_VERSION_CHECK": "1",
         "GPUFARM_ENVIRONMENT": common.name,
     }
@@ -55,16 +56,12 @@ def problem_of(layer: Layer) -> str:
     reset = "'!gpufarm-environment reset' in a cell removes them"
     try:
         layer.prepare()
-        failed = [one for one in layer.folder.glob(STARTING.format("*")) if not _runs(one.suffix[1:])]
-        for one in failed:
-            one.unlink(missing_ok=True)
-        if failed:
+        if len(marks.failed(layer.folder)) >= FAILURES:
+            marks.clear(layer.folder)
             return (
-                f"{without}, as it did not start with them the last time; {reset}, or remove the package that"
-                " breaks it."
+                f"{without}, as it did not start with them the last times; {reset}, or remove the package"
+                " that breaks it."
             )
-        with contextlib.suppress(OSError):  # a full home is no reason to go without packages that are there
-            (layer.folder / STARTING.format(os.getpid())).touch()
     except OSError as error:
         if error.errno in FULL:
             return f"{without}, as your home is full; delete files that you do not need, and start it again."
@@ -72,14 +69,10 @@ def problem_of(layer: Layer) -> str:
     return ""
 
 
-def _runs(number: str) -> bool:
-    return number.isdecimal() and Path("/proc", number).exists()
-
-
 def carry(layer: Layer, variables: Mapping[str, str]) -> None:
-    """Let packages over the former version of the environment be installed again, once, in the background."""
-    former = next(layer.former(), None)
-    if former is None or layer.installed() or (layer.folder / "carried.json").exists():
+    """Let packages over the former version of the environment be installed again, in the background."""
+    former = None if (layer.folder / RESULT).exists() else next(layer.former(), None)
+    if former is None:
         return
     words = [str(layer.python), "-P", "-m", "gpufarm_environment.carry", former.folder.name]
     subprocess.Popen(
@@ -99,12 +92,14 @@ def main() -> None:
     problem = problem_of(layer)
     python = common.folder / "bin" / "python" if problem else layer.python
     variables = environment(layer, python, os.environ)
-    notice.tell(common.name, problem)
-    if problem:
+    notice.tell(common.name, "start", problem)
+    marked = not problem and marks.make(layer.folder)
+    if not marked:
         # The home may be full, and start files of IPython may be what is wrong.
         variables["IPYTHONDIR"] = tempfile.mkdtemp(prefix="ipython-")
-    else:
-        carry(layer, variables)
+    if not problem:
+        with contextlib.suppress(Exception):  # whatever is in the former layers, the kernel starts
+            carry(layer, variables)
     # -P: a file of the user that has the name of a module does not keep the kernel from its start.
     os.execve(python, [str(python), "-P", "-m", "gpufarm_environment.started", *sys.argv[1:]], variables)  # noqa: S606
 

@@ -68,7 +68,7 @@ class Layer:
         # A former version of the environment may have had another Python.
         folders = self.folder.glob("lib/python*/site-packages")
         found = metadata.distributions(path=[str(one) for one in folders])
-        return {one.metadata["Name"]: one.version for one in found if one.metadata["Name"]}
+        return dict(filter(None, map(_name_and_version, found)))
 
     def former(self) -> Iterator[Layer]:
         """Yield the layers over other versions of the environment that have packages, the latest first."""
@@ -90,6 +90,13 @@ class Layer:
         """
         if self.all_versions.exists():
             shutil.rmtree(self.all_versions)
+
+
+def _name_and_version(package: metadata.Distribution) -> tuple[str, str] | None:
+    try:
+        return (package.metadata["Name"], package.version) if package.metadata["Name"] else None
+    except (OSError, ValueError, KeyError, TypeError):  # half of an installation, or not what it should be
+        return None
 
 
 def _folders(path: Path) -> list[Path]:

@@ -7,20 +7,21 @@ import contextlib
 import os
 from pathlib import Path
 
-PATTERN = "gpufarm-environment-{name}.txt"
+PATTERN = "gpufarm-environment-{name}-{about}.txt"
 
 
-def tell(name: str, sentence: str) -> None:
+def tell(name: str, about: str, sentence: str) -> None:
     """Show a sentence about an environment, or none any more if it is empty.
 
     Args:
         name: of the environment.
+        about: what the sentence is about; it takes the place of the last one about that.
         sentence: what the user is told.
     """
     folder = os.environ.get("JUPYTER_RUNTIME_DIR", "")
     if not folder:
         return
-    file = Path(folder) / PATTERN.format(name=name)
+    file = Path(folder) / PATTERN.format(name=name, about=about)
     with contextlib.suppress(OSError):  # a full disk keeps no kernel from its start
         if sentence:
             file.write_text(sentence, encoding="utf-8")

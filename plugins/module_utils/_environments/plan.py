@@ -74,7 +74,7 @@ def plan(settings: Mapping[str, Any], machine: Mapping[str, Any] | None = None) 
         settings: the variables of the role ``notebook_environments`` without its name, and ``shipped``, the
             environments of the role by name, each with ``title``, ``lock``, ``gib``, the size on disk, and
             ``imports``, packages to try.
-        machine: result of the module ``notebook_environments``; without it only the settings are checked.
+        machine: result of the module ``notebook_environments_info``; without it, only settings are checked.
 
     Returns:
         ``problems``, one sentence each. If there are none and the machine is known, ``environments``: of
@@ -166,6 +166,11 @@ def _machine_problems(
             " distribution."
         )
         return
+    if machine["unsafe"]:
+        yield (
+            f"{machine['unsafe']} does not belong to root alone, so users could change environments in"
+            f" {settings['folder']}; choose another notebook_environments_folder."
+        )
     for one in found:
         yield from _driver_problems(one, machine["driver"])
     there = {(one["name"], one["version"]) for one in machine["versions"] if one["complete"]}

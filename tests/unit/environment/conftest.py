@@ -32,7 +32,8 @@ def user(first: Path, tmp_path: Path) -> User:
 def wheels(tmp_path: Path) -> Path:
     """A folder with a package in two versions, and one that would break every kernel."""
     folder = tmp_path / "wheels"
-    for name, version in (("mine", "1.0"), ("mine", "2.0"), ("ipykernel", "99.0"), ("numbers_of_all", "2.0")):
+    versions = {"mine": ["1.0", "2.0"], "extra": ["1.0"], "ipykernel": ["99.0"], "numbers_of_all": ["2.0"]}
+    for name, version in ((name, version) for name, found in versions.items() for version in found):
         wheel(folder, name, version)
     return folder
 

@@ -18,18 +18,27 @@ LIBRARY = Path("lib") / f"python{sysconfig.get_python_version()}" / "site-packag
 # In place of ipykernel: it tells what a kernel would find, and ends.
 KERNEL = """
 import json, os, sys
-def launch_new_instance():
-    import numbers_of_all
-    try:
-        import mine
-        mine = mine.VERSION
-    except ImportError:
-        mine = None
-    names = ("PATH", "VIRTUAL_ENV", "PIP_CONSTRAINT", "PIP_INDEX_URL", "PYTHONPATH", "IPYTHONDIR")
-    print(json.dumps({
-        "prefix": sys.prefix, "argv": sys.argv[1:], "numbers": numbers_of_all.VERSION, "mine": mine,
-        "variables": {name: os.environ.get(name) for name in names},
-    }))
+class IPKernelApp:
+    @classmethod
+    def instance(cls):
+        return cls()
+    def initialize(self):
+        import debugpy_of_kernel
+    def start(self):
+        import numbers_of_all
+        try:
+            import mine
+            mine = mine.VERSION
+        except ImportError:
+            mine = None
+        names = (
+            "PATH", "VIRTUAL_ENV", "PIP_CONSTRAINT", "UV_CONSTRAINT", "PIP_INDEX_URL", "PYTHONPATH",
+            "IPYTHONDIR",
+        )
+        print(json.dumps({
+            "prefix": sys.prefix, "argv": sys.argv[1:], "numbers": numbers_of_all.VERSION, "mine": mine,
+            "variables": {name: os.environ.get(name) for name in names},
+        }))
 """
 
 
@@ -88,8 +97,8 @@ class User:
 
     @property
     def notice(self) -> str:
-        file = self.runtime / "gpufarm-environment-scientific.txt"
-        return file.read_text() if file.exists() else ""
+        files = sorted(self.runtime.glob("gpufarm-environment-scientific-*.txt"))
+        return " ".join(file.read_text() for file in files)
 
     @property
     def layer(self) -> Path:
@@ -104,6 +113,7 @@ def make_shared(folder: Path, version: str) -> Path:
     shutil.copytree(SOURCE, packages / SOURCE.name, ignore=shutil.ignore_patterns("__pycache__"))
     (packages / "ipykernel").mkdir()
     (packages / "ipykernel/__init__.py").touch()
+    (packages / "debugpy_of_kernel.py").touch()
     (packages / "ipykernel/kernelapp.py").write_text(KERNEL)
     (packages / "ipykernel-7.0.dist-info").mkdir()
     (packages / "ipykernel-7.0.dist-info/METADATA").write_text(

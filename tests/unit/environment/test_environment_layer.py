@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import os
 import time
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -58,12 +59,13 @@ def test_variables_of_the_notebook_server_do_not_change_what_is_found(user: User
     assert user.start(PYTHONPATH=str(wheels), PYTHONHOME="/nowhere")["variables"]["PYTHONPATH"] is None
 
 
-def test_a_package_that_breaks_the_kernel_is_left_out_the_next_time(user: User) -> None:
+@pytest.mark.parametrize("broken", ["ipykernel/__init__.py", "debugpy_of_kernel.py"])
+def test_a_package_that_breaks_the_kernel_is_left_out_after_two_starts(user: User, broken: str) -> None:
     user.start()
-    (user.layer / LIBRARY / "ipykernel").mkdir()
-    (user.layer / LIBRARY / "ipykernel" / "__init__.py").write_text("raise RuntimeError('broken')\n")
+    (user.layer / LIBRARY / broken).parent.mkdir(exist_ok=True)
+    (user.layer / LIBRARY / broken).write_text("raise RuntimeError('broken')\n")
     words = (user.shared / "bin/python", "-I", "-m", "gpufarm_environment.kernel")
-    assert user.run(*words).returncode != 0
+    assert [user.run(*words).returncode for _ in range(2)] == [1, 1]
     found = user.start()
     assert found["prefix"] == str(user.shared)
     assert not found["variables"]["IPYTHONDIR"].startswith(str(user.home))
@@ -73,11 +75,27 @@ def test_a_package_that_breaks_the_kernel_is_left_out_the_next_time(user: User) 
     assert user.notice == ""
 
 
-def test_a_kernel_that_starts_at_the_moment_is_no_failure(user: User) -> None:
+def mark(user: User, process: int, machine: str = os.uname().nodename) -> None:
+    boot = Path("/proc/sys/kernel/random/boot_id").read_text()[:8]
+    (user.layer / f"starting.{machine}.{boot}.{process}").touch()
+
+
+def test_kernels_that_start_at_the_moment_are_no_failures(user: User) -> None:
     user.start()
-    (user.layer / f"starting.{os.getpid()}").touch()
+    mark(user, os.getpid())
+    mark(user, os.getppid())
     assert user.start()["prefix"] == str(user.layer)
     assert user.notice == ""
+
+
+def test_a_start_that_was_killed_and_those_on_other_machines_are_no_failures(user: User) -> None:
+    user.start()
+    mark(user, 4194305)  # above the highest number of a process
+    mark(user, 4194305, "elsewhere")
+    mark(user, 4194306, "elsewhere")
+    assert user.start()["prefix"] == str(user.layer)
+    mark(user, 4194306)
+    assert user.start()["prefix"] == str(user.layer), "a start that worked ends the count"
 
 
 @pytest.mark.parametrize(
@@ -112,6 +130,50 @@ def test_packages_go_along_to_a_new_version(user: User, second: Path, wheels: Pa
     assert json.loads(result.read_text()) == {"from": "11111111", "missing": {}}
     again = newer.start(**variables)
     assert again["mine"] == "1.0" and again["numbers"] == "1.0", "the new version has that one itself"
+
+
+@pytest.mark.parametrize("damage", ["latin-1", "loop"])
+def test_odd_files_in_a_former_layer_keep_no_kernel_from_its_start(
+    user: User, second: Path, wheels: Path, damage: str
+) -> None:
+    install(user, wheels, "mine==1.0")
+    odd = user.layer / LIBRARY / "odd-1.0.dist-info"
+    odd.mkdir()
+    if damage == "loop":
+        (odd / "METADATA").symlink_to("METADATA")
+    else:
+        (odd / "METADATA").write_bytes(
+            "Metadata-Version: 2.1\nName: odd\nVersion: 1.0\nAuthor: Mü\n".encode("latin-1")
+        )
+    assert "mine" in user.command("list").stdout
+    assert User(second, user.home, user.runtime).start(PIP_NO_INDEX="1")["numbers"] == "1.0"
+
+
+def test_a_package_that_cannot_go_along_keeps_no_other_away(user: User, second: Path, wheels: Path) -> None:
+    install(user, wheels, "mine==1.0", "extra==1.0")
+    (wheels / "extra-1.0-py3-none-any.whl").unlink()
+    newer = User(second, user.home, user.runtime)
+    variables = {"PIP_FIND_LINKS": str(wheels), "PIP_NO_INDEX": "1"}
+    newer.start(**variables)
+    end = time.monotonic() + 120
+    while "could not be installed: extra." not in newer.notice and time.monotonic() < end:
+        time.sleep(0.1)
+    assert newer.start(**variables)["mine"] == "1.0"
+    assert "could not be installed: extra." in newer.notice, "another kernel does not hide it"
+
+
+def test_an_interrupted_carrying_goes_on_at_the_next_start(user: User, second: Path, wheels: Path) -> None:
+    install(user, wheels, "mine==1.0", "extra==1.0")
+    newer = User(second, user.home, user.runtime)
+    layer = user.home / ".local/share/gpufarm/environments/scientific/22222222"
+    (layer / LIBRARY).mkdir(parents=True)
+    with zipfile.ZipFile(wheels / "extra-1.0-py3-none-any.whl") as archive:
+        archive.extractall(layer / LIBRARY)
+    newer.start(PIP_FIND_LINKS=str(wheels), PIP_NO_INDEX="1")
+    end = time.monotonic() + 120
+    while not (layer / "carried.json").exists() and time.monotonic() < end:
+        time.sleep(0.1)
+    assert newer.start()["mine"] == "1.0"
 
 
 def test_packages_that_cannot_go_along_are_named(user: User, second: Path, wheels: Path) -> None:

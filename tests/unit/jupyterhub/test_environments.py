@@ -11,6 +11,7 @@ import pytest
 from bs4 import BeautifulSoup
 from gpufarm_hub.spawning import environments, form
 from gpufarm_hub.spawning.environments import Environment, EnvironmentsError
+from gpufarm_hub.spawning.systemd_spawner import SystemdSliceSpawner
 
 ALL = Environment("scientific", "Scientific Python", (), "/opt/e/scientific/1/jupyter")
 FEW = Environment("course", "Course 2026", ("course", "staff"), "/opt/e/course/2/jupyter")
@@ -45,6 +46,13 @@ def test_members_of_a_group_see_more() -> None:
 def test_the_server_finds_those_that_the_user_sees_and_begins_with_the_chosen_one() -> None:
     assert environments.variables([FEW, ALL]) == {"JUPYTER_PATH": f"{FEW.path}:{ALL.path}"}
     assert "--MultiKernelManager.default_kernel_name=course" in environments.arguments(FEW)
+
+
+@pytest.mark.parametrize("name", [None, 0, [], {"name": "course"}])
+def test_an_environment_is_given_by_its_name(name: object) -> None:
+    spawner = SystemdSliceSpawner.__new__(SystemdSliceSpawner)
+    with pytest.raises(form.ChoiceError, match="must be given by its name"):
+        spawner.apply_more({"environment": name})
 
 
 def test_without_environments_nothing_changes() -> None:

@@ -35,7 +35,7 @@ SHIPPED = {
     },
     "old": {"title": "Old", "lock": lock("nvidia-cuda-runtime-cu12==12.9.79"), "gib": 8, "imports": []},
 }
-MACHINE = {"python": "3.11", "driver": "580.95.05", "free": 100 * GIB, "versions": []}
+MACHINE = {"python": "3.11", "driver": "580.95.05", "free": 100 * GIB, "versions": [], "unsafe": ""}
 
 
 def settings(*offered: dict[str, Any], **more: Any) -> dict[str, Any]:
@@ -170,6 +170,11 @@ def test_a_disk_that_is_too_small_is_refused_unless_all_is_built():
     made = plan(settings({"name": "pytorch"}), MACHINE)["environments"]
     there = [{"name": "pytorch", "version": made[0]["version"], "complete": True, "users": []}]
     assert problems({"name": "pytorch"}, machine={**machine, "versions": there}) == []
+
+
+def test_a_folder_in_which_users_can_make_files_is_refused():
+    [found] = problems(machine={"unsafe": "/scratch"})
+    assert found.startswith("/scratch does not belong to root alone")
 
 
 def test_an_older_python_is_refused():

@@ -1,4 +1,4 @@
-"""The module notebook_environments: which versions are there, and which of them go."""
+"""Modules about versions of environments: which are there, and which of them go."""
 
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
@@ -6,13 +6,17 @@ from __future__ import annotations
 
 import json
 import mmap
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 from ansible.module_utils.testing import patch_module_args
 from ansible_collections.gpufarm.cluster.plugins.module_utils._environments.io import versions
-from ansible_collections.gpufarm.cluster.plugins.modules import notebook_environments
+from ansible_collections.gpufarm.cluster.plugins.modules import (
+    notebook_environments,
+    notebook_environments_info,
+)
 
 OLD, NEW = "scientific/0123456789ab", "scientific/ba9876543210"
 
@@ -37,7 +41,7 @@ def run(
         patch_module_args({"folder": str(folder), "_ansible_check_mode": check, **options}),
         pytest.raises(SystemExit),
     ):
-        notebook_environments.main()
+        (notebook_environments if "keep" in options else notebook_environments_info).main()
     answer: dict[str, Any] = json.loads(capsys.readouterr().out)
     return answer
 
@@ -50,7 +54,7 @@ def test_versions_are_told_and_nothing_is_removed(folder, capsys):
     answer = run(folder, capsys)
     assert names(answer) == [OLD, NEW]
     assert [one["complete"] for one in answer["versions"]] == [True, False]
-    assert (answer["changed"], answer["kept"]) == (False, {})
+    assert not answer["changed"]
     assert answer["free"] > 0
     assert answer["python"].startswith("3.")
 
@@ -87,6 +91,40 @@ def test_a_version_that_a_process_uses_stays(folder, capsys):
     assert not (folder / NEW).exists()
 
 
+def test_a_version_that_a_notebook_server_offers_stays(folder, capsys):
+    server = subprocess.Popen(["sleep", "60"], env={"JUPYTER_PATH": f"/x:{folder / OLD}/jupyter"})
+    try:
+        answer = run(folder, capsys, keep=[])
+    finally:
+        server.kill()
+        server.wait()
+    assert answer["kept"][OLD].startswith(f"sleep ({server.pid})")
+    assert not (folder / NEW).exists()
+
+
+def test_a_version_that_is_used_under_the_real_name_of_its_folder_stays(folder, capsys, tmp_path):
+    (tmp_path / "link").symlink_to(folder.parent)
+    file = (folder / OLD / "lib/package.so").open("rb")
+    with file, mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ):
+        answer = run(tmp_path / "link" / folder.name, capsys, keep=[])
+    assert list(answer["kept"]) == [OLD]
+
+
+def test_an_interrupted_removal_is_no_environment_any_more(folder, capsys, monkeypatch):
+    def interrupted(_path):
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(versions.shutil, "rmtree", interrupted)
+    assert "cannot be removed" in run(folder, capsys, keep=[])["msg"]
+    record = json.loads((folder / OLD / ".python_environment.json").read_text())
+    assert (record["created"], record["complete"]) == (False, False)
+
+
+def test_a_folder_of_somebody_else_is_told(tmp_path, capsys):
+    assert run(Path("/usr/lib"), capsys)["unsafe"] == ""
+    assert run(Path("/tmp/environments"), capsys)["unsafe"] == "/tmp"
+
+
 def test_links_are_not_followed(folder, capsys, tmp_path):
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "elsewhere/.python_environment.json").write_text('{"complete": true}')
@@ -96,9 +134,17 @@ def test_links_are_not_followed(folder, capsys, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("kind", "shared"), [("ext4", False), ("nfs4", True), ("lustre", True), ("overlay", False)]
+    ("kind", "shared"),
+    [
+        ("ext4", False),
+        ("overlay", False),
+        ("nfs4", True),
+        ("lustre", True),
+        ("gpfs", True),
+        ("fuse.ceph", True),
+    ],
 )
-def test_a_network_file_system_is_shared(tmp_path, kind, shared):
+def test_a_file_system_that_is_not_known_as_local_is_shared(tmp_path, kind, shared):
     mounts = tmp_path / "mountinfo"
     mounts.write_text(
         "1 0 0:1 / / rw - ext4 /dev/sda rw\n"

@@ -30,8 +30,8 @@ def test_ml_infn_is_valid(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(site.root)
     answer = site.gpufarm("validate", ML_INFN)
     assert answer.status == 0
-    first = "server, driver, repositories, lustre, partitions, homes, settings"
-    assert f"valid, 11 nodes: {first}, containers, accounts, hub, monitoring" in answer.output
+    first = "server, driver, repositories, lustre, partitions, environments, homes, settings"
+    assert f"valid, 12 nodes: {first}, containers, accounts, hub, monitoring" in answer.output
     ToscaTemplate(str(ML_INFN))  # also for those who use tosca-parser itself
 
 
@@ -49,6 +49,7 @@ def test_what_nobody_chose_is_left_to_the_role_and_the_inventory() -> None:
         ("repositories.configure", {}),
         ("lustre.configure", {}),
         ("partitions.configure", {"mig_partition_flavor": "7x 1g.10gb"}),
+        ("environments.configure", {}),
         ("homes.configure", {}),
         ("settings.configure", {}),
         ("containers.configure", {"nvidia_container_enabled": False}),
