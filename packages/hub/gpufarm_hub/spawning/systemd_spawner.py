@@ -104,6 +104,8 @@ class SystemdSliceSpawner(SliceSpawner, SystemdSpawner):  # type: ignore[misc]
     def apply_more(self, options: Mapping[str, Any]) -> dict[str, Any]:
         """Check and take the choice of the environment."""
         name = options.get("environment", "")
+        if not isinstance(name, str):
+            raise form.ChoiceError("The environment must be given by its name.")
         self._environments = self.offered_environments()
         named = [one for one in self._environments if name in ("", one.name)]
         if name and not named:

@@ -24,10 +24,22 @@ def users_of(path: str, proc: Path = Path("/proc")) -> list[str]:
     for process in sorted(proc.glob("[0-9]*"), key=lambda one: int(one.name)):
         try:
             if any(name == path or name.startswith(path + "/") for name in _names(process)):
-                found.append(f"{_name(process)} ({process.name}) of {_owner(process)}")
+                found.append(described(process))
         except OSError:
             continue  # it has ended meanwhile
     return found
+
+
+def described(process: Path) -> str:
+    """Return a process as ``NAME (PID) of USER``.
+
+    Args:
+        process: its folder in ``/proc``.
+
+    Raises:
+        OSError: it has ended.
+    """
+    return f"{_name(process)} ({process.name}) of {_owner(process)}"
 
 
 def _names(process: Path) -> Iterator[str]:
