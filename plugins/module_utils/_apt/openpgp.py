@@ -14,10 +14,15 @@ import re
 from collections.abc import Iterator
 
 PUBLIC_KEY = 6  # tag of a primary key; subkeys have their own
+# Tags of what a public key consists of: signature, primary key, user id, subkey, user attribute.
+TAGS = {2, PUBLIC_KEY, 13, 14, 17}
+# Nothing but this is a block. apt is less strict: it begins after the first empty line, leaves out lines that
+# begin with "=", and goes on after padding, so that it would find keys in a block that are not found here.
 ARMOR = re.compile(
-    r"-----BEGIN PGP PUBLIC KEY BLOCK-----\r?\n(?:[^\r\n]+: [^\r\n]*\r?\n)*\r?\n"
-    r"(.*?)(?:\n=[A-Za-z0-9+/]{4}\s*)?-----END PGP",
-    re.DOTALL,
+    r"^-----BEGIN PGP PUBLIC KEY BLOCK-----\r?\n(?:[^\r\n]+: [^\r\n]*\r?\n)*\r?\n"
+    r"((?:[A-Za-z0-9+/]+={0,2}\r?\n)+)"
+    r"(?:=[A-Za-z0-9+/]{4}[ \t]*\r?\n)?(?:[ \t]*\r?\n)*-----END PGP",
+    re.MULTILINE,
 )
 
 
@@ -60,13 +65,21 @@ def fingerprints(text: str) -> list[str]:
     if not armored or text.count("-----BEGIN") != len(armored):
         raise KeyFileError("is no OpenPGP key in ASCII armor")
     try:
-        binary = b"".join(base64.b64decode(block) for block in armored)
-        found = [_fingerprint(body) for tag, body in _packets(binary) if tag == PUBLIC_KEY]
+        found = [_fingerprint(key) for block in armored for key in _primary_keys(block)]
     except (IndexError, binascii.Error) as error:
         raise KeyFileError("is no OpenPGP key, or is cut off") from error
     if not found:
         raise KeyFileError("holds no public OpenPGP key")
     return found
+
+
+def _primary_keys(block: str) -> Iterator[bytes]:
+    binary = base64.b64decode("".join(block.split()), validate=True)
+    for tag, body in _packets(binary):
+        if tag not in TAGS:
+            raise KeyFileError(f"holds a packet of type {tag}, which no public OpenPGP key has")
+        if tag == PUBLIC_KEY:
+            yield body
 
 
 def _fingerprint(body: bytes) -> str:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import base64
 import json
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -92,6 +93,51 @@ def test_a_key_beside_the_wanted_one_is_refused(tmp_path: Path, run: Run) -> Non
     assert "is no OpenPGP key in ASCII armor; correct role_key_url." in run(FINGERPRINT)["msg"]
 
 
+def binary(key: str) -> bytes:
+    return base64.b64decode("".join(key.splitlines()[2:-2]))
+
+
+def dearmored(text: str) -> bytes:
+    """Return what apt 2.6 reads of a key file; source: `apt-key`, `dearmor_filename`."""
+    program = (
+        "awk '/^-----BEGIN/{ x = 1; } /^$/{ if (x == 1) { x = 2; }; } /^[^=-]/{ if (x == 2) { print $0; }; }"
+        " /^-----END/{ exit; }' | base64 -d"
+    )
+    return subprocess.run(["sh", "-c", program], input=text.encode(), stdout=subprocess.PIPE).stdout
+
+
+def lines(data: bytes) -> str:
+    return base64.encodebytes(data).decode()
+
+
+BEGIN, END = "-----BEGIN PGP PUBLIC KEY BLOCK-----\n", "-----END PGP PUBLIC KEY BLOCK-----\n"
+# The key and the beginning of a user id that ends with another key, without padding: 3 octets are 4 letters.
+HEAD = (
+    binary(KEY) + b"\xb4\x00" * (len(binary(KEY)) % 3) + b"\xb5" + len(binary(OTHER_KEY)).to_bytes(2, "big")
+)
+BESIDE = {
+    "after padding": BEGIN + "\n" + lines(binary(KEY) + b"\xb4\x00") + lines(binary(OTHER_KEY)) + END,
+    "after a checksum": KEY.replace("=ll7l\n", f"=ll7l{END}{lines(binary(OTHER_KEY))}"),
+    "after an empty line": f"{BEGIN}\r\n{lines(HEAD)}\n{lines(binary(OTHER_KEY))}{END}",
+    "in the next block": f" {BEGIN}\n{lines(HEAD)} {END}{OTHER_KEY}",
+}
+
+
+@pytest.mark.parametrize("text", BESIDE.values(), ids=BESIDE)
+def test_a_key_that_only_apt_would_find_is_refused(tmp_path: Path, run: Run, text: str) -> None:
+    assert dearmored(text).endswith(binary(OTHER_KEY))
+    (tmp_path / "key.asc").write_bytes(text.encode())
+    message = run(FINGERPRINT)["msg"]
+    assert " is no OpenPGP key" in message and message.endswith("; correct role_key_url.")
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+def test_a_key_with_headers_and_without_a_checksum_is_read(tmp_path: Path, run: Run, newline: str) -> None:
+    text = KEY.replace("\n\n", "\nVersion: GnuPG v2\nComment: a key\n\n").replace("=ll7l\n", "\n")
+    (tmp_path / "key.asc").write_text(text, newline=newline)
+    assert run(FINGERPRINT)["fetched"]
+
+
 @pytest.mark.parametrize(
     ("packet", "reason"),
     [
@@ -100,6 +146,8 @@ def test_a_key_beside_the_wanted_one_is_refused(tmp_path: Path, run: Run) -> Non
         (b"\xb4\x01a", "holds no public OpenPGP key"),
         (b"\x9b\x04", "holds a packet of unknown length"),
         (b"\xc6\xe1\x04", "holds a packet of unknown length"),
+        (b"\x94\x01\x04", "holds a packet of type 5, which no public OpenPGP key has"),
+        (b"\xc9\x01\x04", "holds a packet of type 9, which no public OpenPGP key has"),
         (b"no packet", "is no OpenPGP key"),
     ],
 )
