@@ -7,6 +7,7 @@ The folder GPUFARM_TEST_FOLDER has `settings.json` and, when the hub runs, its s
 # SPDX-License-Identifier: GPL-3.0-or-later
 from __future__ import annotations
 
+import asyncio
 import errno
 import json
 import os
@@ -86,6 +87,9 @@ class Notebook(web.RequestHandler):
 
 
 async def start(self: Any) -> tuple[str, int]:
+    """The test says for how long it takes."""
+    while (folder / "slow-start").exists():
+        await asyncio.sleep(0.05)
     sockets = bind_sockets(0, "127.0.0.1")
     server = httpserver.HTTPServer(web.Application([(r"/.*", Notebook)]))
     server.add_sockets(sockets)

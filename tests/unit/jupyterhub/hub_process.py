@@ -11,7 +11,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,13 @@ CONFIG = Path(__file__).with_name("hub_config.py")
 
 def slices(count: int, profile: str = "1g.10gb") -> list[Slice]:
     return [Slice(f"MIG-{profile}-{n}", profile, 0, 7 + n, 0, 10 << 30) for n in range(count)]
+
+
+def eventually(true: Callable[[], bool]) -> None:
+    end = time.monotonic() + PATIENCE
+    while not true():
+        assert time.monotonic() < end
+        time.sleep(0.05)
 
 
 class HubProcess:

@@ -5,8 +5,7 @@
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import httpx
 import pytest
-from hub_process import HubProcess, slices
+from hub_process import HubProcess, eventually, slices
 from oidc_provider import OWNER, REFRESH, SECRET, TOKEN, Provider, claims, come_back, serve, settings
 
 from lab.pages import parse
@@ -233,13 +232,6 @@ def erin(hub: HubProcess, browser: httpx.Client, provider: Provider) -> Iterator
     come_back(browser, provider)
     one.request("DELETE", "/hub/api/users/erin/server")
     eventually(lambda: not one.holds())
-
-
-def eventually(true: Callable[[], bool]) -> None:
-    end = time.monotonic() + PATIENCE
-    while not true():
-        assert time.monotonic() < end
-        time.sleep(0.05)
 
 
 def test_who_left_the_groups_is_out_with_token_notebook_and_cookie(

@@ -6,11 +6,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import httpx
 import pytest
 from bs4 import BeautifulSoup
-from hub_process import Browser, HubProcess, slices
+from hub_process import Browser, HubProcess, eventually, slices
 
 
 @pytest.fixture(scope="module")
@@ -78,6 +79,22 @@ def test_the_notebook_is_stopped_where_its_user_wants_that(alice: Browser, elsew
     assert not is_signed_in(alice)
     assert not elsewhere.running()
     assert "was ended" not in elsewhere.page("/hub/home").text
+
+
+def test_a_user_stays_signed_in_while_the_notebook_to_stop_starts(
+    process: HubProcess, alice: Browser, elsewhere: Browser
+) -> None:
+    slow = process.folder / "slow-start"
+    slow.touch()
+    with ThreadPoolExecutor() as beside:
+        start = beside.submit(elsewhere.api, "POST", "/users/alice/server", json={"memory": "1G"})
+        eventually(lambda: bool(alice.api("GET", "/users/alice").json()["pending"]))
+        answer = press(alice, alice.page("/hub/logout").text, "sign-out-stop")
+        slow.unlink()
+        start.result()
+    assert answer.status_code == 503 and "so you are still signed in" in answer.text
+    assert is_signed_in(alice)
+    eventually(alice.running)
 
 
 @pytest.mark.parametrize("token", [None, "guess"])

@@ -14,8 +14,8 @@ from gpufarm_hub.sharing.keeping import Rules
 from gpufarm_hub.store import StoreError
 
 STILL_RUNS = (
-    "The hub could not stop your notebook, so you are still signed in. Try again in some minutes, "
-    "or sign out and let it run."
+    "The hub could not stop your notebook, which may still be starting, so you are still signed in. "
+    "Try again in some minutes, or sign out and let it run."
 )
 
 
@@ -51,7 +51,8 @@ def configure(rules: Rules, desk: Desk) -> None:
         user = self.current_user
         if user and self.get_body_argument("stop", ""):
             await self._shutdown_servers(user)
-            if any(spawner.ready for spawner in user.spawners.values()):
+            # JupyterHub leaves out those that are starting.
+            if any(spawner.active and spawner.pending != "stop" for spawner in user.spawners.values()):
                 raise web.HTTPError(503, STILL_RUNS)
         await sign_out(self)
 
