@@ -81,7 +81,7 @@ def _hub(c: Any, settings: dict[str, Any], ours: Desk) -> None:
     c.JupyterHub.template_paths = [str(Path(__file__).parent / "templates")]
     # The hub calls it for each page, with the user who looks at it or None.
     c.JupyterHub.template_vars = {
-        "gpufarm_notices": lambda user: ours.notices.shown(user.name) if user else {}
+        "gpufarm_notices": lambda user: ours.notices.shown(user.name, user.orm_spawners) if user else {}
     }
     # Deprecated in favour of services, but a service cannot show pages of the hub's own.
     c.JupyterHub.extra_handlers = pages.handlers(ours)

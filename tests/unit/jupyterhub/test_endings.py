@@ -17,14 +17,15 @@ from gpufarm_hub.sharing.leases import Leases
 from gpufarm_hub.sharing.notices import Notices
 from gpufarm_hub.store import JsonStore
 from gpufarm_hub.web import endings
-from hub_process import Browser, HubProcess, slices
+from hub_process import Browser, HubProcess, eventually, slices
 
 SHARED = {"venv": "/opt/shared", "use_gpu": False, "profile": "", "image": "", "groups": []}
 
 
 @pytest.fixture(scope="module")
 def process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HubProcess]:
-    hub = HubProcess(tmp_path_factory.mktemp("hub"), [], SHARED)
+    limits = [{"name": "two", "users": ["twice"], "servers": 2}]
+    hub = HubProcess(tmp_path_factory.mktemp("hub"), limits, SHARED)
     hub.partition(slices(2))
     hub.start()
     yield hub
@@ -88,6 +89,19 @@ def test_users_of_the_collaborative_jupyterlab_read_who_stopped_it(
     for path in ("/hub/home", "/hub/spawn/collaborative"):
         assert "carol stopped it" in shown(alice, path)
     assert "carol stopped it" not in shown(alice, "/hub/spawn")
+
+
+def test_a_notice_about_a_named_server_is_shown_until_the_server_is_removed(
+    user: Callable[[str], Browser],
+) -> None:
+    twice, bob = user("twice"), user("bob")
+    second = "/users/twice/servers/second"
+    assert twice.api("POST", second).status_code in (201, 202)
+    bob.api("DELETE", second)
+    eventually(lambda: not twice.running())
+    assert "bob stopped it" in shown(twice, "/hub/home")
+    assert twice.api("DELETE", second, json={"remove": True}).status_code == 204
+    assert "bob stopped it" not in shown(twice, "/hub/home")
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from pathlib import Path
 
 from gpufarm_hub.store import JsonStore, StoreError
@@ -18,11 +19,16 @@ class Notices:
     def __init__(self, path: Path) -> None:
         self._store = JsonStore(path)
 
-    def shown(self, user: str) -> dict[str, str]:
-        """Return as `of` what every page shows; nothing while the file cannot be read."""
+    def shown(self, user: str, servers: Container[str] = ("",)) -> dict[str, str]:
+        """Return as `of` what pages show; nothing while the file cannot be read.
+
+        Args:
+            user: name of the user.
+            servers: names of the servers that the user has; notices about others are over.
+        """
         try:
             self._store.mend()
-            return self.of(user)
+            return {server: text for server, text in self.of(user).items() if server in servers}
         except StoreError:
             return {}
 
