@@ -319,11 +319,19 @@ def _short_pci(address: str) -> str:
     return f"{int(match['domain'] or '0', 16):04x}:{match['rest']}" if match else address.lower()
 
 
+def is_bus_id(bus_id: bytes | str) -> bool:
+    """Whether it has the form of an address of NVML."""
+    return bool(re.fullmatch(r"[0-9A-Fa-f]{4,8}(:[0-9A-Fa-f]{2}){2}\.[0-7]", _text(bus_id)))
+
+
 def pci_address(bus_id: bytes | str) -> str:
     """Return an address of NVML as lspci -D writes it; NVML's has eight digits of domain."""
-    text = bus_id.decode() if isinstance(bus_id, bytes) else bus_id
-    domain, _colon, rest = text.lower().partition(":")
+    domain, _colon, rest = _text(bus_id).lower().partition(":")
     return f"{int(domain, 16):04x}:{rest}"
+
+
+def _text(bus_id: bytes | str) -> str:
+    return bus_id.decode() if isinstance(bus_id, bytes) else bus_id
 
 
 def compute_name(profile: Profile, width: int) -> str:

@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pynvml
@@ -51,6 +52,23 @@ def test_what_nvlinks_lead_to_is_read(make_machine: Make) -> None:
     assert "nvlink_peers" not in second.values
     [switch] = h100.values["nvlink_peers"]
     assert switch not in {first.pci_address, second.pci_address, ""}
+
+
+@pytest.mark.parametrize("bus_id", ["", "FFFFFFFF:FF:FF.F"])
+def test_ends_of_nvlinks_without_an_address_are_left_out(
+    make_machine: Make, monkeypatch: pytest.MonkeyPatch, bus_id: str
+) -> None:
+    make_machine("a100-80gb", "a100-80gb", "a100-80gb")
+    real = pynvml.nvmlDeviceGetNvLinkRemotePciInfo
+    without = SimpleNamespace(busId=bus_id)
+    monkeypatch.setattr(
+        pynvml, real.__name__, lambda handle, link: without if link == 0 else real(handle, link)
+    )
+    first, second, third = read().gpus
+    assert first.hung_in == "" and findings_of(first)["gpu_responds"].status == "ok"
+    assert first.values["nvlink_peers"] == [second.pci_address, third.pci_address]
+    monkeypatch.setattr(pynvml, real.__name__, lambda _handle, _link: without)
+    assert all(gpu.hung_in == "" and "nvlink_peers" not in gpu.values for gpu in read().gpus)
 
 
 def test_reading_changes_nothing_and_leaves_no_child(make_machine: Make) -> None:

@@ -13,7 +13,7 @@ try:
 except ImportError:
     pynvml = None
 
-from ..gpu import pci_address
+from ..gpu import is_bus_id, pci_address
 from .handle import by_uuid
 
 # nvml.h, NVML_FI_DEV_GET_GPU_RECOVERY_ACTION; older bindings lack the name.
@@ -171,7 +171,8 @@ def _nvlink_peers(reader: Reader, handle: Any) -> list[str] | None:
     links = _nvlinks(reader, handle) or {}
     active = [int(link) for link, is_active in links.items() if is_active]
     ends = [reader.ask("nvmlDeviceGetNvLinkRemotePciInfo", handle, link).busId for link in active]
-    return sorted(set(map(pci_address, ends))) or None
+    # The driver does not know the address of each.
+    return sorted({pci_address(end) for end in ends if is_bus_id(end)}) or None
 
 
 def _nvlink_errors(reader: Reader, handle: Any) -> int | None:
