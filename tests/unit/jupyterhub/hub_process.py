@@ -4,6 +4,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import secrets
@@ -11,7 +12,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -175,3 +176,20 @@ class Browser:
 
     def queue(self, user: str = "") -> httpx.Response:
         return self.api("GET", f"/gpufarm/users/{user or self.name}/queue/")
+
+
+@contextlib.contextmanager
+def users_of(process: HubProcess) -> Iterator[Callable[[str], Browser]]:
+    """Log users in; at the end nobody holds anything or waits."""
+    browsers: list[Browser] = []
+
+    def log_in(name: str) -> Browser:
+        browsers.append(Browser(process, name))
+        return browsers[-1]
+
+    yield log_in
+    for browser in browsers:
+        browser.api("DELETE", f"/gpufarm/users/{browser.name}/queue/")
+        if browser.running():
+            browser.stop()
+        browser.http.close()

@@ -17,7 +17,7 @@ from gpufarm_hub.sharing.leases import Leases
 from gpufarm_hub.sharing.notices import Notices
 from gpufarm_hub.store import JsonStore
 from gpufarm_hub.web import endings
-from hub_process import Browser, HubProcess, eventually, slices
+from hub_process import Browser, HubProcess, eventually, slices, users_of
 
 SHARED = {"venv": "/opt/shared", "use_gpu": False, "profile": "", "image": "", "groups": []}
 
@@ -34,17 +34,8 @@ def process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HubProcess]:
 
 @pytest.fixture
 def user(process: HubProcess) -> Iterator[Callable[[str], Browser]]:
-    browsers: list[Browser] = []
-
-    def log_in(name: str) -> Browser:
-        browsers.append(Browser(process, name))
-        return browsers[-1]
-
-    yield log_in
-    for browser in browsers:
-        if browser.running():
-            browser.stop()
-        browser.http.close()
+    with users_of(process) as log_in:
+        yield log_in
 
 
 def shown(browser: Browser, path: str) -> str:

@@ -13,7 +13,7 @@ from bs4 import BeautifulSoup
 from gpufarm_hub.sharing import keeping, turns
 from gpufarm_hub.sharing.leases import Lease
 from gpufarm_hub.sharing.slices import Slice
-from hub_process import Browser, HubProcess, slices
+from hub_process import Browser, HubProcess, slices, users_of
 
 LIMITS = [
     {"name": "short", "users": ["alice", "carol", "dave"], "hours": 2},
@@ -36,17 +36,8 @@ def process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HubProcess]:
 
 @pytest.fixture
 def user(process: HubProcess) -> Iterator[Callable[[str], Browser]]:
-    browsers: list[Browser] = []
-
-    def log_in(name: str) -> Browser:
-        browsers.append(Browser(process, name))
-        return browsers[-1]
-
-    yield log_in
-    for browser in browsers:
-        browser.api("DELETE", f"/gpufarm/users/{browser.name}/queue/")
-        if browser.running():
-            browser.stop()
+    with users_of(process) as log_in:
+        yield log_in
 
 
 def form(browser: Browser) -> BeautifulSoup:

@@ -12,7 +12,7 @@ import httpx
 import pytest
 from gpufarm_hub.sharing.slices import Slice
 from gpufarm_hub.spawning.systemd_spawner import SystemdSliceSpawner
-from hub_process import Browser, HubProcess, slices
+from hub_process import Browser, HubProcess, slices, users_of
 
 from lab.patience import PATIENCE
 
@@ -37,18 +37,8 @@ def process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HubProcess]:
 def user(process: HubProcess) -> Iterator[Callable[[str], Browser]]:
     """Log users in; at the end nobody holds anything or waits."""
     process.partition(slices(1))
-    browsers: list[Browser] = []
-
-    def log_in(name: str) -> Browser:
-        browsers.append(Browser(process, name))
-        return browsers[-1]
-
-    yield log_in
-    for browser in browsers:
-        browser.api("DELETE", f"/gpufarm/users/{browser.name}/queue/")
-        if browser.running():
-            browser.stop()
-        browser.http.close()
+    with users_of(process) as log_in:
+        yield log_in
 
 
 def test_who_waits_is_served_in_turn(process: HubProcess, user: Callable[[str], Browser]) -> None:

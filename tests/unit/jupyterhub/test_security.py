@@ -10,7 +10,7 @@ from typing import Any
 
 import httpx
 import pytest
-from hub_process import Browser, HubProcess, slices
+from hub_process import Browser, HubProcess, slices, users_of
 
 from lab.patience import PATIENCE
 
@@ -30,19 +30,9 @@ def process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HubProcess]:
 @pytest.fixture
 def user(process: HubProcess) -> Iterator[Callable[[str], Browser]]:
     """Log users in; at the end nobody holds anything or waits, and the hub has made no mistake."""
-    browsers: list[Browser] = []
     before = (process.folder / "hub.log").stat().st_size
-
-    def log_in(name: str) -> Browser:
-        browsers.append(Browser(process, name))
-        return browsers[-1]
-
-    yield log_in
-    for browser in browsers:
-        browser.api("DELETE", QUEUE.format(browser.name))
-        if browser.running():
-            browser.stop()
-        browser.http.close()
+    with users_of(process) as log_in:
+        yield log_in
     written = (process.folder / "hub.log").read_text()[before:]
     assert "Uncaught exception" not in written and "] 500 " not in written
 
