@@ -54,3 +54,11 @@ def test_lock_files_name_no_registry_host() -> None:
                 r"(npmjs|pypi|pythonhosted|registry)",
                 path.read_text(),
             ), path
+
+
+def test_test_files_that_run_together_have_names_of_their_own() -> None:
+    """Pytest imports them by their names alone, as folders of tests are no packages."""
+    names = [
+        file.name for folder in ("unit", "contract") for file in ROOT.glob(f"tests/{folder}/**/test_*.py")
+    ]
+    assert [name for name in names if names.count(name) > 1] == []
