@@ -233,13 +233,16 @@ def test_a_second_run_waits_and_is_refused_in_the_end(
     child = os.fork()
     if not child:
         with lock.locked(tmp_path / "run"):
-            os.write(writer, b".")
+            os.write(writer, b"held")
             signal.sigtimedwait([], 1)
+            os.write(writer, b"free")
         os._exit(0)
-    os.read(reader, 1)
+    assert os.read(reader, 4) == b"held"
     assert run(check_mode=True, flavor="2x 3g.40gb")["changed"]
     assert run(flavor="2x 3g.40gb")["changed"] and machine.writes()
-    assert os.waitpid(child, os.WNOHANG)[0] == child
+    os.set_blocking(reader, False)
+    assert os.read(reader, 4) == b"free"  # the second run waited for it
+    os.waitpid(child, 0)
 
 
 # what cannot be
