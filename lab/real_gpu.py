@@ -20,10 +20,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from lab.demo import ROOT
-
 # `make setup` links the checkout there under its name in Ansible.
-sys.path.insert(0, str(ROOT / ".work" / "collections"))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / ".work" / "collections"))
 
 from ansible_collections.gpufarm.cluster.plugins.module_utils._nvml.gpu import Gpu, GpuError
 from ansible_collections.gpufarm.cluster.plugins.module_utils._nvml.io import session

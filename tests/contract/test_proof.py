@@ -22,7 +22,7 @@ UNUSED = {
     r".*\.md": "documentation; of a README that tests read, they say so",
     r"lab/(gpu_models|hub_(check|load|watch)|scale|spent)\.py": "`make bench`, `make bench-*`",
     r"lab/(mig_|run_|tosca_)?timing\.py": "`make bench`, `make bench-*`",
-    r"lab/real_gpu\.py": "`make on-a-real-gpu`, whose report a unit test makes",
+    r"lab/(real_gpu\.py|nvmlsim/reports/.*)": "`make on-a-real-gpu`; unit tests make and compare reports",
     r"lab/warm/((calls|zookeeper)\.yml|timing\.py)": "`make bench-tests`",
     r"plugins/doc_fragments/.*": "documentation, which `make sanity` checks",
     r"roles/_common/files/gpu\.in": "source of a lock, for `make lock`",

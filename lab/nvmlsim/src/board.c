@@ -34,7 +34,7 @@ NVML_CALL(READ, nvmlDeviceGetMarginTemperature, (void *device, margin_temperatur
     if (result || !out) return result ? result : NVML_ERROR_INVALID_ARGUMENT;
     if (out->version != VERSION_WORD(margin_temperature_v1, 1)) return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
     if (!reports_margin(r.g)) return NVML_ERROR_NOT_SUPPORTED;
-    out->celsius = r.g->slowdown_temperature - r.g->temperature;
+    out->celsius = r.g->model->board.throttle_celsius - r.g->temperature;
     return NVML_SUCCESS;
 }
 

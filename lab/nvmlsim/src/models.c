@@ -10,6 +10,9 @@
  * Board. Power limits and clocks are those of the data sheets. Temperature limits of T4, V100 and A100 are as published
  * `nvidia-smi -q` listings show them; the others' are inferred from these.
  *
+ * H100 80GB HBM3 and H200 are as the driver 580.159.04 reported them (`reports/`), but for the order of filling and what
+ * a report cannot tell of GPUs without MIG mode.
+ *
  * This table stays inside the simulator. The product's planner learns geometry through NVML; a shared table would
  * make its tests circular. */
 #include "models.h"
@@ -38,10 +41,10 @@
     .decoder = 7, .jpeg = 7, .ofa = 1, .compute_capability = {9, 0}
 
 /* columns of a board: watts, least watts, SM, memory and idle MHz; throttle, slowdown, shutdown and memory Celsius; PCIe
- * generation, NVLinks, fabric */
+ * generation, NVLinks, fabric, lower memory MHz */
 #define A100_BOARD(memory_mhz) .board = {400, 100, 1410, memory_mhz, 210, 85, 89, 92, 95, 4, 12, 0}
-#define H100_BOARD(watts, memory_mhz, fabric) \
-    .board = {watts, 200, 1980, memory_mhz, 345, 87, 90, 93, 95, 5, 18, fabric}
+#define H100_BOARD(watts, memory_mhz, lower_memory_mhz, fabric) \
+    .board = {watts, 200, 1980, memory_mhz, 345, 87, 89, 95, 95, 5, 18, fabric, lower_memory_mhz}
 
 /* columns of a profile: index, id, name, slices, count, multiprocessors, copy, decoder, encoder, jpeg, ofa, MiB,
  * units, starts, fill order */
@@ -77,9 +80,9 @@ static const model MODELS[] = {
         {4, 0,  "7g.80gb",    7, 1, 98, 7, 5, 0, 1, 1, 81152, 8, WHOLE},
         {.index = END}}},
     {.key = "h100-80gb", .name = "NVIDIA H100 80GB HBM3", H100_SHAPE, .device_id = 0x233010DE, .mib = 81559,
-     H100_BOARD(700, 2619, 1), .profiles = {
-        {0, 19, "1g.10gb",    1, 7, 16, 1, 1, 0, 1, 0, 9856, 1, EIGHTHS},
-        {7, 20, "1g.10gb+me", 1, 1, 16, 1, 1, 0, 1, 1, 9856, 1, EIGHTHS},
+     H100_BOARD(700, 2619, 1593, 1), .profiles = {
+        {0, 19, "1g.10gb",    1, 7, 16, 1, 1, 0, 1, 0, 9984, 1, EIGHTHS},
+        {7, 20, "1g.10gb+me", 1, 1, 16, 1, 1, 0, 1, 1, 9984, 1, EIGHTHS},
         {9, 15, "1g.20gb",    1, 4, 26, 1, 1, 0, 1, 0, 20096, 2, PAIRS},
         {1, 14, "2g.20gb",    2, 3, 32, 2, 2, 0, 2, 0, 20096, 2, PAIRS_OF_2G},
         {2, 9,  "3g.40gb",    3, 2, 60, 3, 3, 0, 3, 0, 40448, 4, HALVES},
@@ -88,7 +91,7 @@ static const model MODELS[] = {
         {.index = END}}},
     /* multiprocessors and the size of 7g: inferred from the SXM part */
     {.key = "h100-94gb", .name = "NVIDIA H100 NVL", H100_SHAPE, .device_id = 0x232110DE, .mib = 95830,
-     .board = {400, 200, 1785, 2619, 345, 87, 90, 93, 95, 5, 12, 0}, .profiles = {
+     .board = {400, 200, 1785, 2619, 345, 87, 89, 95, 95, 5, 12, 0}, .profiles = {
         {0, 19, "1g.12gb",    1, 7, 16, 1, 1, 0, 1, 0, 11008, 1, EIGHTHS},
         {7, 20, "1g.12gb+me", 1, 1, 16, 1, 1, 0, 1, 1, 11008, 1, EIGHTHS},
         {9, 15, "1g.24gb",    1, 4, 26, 1, 1, 0, 1, 0, 22144, 2, PAIRS},
@@ -99,7 +102,7 @@ static const model MODELS[] = {
         {.index = END}}},
     /* placements other than those of 3g: inferred */
     {.key = "h100-96gb", .name = "NVIDIA GH200 480GB", H100_SHAPE, .device_id = 0x234210DE, .mib = 97871,
-     H100_BOARD(900, 2619, 0), .profiles = {
+     H100_BOARD(900, 2619, 0, 0), .profiles = {
         {0, 19, "1g.12gb",    1, 7, 16, 1, 1, 0, 1, 0, 11264, 1, EIGHTHS},
         {7, 20, "1g.12gb+me", 1, 1, 16, 1, 1, 0, 1, 1, 11264, 1, EIGHTHS},
         {9, 15, "1g.24gb",    1, 4, 26, 1, 1, 0, 1, 0, 23552, 2, PAIRS},
@@ -108,16 +111,15 @@ static const model MODELS[] = {
         {3, 5,  "4g.48gb",    4, 1, 64, 4, 4, 0, 4, 0, 47616, 4, WHOLE},
         {4, 0,  "7g.96gb",    7, 1, 132, 8, 7, 0, 7, 1, 95232, 8, WHOLE},
         {.index = END}}},
-    /* placements: inferred */
     {.key = "h200-141gb", .name = "NVIDIA H200", H100_SHAPE, .device_id = 0x233510DE, .mib = 143771,
-     H100_BOARD(700, 3201, 1), .profiles = {
+     H100_BOARD(700, 3201, 2201, 1), .profiles = {
         {0, 19, "1g.18gb",    1, 7, 16, 1, 1, 0, 1, 0, 16384, 1, EIGHTHS},
         {7, 20, "1g.18gb+me", 1, 1, 16, 1, 1, 0, 1, 1, 16384, 1, EIGHTHS},
-        {9, 15, "1g.35gb",    1, 4, 26, 1, 1, 0, 1, 0, 33024, 2, PAIRS},
-        {1, 14, "2g.35gb",    2, 3, 32, 2, 2, 0, 2, 0, 33024, 2, PAIRS_OF_2G},
-        {2, 9,  "3g.71gb",    3, 2, 60, 3, 3, 0, 3, 0, 71168, 4, HALVES},
-        {3, 5,  "4g.71gb",    4, 1, 64, 4, 4, 0, 4, 0, 71168, 4, WHOLE},
-        {4, 0,  "7g.141gb",   7, 1, 132, 8, 7, 0, 7, 1, 143104, 8, WHOLE},
+        {9, 15, "1g.35gb",    1, 4, 26, 1, 1, 0, 1, 0, 33280, 2, PAIRS},
+        {1, 14, "2g.35gb",    2, 3, 32, 2, 2, 0, 2, 0, 33280, 2, PAIRS_OF_2G},
+        {2, 9,  "3g.71gb",    3, 2, 60, 3, 3, 0, 3, 0, 71424, 4, HALVES},
+        {3, 5,  "4g.71gb",    4, 1, 64, 4, 4, 0, 4, 0, 71424, 4, WHOLE},
+        {4, 0,  "7g.141gb",   7, 1, 132, 8, 7, 0, 7, 1, 143360, 8, WHOLE},
         {.index = END}}},
     /* 1g, 2g and the double-memory 1g as listed; placements, and all of 3g, 4g and 7g but their names: inferred from the
      * others. (The guide's engine counts contradict the listing, so they are not used.) */

@@ -25,6 +25,7 @@ typedef struct {
     int throttle_celsius, slowdown_celsius, shutdown_celsius, memory_celsius;
     int pcie_generation, nvlinks;
     int fabric; /* joined to others by NVSwitch, so that the fabric manager has to train it */
+    int lower_memory_mhz; /* second clock of the memory; 0 = it has one only */
 } board;
 
 typedef struct {

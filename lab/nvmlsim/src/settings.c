@@ -8,16 +8,21 @@
 
 /* ---- clocks ---- */
 
-/* Each board here has one memory clock, as boards with HBM do. */
+static int is_memory_clock(const board *b, uint32_t mhz) {
+    return mhz && (mhz == (uint32_t)b->memory_mhz || mhz == (uint32_t)b->lower_memory_mhz);
+}
+
 NVML_CALL(READ, nvmlDeviceGetSupportedMemoryClocks, (void *device, uint32_t *count, uint32_t *out),
           (device, count, out)) {
     reference r;
     nvml_return result = physical_gpu(device, &r);
     if (result || !count) return result ? result : NVML_ERROR_INVALID_ARGUMENT;
+    const board *b = &r.g->model->board;
     uint32_t room = *count;
-    *count = 1;
-    if (!room || !out) return NVML_ERROR_INSUFFICIENT_SIZE;
-    *out = r.g->model->board.memory_mhz;
+    *count = b->lower_memory_mhz ? 2 : 1;
+    if (room < *count || !out) return NVML_ERROR_INSUFFICIENT_SIZE;
+    out[0] = b->memory_mhz;
+    if (b->lower_memory_mhz) out[1] = b->lower_memory_mhz;
     return NVML_SUCCESS;
 }
 
@@ -28,7 +33,7 @@ NVML_CALL(READ, nvmlDeviceGetSupportedGraphicsClocks,
     nvml_return result = physical_gpu(device, &r);
     if (result || !count) return result ? result : NVML_ERROR_INVALID_ARGUMENT;
     const board *b = &r.g->model->board;
-    if (memory_mhz != (uint32_t)b->memory_mhz) return NVML_ERROR_NOT_FOUND;
+    if (!is_memory_clock(b, memory_mhz)) return NVML_ERROR_NOT_FOUND;
     uint32_t room = *count;
     *count = (b->sm_mhz - b->idle_mhz) / STEP_MHZ + 1;
     if (room < *count || !out) return NVML_ERROR_INSUFFICIENT_SIZE;
@@ -66,9 +71,10 @@ NVML_CALL(WRITE, nvmlDeviceSetMemoryLockedClocks, (void *device, uint32_t least,
     reference r;
     nvml_return result = lock(device, NVML_DEVICE_ARCH_AMPERE, &r);
     if (result) return result;
-    uint32_t only = (uint32_t)r.g->model->board.memory_mhz;
-    if (least != only || most != only) return NVML_ERROR_INVALID_ARGUMENT;
-    r.g->memory_clock_least = r.g->memory_clock_most = (int)only;
+    const board *b = &r.g->model->board;
+    if (least > most || !is_memory_clock(b, least) || !is_memory_clock(b, most)) return NVML_ERROR_INVALID_ARGUMENT;
+    r.g->memory_clock_least = (int)least;
+    r.g->memory_clock_most = (int)most;
     return NVML_SUCCESS;
 }
 

@@ -85,6 +85,21 @@ def test_what_differs_is_named(
     ]
 
 
+@pytest.mark.parametrize(
+    "file", sorted((ROOT / "lab" / "nvmlsim" / "reports").glob("*.json")), ids=lambda file: file.stem
+)
+def test_the_simulator_says_what_a_real_gpu_said(file: Path) -> None:
+    """But for NVLinks: the GPUs of the reports were passed through to virtual machines without them."""
+    report = json.loads(file.read_text())
+    [gpu] = report["gpus"]
+    assert set(gpu["board"]["nvlinks"]) == {"no answer: NOT_SUPPORTED"}
+    gpu["board"]["nvlinks"] = [2] * real_gpu.LINKS  # lead to a switch
+    gpu["readings"]["told"] = sorted(
+        {*gpu["readings"]["told"], "fabric", "nvlink_errors", "nvlink_peers", "nvlinks"}
+    )
+    assert real_gpu.compare(report) == []
+
+
 def test_the_page_names_parts_that_a_report_has(report: dict[str, Any]) -> None:
     """And every file of the simulator that infers something."""
     page = (ROOT / "docs" / "unproved.md").read_text()

@@ -56,7 +56,7 @@ def test_sensors_say_what_was_set(make_host: Callable[..., Host]) -> None:
     device = sim_nvml.gpu()
     assert n.nvmlDeviceGetTemperature(device, n.NVML_TEMPERATURE_GPU) == 93
     assert n.nvmlDeviceGetTemperatureV(device, n.NVML_TEMPERATURE_GPU) == 93
-    assert n.nvmlDeviceGetMarginTemperature(device) == -3
+    assert n.nvmlDeviceGetMarginTemperature(device) == -6
     assert n.nvmlDeviceGetPowerUsage(device) == 690000
     assert n.nvmlDeviceGetEnforcedPowerLimit(device) == 500000
     assert n.nvmlDeviceGetPowerManagementDefaultLimit(device) == 700000
