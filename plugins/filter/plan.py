@@ -38,6 +38,7 @@ options:
       - monitoring
       - notebook_environments
       - shared_home
+      - slurm_accounts
       - user_accounts
       - zookeeper
     required: true
@@ -122,6 +123,7 @@ MODULES = {
     "monitoring": "_monitoring.settings",
     "notebook_environments": "_environments.plan",
     "shared_home": "_shared_home.settings",
+    "slurm_accounts": "_slurm.accounts",
     "user_accounts": "_accounts.request",
     "zookeeper": "_zookeeper",
 }

@@ -24,6 +24,7 @@ SUPPORTED: dict[str, dict[str, str]] = {
     "notebook_environments": {"Debian": "12", "Ubuntu": "24.04"},
     "nvidia_container": _PACKAGES,
     "shared_home": _PACKAGES,
+    "slurm_accounting": {"Debian": "12", "Ubuntu": "24.04"},
     "zookeeper": _PACKAGES,
 }
 # Roles that need no packages where their variable `source` has this value.

@@ -102,7 +102,7 @@ PASSING = {"jupyterhub-gate.service"}
 # Ways that need a reboot, before which nothing is recorded.
 UNFINISHED = {("nvidia_driver", "distribution")}
 # Units of packages that stay with their package.
-OF_PACKAGES = {"autofs.service", "docker.service", "lnet.service"}
+OF_PACKAGES = {"autofs.service", "docker.service", "lnet.service", "mariadb.service"}
 
 
 def changes(one: Run) -> set[str]:

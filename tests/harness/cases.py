@@ -202,6 +202,17 @@ _CASES = {
         answers={"Verify | Check the health of the GPUs": said('{"status": "ok", "summary": "All is well."}')}
     ),
     "gpu_settings": Case({"gpu_settings_entries": [{"power_limit": "300"}]}),
+    "slurm_accounting": Case(
+        answers={
+            "Configure | Query the rights in the database": said(
+                "GRANT ALL PRIVILEGES ON `slurm_acct_db`.* TO `slurm`@`localhost`"
+            ),
+            "Remove | Find the database": said("slurm_acct_db"),
+        }
+    ),
+    "slurm_accounts": Case(
+        {"slurm_accounts_cluster": "farm", "slurm_accounts_accounts": [{"name": "physics"}]}
+    ),
     "jupyterhub": Case(
         {
             "jupyterhub_public_host": "gpu1.example.org",

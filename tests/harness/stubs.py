@@ -12,6 +12,7 @@ from harness.recording import Answer, Call
 DEBIAN = {
     "architecture": "x86_64",
     "date_time": {"epoch": "1780000000"},
+    "hostname": "host1",
     "distribution": "Debian",
     "distribution_major_version": "12",
     "distribution_release": "bookworm",
@@ -142,6 +143,7 @@ ALL_IS_WELL: dict[str, Answer] = {
         "free": 1 << 40,
         "unsafe": "",
     },
+    "gpufarm.cluster.slurm_accounts": {"commands": [], "users": {}},
     "gpufarm.cluster.listening_ports_info": {"listeners": []},
     "gpufarm.cluster.marathon_info": {
         "leader": "host1.example.org:8443",

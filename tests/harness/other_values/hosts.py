@@ -12,6 +12,8 @@ from harness.stubs import APT_KEY_FINGERPRINT, PARTITIONED, PUBLIC_KEY
 
 CERTIFICATE_TEXT = Path(CERTIFICATE).read_text()
 VALUES: dict[str, Any] = {
+    "slurm_accounts_accounts": [{"name": "other", "users": ["ada"]}],
+    "slurm_accounts_qos": [{"name": "other"}],
     "gpu_health_disabled_checks": ["temperature"],
     "gpu_health_drain_command": ["/bin/other-drain"],
     "gpu_health_resume_command": ["/bin/other-resume"],
@@ -62,6 +64,7 @@ NEEDS: dict[str, dict[str, Any]] = {
     },
     **dict.fromkeys(("nvidia_driver_runfile", "nvidia_driver_runfile_checksum"), RUNFILE),
     "monitoring_remove_data": {"monitoring_state": "absent"},
+    "slurm_accounting_remove_data": {"slurm_accounting_state": "absent"},
 }
 WITH: dict[str, dict[str, Any]] = {
     "gpu_health_resume_command": {"gpu_health_drain_command": ["/bin/drain"]},
