@@ -108,6 +108,12 @@ def test_every_plot_has_data(eventually: Query) -> None:
             assert eventually(plot["query"].replace("$window", "300s")), plot["title"]
 
 
+def test_each_disk_is_plotted_once(eventually: Query) -> None:
+    disks = next(plot["query"] for plot in PLOTS if plot["title"] == "Disks used")
+    devices = [one["metric"]["device"] for one in eventually(disks)]
+    assert devices and len(set(devices)) == len(devices)
+
+
 def test_a_sick_gpu_is_alerted_in_a_sentence(host: Host, visit: Visit, eventually: Query) -> None:
     host.check_output("simgpu set 0 temperature=95")
     host.check_output("systemctl start gpufarm-health.service")

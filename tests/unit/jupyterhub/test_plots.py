@@ -9,7 +9,19 @@ from pathlib import Path
 
 import pytest
 import yaml
-from gpufarm_hub.web.plots import HEIGHT, MOST_LINES, UNITS, WIDTH, Plot, Series, draw, in_words, scale, times
+from gpufarm_hub.web.plots import (
+    COLOURS,
+    HEIGHT,
+    MOST_LINES,
+    UNITS,
+    WIDTH,
+    Plot,
+    Series,
+    draw,
+    in_words,
+    scale,
+    times,
+)
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -63,7 +75,7 @@ def test_who_has_left_has_no_value_any_more() -> None:
     here = Series({"user": "alice"}, [(END - STEP, 1024.0**3), (END, 2 * 1024.0**3)])
     gone = Series({"user": "bob"}, [(60, 3 * 1024.0**3), (90, float("nan"))])
     drawing = draw(PLOT, [here, gone], START, END, STEP)
-    assert [(line.name, line.last) for line in drawing.lines] == [("bob", ""), ("alice", "2 GiB")]
+    assert [(line.name, line.words[-1]) for line in drawing.lines] == [("bob", ""), ("alice", "2 GiB")]
     assert [mark.text for mark in drawing.values] == ["0 GiB", "1 GiB", "2 GiB", "3 GiB"]
 
 
@@ -74,13 +86,54 @@ def test_too_many_lines_are_counted_instead() -> None:
     assert drawing.lines[0].name == f"u{MOST_LINES + 2}"
 
 
+def test_each_moment_has_its_values() -> None:
+    series = [Series({"user": "alice"}, [(60, 1024.0**3), (END, 2 * 1024.0**3)])]
+    drawing = draw(PLOT, series, START, END, STEP)
+    words = dict(zip(drawing.moments, drawing.lines[0].words, strict=True))
+    assert len(words) == 121
+    assert {moment: told for moment, told in words.items() if told} == {
+        "00:01:00": "1 GiB",
+        "01:00:00": "2 GiB",
+    }
+
+
+def test_moments_of_more_than_a_day_have_a_date() -> None:
+    drawing = draw(PLOT, [Series({"user": "alice"}, [(0, 1.0)])], 0, 604800, 3600)
+    assert (drawing.moments[0], drawing.moments[-1]) == ("01 Jan 00:00", "08 Jan 00:00")
+
+
+def test_no_two_lines_look_the_same() -> None:
+    series = [Series({"user": f"u{number}"}, [(END, 1.0)]) for number in range(MOST_LINES)]
+    lines = draw(PLOT, series, START, END, STEP).lines
+    assert len({(line.colour, line.dash) for line in lines}) == MOST_LINES
+    first = lines[: len(COLOURS)]
+    assert len({line.colour for line in first}) == len({line.dash for line in first}) == len(first)
+
+
+def luminance(colour: str) -> float:
+    """Return the relative luminance of a colour (WCAG 2.2, definitions)."""
+    parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+
+@pytest.mark.parametrize("colours", COLOURS)
+def test_lines_are_seen_on_light_and_dark_pages(colours: tuple[str, str]) -> None:
+    # Bootstrap 5.3, --bs-body-bg of both colour modes; WCAG 2.2, 1.4.11.
+    for colour, background in zip(colours, ("#ffffff", "#212529"), strict=True):
+        dark, light = sorted((luminance(colour), luminance(background)))
+        assert (light + 0.05) / (dark + 0.05) >= 3
+
+
 def test_lines_of_several_machines_tell_which() -> None:
     series = [Series({"user": "a", "instance": name}, [(END, 1.0)]) for name in ("gpu1", "gpu2")]
     assert [line.name for line in draw(PLOT, series, START, END, STEP).lines] == ["gpu1: a", "gpu2: a"]
 
 
-def test_nothing_is_an_empty_plot() -> None:
-    assert draw(PLOT, [Series({"user": "a"}, [(0, float("nan"))])], START, END, STEP).lines == []
+def test_nothing_is_an_empty_plot_that_says_why() -> None:
+    plot = Plot("Utilization", "ratio", "utilization", "{gpu}", empty="It is not reported.")
+    drawing = draw(plot, [Series({"gpu": "0"}, [(0, float("nan"))])], START, END, STEP)
+    assert (drawing.lines, drawing.empty) == ([], "It is not reported.")
 
 
 @pytest.mark.parametrize(

@@ -135,5 +135,13 @@ class UsePage(BaseHandler):  # type: ignore[misc]
         except MonitoringError as error:
             self.log.error("No plots: %s", error)
             raise web.HTTPError(503, "The monitoring of this machine does not answer.") from error
-        page = self.render_template("use.html", drawings=drawn, alerts=alerts, spans=SPANS, span=span)
+        page = self.render_template(
+            "use.html",
+            drawings=drawn,
+            alerts=alerts,
+            spans=SPANS,
+            span=span,
+            colours=plots.COLOURS,
+            dashes=plots.DASHES,
+        )
         self.finish(await page)

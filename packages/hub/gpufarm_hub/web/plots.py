@@ -15,6 +15,11 @@ from datetime import UTC, datetime
 WIDTH, HEIGHT = 1000.0, 100.0
 # More lines than that cannot be told apart; the highest are shown.
 MOST_LINES = 8
+# Colours on light and on dark pages, which people with any colour vision can tell apart (Okabe and Ito,
+# "Color Universal Design", 2008) and see against the page (WCAG 2.2, 1.4.11), and dashes of SVG. No two lines
+# of a plot have both in common, and the first lines have neither.
+COLOURS = (("#0072b2", "#56b4e9"), ("#d55e00", "#e69f00"), ("#009e73", "#009e73"), ("#cc79a7", "#cc79a7"))
+DASHES = ("none", "8 5", "1 5", "10 5 1 5")
 # Distances of the times that are written below a plot, in seconds.
 TIMES = (300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800)
 MOST_TIMES = 4
@@ -29,12 +34,14 @@ class Plot:
         unit: key of `UNITS`.
         query: PromQL.
         label: name of a line, with labels of its series in braces.
+        empty: why there may be no lines at all.
     """
 
     title: str
     unit: str
     query: str
     label: str
+    empty: str = "Nothing was measured."
 
 
 @dataclass(frozen=True)
@@ -52,12 +59,15 @@ class Line:
     Attributes:
         name: shown in the legend.
         path: of SVG.
-        last: its last value, in words; empty when it ended before the plot does.
+        colour, dash: indexes of `COLOURS` and `DASHES`.
+        words: its value in words at each moment of the drawing; empty where nothing was measured.
     """
 
     name: str
     path: str
-    last: str
+    colour: int
+    dash: int
+    words: list[str]
 
 
 @dataclass(frozen=True)
@@ -78,6 +88,8 @@ class Drawing:
         more: how many further lines are left out.
         values: marks of the vertical axis.
         times: marks of the horizontal axis.
+        moments: the times that have a value, in words.
+        empty: why there are no lines.
     """
 
     title: str
@@ -85,6 +97,8 @@ class Drawing:
     more: int
     values: list[Mark]
     times: list[Mark]
+    moments: list[str]
+    empty: str
 
 
 def draw(plot: Plot, series: Iterable[Series], start: float, end: float, step: float) -> Drawing:
@@ -113,12 +127,21 @@ def draw(plot: Plot, series: Iterable[Series], start: float, end: float, step: f
         Line(
             _name(plot.label, one.labels, several),
             _path(one.points, start, end, step, top),
-            in_words(one.points[-1][1], plot.unit, top) if one.points[-1][0] > end - 1.5 * step else "",
+            number % len(COLOURS),
+            (number + number // len(COLOURS)) % len(DASHES),
+            _words(one.points, plot.unit, start, end, step, top),
         )
-        for one in shown
+        for number, one in enumerate(shown)
     ]
-    marks = [Mark(in_words(value, plot.unit, top), round(100 - 100 * value / top, 2)) for value in values]
-    return Drawing(plot.title, lines, len(told) - len(shown), marks, times(start, end))
+    return Drawing(
+        plot.title,
+        lines,
+        len(told) - len(shown),
+        [Mark(in_words(value, plot.unit, top), round(100 - 100 * value / top, 2)) for value in values],
+        times(start, end),
+        [_clock(start + number * step, end - start) for number in range(_count(start, end, step))],
+        plot.empty,
+    )
 
 
 def scale(highest: float, unit: str) -> list[float]:
@@ -198,3 +221,23 @@ def _path(points: Sequence[tuple[float, float]], start: float, end: float, step:
             words.append("h0.1")
         before = when
     return "".join(words)
+
+
+def _count(start: float, end: float, step: float) -> int:
+    """Return the number of moments between two times, these included."""
+    return round((end - start) / step) + 1
+
+
+def _clock(when: float, span: float) -> str:
+    form = "%H:%M:%S" if span < 86400 else "%d %b %H:%M"
+    return datetime.fromtimestamp(when, UTC).strftime(form)
+
+
+def _words(
+    points: Sequence[tuple[float, float]], unit: str, start: float, end: float, step: float, top: float
+) -> list[str]:
+    """Return the values of a line in words, one for each moment."""
+    words = [""] * _count(start, end, step)
+    for when, value in points:
+        words[round((when - start) / step)] = in_words(value, unit, top)
+    return words
