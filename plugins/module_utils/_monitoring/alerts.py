@@ -43,6 +43,16 @@ class Alert:
 
 
 MACHINE = "{{ $labels.instance }}"
+DISK = "{{ $labels.device }}"
+# A device is told of once, wherever it is mounted. Read-only file systems do not fill up.
+FREE = (
+    "min by (instance, device) (node_filesystem_avail_bytes / node_filesystem_size_bytes"
+    " unless node_filesystem_readonly == 1)"
+)
+FREE_TOMORROW = (
+    "min by (instance, device) (predict_linear(node_filesystem_avail_bytes[6h], 86400)"
+    " unless node_filesystem_readonly == 1)"
+)
 SERVICE = (
     Alert(
         "MachineNotSeen",
@@ -118,20 +128,20 @@ SERVICE = (
     ),
     Alert(
         "DiskAlmostFull",
-        "node_filesystem_avail_bytes / node_filesystem_size_bytes < 0.05",
+        f"{FREE} < 0.05",
         "5m",
         CRITICAL,
-        f"On {MACHINE} less than 5 % of {{{{ $labels.mountpoint }}}} is free.",
-        "Find what takes the room with 'du -xh --max-depth=2' there; users' files are theirs to remove.",
+        f"On {MACHINE} less than 5 % of {DISK} is free.",
+        f"Find what takes the room with 'findmnt {DISK}' and 'du -xh --max-depth=2' there; users' files are"
+        " theirs to remove.",
     ),
     Alert(
         "DiskFullSoon",
-        "predict_linear(node_filesystem_avail_bytes[6h], 86400) < 0"
-        " and node_filesystem_avail_bytes / node_filesystem_size_bytes < 0.4",
+        f"{FREE_TOMORROW} < 0 and {FREE} < 0.4",
         "1h",
         WARNING,
-        f"On {MACHINE} {{{{ $labels.mountpoint }}}} will be full within a day if it grows as it does.",
-        "Find what grows with 'du -xh --max-depth=2' there.",
+        f"On {MACHINE} {DISK} will be full within a day if it grows as it does.",
+        f"Find what grows with 'findmnt {DISK}' and 'du -xh --max-depth=2' there.",
     ),
     Alert(
         "MemoryAlmostFull",
