@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from playwright.sync_api import Page, expect
 from walk import (
     PROFILE,
@@ -46,6 +48,18 @@ def test_somebody_outside_the_groups_is_told_why(page: Page, service: Service) -
     expect(page.get_by_role("heading")).to_contain_text("Approval required")
 
 
+def make_and_revoke_a_token(page: Page, service: Service) -> None:
+    page.goto(f"{service.hub}/hub/token")
+    page.get_by_label("Purpose").fill("my program")
+    page.get_by_role("button", name="Make a token").click()
+    expect(page.locator("#token-result")).to_have_text(re.compile(r"\S{32,}"))
+    page.reload()
+    on_a_phone(page, "16-tokens")
+    revoke = page.get_by_role("button", name="Revoke: my program")
+    revoke.click()
+    expect(revoke).to_be_hidden()
+
+
 def test_python_in_a_notebook_sees_exactly_the_slice_that_was_picked(
     alice: Page, bob: Page, service: Service
 ) -> None:
@@ -87,8 +101,14 @@ def test_python_in_a_notebook_sees_exactly_the_slice_that_was_picked(
     expect(bob.locator("#slices tr", has_text="alice")).to_have_count(0)
     alice.goto(f"{service.hub}/hub/home")
     expect(alice.locator("#stop")).to_be_hidden()
+    expect(alice.locator("#notebooks")).to_contain_text("It is stopped.")
     expect(alice.get_by_role("status").filter(has_text="bob stopped it")).to_be_visible()
     on_a_phone(alice, "8-home")
+
+    alice.goto(f"{service.hub}/hub/user/alice/lab")
+    expect(alice.get_by_role("heading")).to_have_text("The notebook does not run")
+    on_a_phone(alice, "15-not-running")
+    make_and_revoke_a_token(alice, service)
 
     bob.goto(f"{service.hub}/hub/home")
     bob.get_by_role("button", name="Sign out").click()

@@ -93,6 +93,7 @@ def stop_notebook(page: Page, service: Service) -> None:
     page.goto(f"{service.hub}/hub/home")
     stop = page.locator("#stop")
     if stop.is_visible():
+        page.once("dialog", lambda dialog: dialog.accept())
         stop.click()
         expect(stop).to_be_hidden()
 

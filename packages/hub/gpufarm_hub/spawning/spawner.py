@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import grp
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -358,6 +358,10 @@ class SliceSpawner(Spawner):  # type: ignore[misc]
         env["CUDA_VISIBLE_DEVICES"] = self._lease.uuids if self._lease else ""
         env["NVIDIA_VISIBLE_DEVICES"] = self._lease.uuids if self._lease else "void"
         return env
+
+    async def progress(self) -> AsyncIterator[dict[str, Any]]:
+        """Tell the user how far the start is."""
+        yield {"progress": 50, "message": "Your notebook is being prepared."}
 
     async def poll(self) -> int | None:
         """Return None while any process of the notebook is left.

@@ -17,6 +17,11 @@ SCOPES = re.compile(r"Action is not authorized with current scopes")
 # Of a form without its token, or with that of another session (tornado.web, check_xsrf_cookie).
 FORGED = re.compile(r"_xsrf|XSRF")
 
+# Of the address of a form, /hub/spawn/USER/NAME (handlers/base.py, _check_named_server_request).
+MOST_NAMED = re.compile(r"User \S+ already has the maximum of (?P<most>\d+) named servers")
+UNNAMED = "Named servers are not enabled."
+BAD_NAME = re.compile(r"Invalid (server_name|display_name): ")
+
 
 def not_a_member(groups: Iterable[str]) -> str:
     """Return what somebody outside the groups of the collaborative JupyterLab is told."""
@@ -54,6 +59,18 @@ def explain(status: int, message: str, shared: str = "", groups: Iterable[str] =
         return (
             "There is nothing at this address that your account may open: it is gone, or somebody else's. "
             "Ask who gave it to you whether you are in the right group; what is yours is on the home page."
+        )
+    if found := MOST_NAMED.match(message):
+        return (
+            f"You may have {found['most']} notebooks with names, and have them already. "
+            "Remove one on the home page to add another."
+        )
+    if message == UNNAMED:
+        return "This service has one notebook for each user. Yours is on the home page."
+    if BAD_NAME.match(message):
+        return (
+            "This name cannot be given to a notebook: take up to 30 letters from a to z, digits and hyphens, "
+            "with a letter first."
         )
     return message
 
