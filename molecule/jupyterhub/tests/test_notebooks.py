@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import re
+from html import unescape
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,11 @@ from lab.visitor import ExecutionError, Refused
 
 UNIT = "jupyterhub-notebook-{}.service"
 README = Path(__file__).resolve().parents[3] / "roles" / "jupyterhub" / "README.md"
+
+
+def home(visitor):
+    """Return the text of the home page."""
+    return unescape(visitor.page("/hub/home"))
 
 
 @pytest.mark.usefixtures("one_machine")
@@ -164,6 +170,19 @@ def test_a_notebook_that_dies_gives_its_slice_back(host, visit, leases, eventual
     host.check_output(f"systemctl kill --signal=KILL {UNIT.format('alice')}")
     eventually(lambda: leases() == {})
     assert not alice.running()
+    assert "it was killed, most likely because it needed more than its 1 GiB of memory" in home(alice)
+    alice.spawn()  # under the same name, of which systemd remembers nothing
+    assert "was killed" not in home(alice)
+
+
+def test_a_notebook_that_crashes_says_so(host, visit, eventually):
+    alice = visit("alice")
+    alice.spawn()
+    host.check_output(f"systemctl kill --signal=SEGV --kill-whom=main {UNIT.format('alice')}")
+    eventually(lambda: not alice.running())
+    assert "JupyterLab crashed (signal 11)" in home(alice)
+    unit = UNIT.format("alice")
+    assert host.check_output(f"systemctl show --property=LoadState --value {unit}") == "not-found"
 
 
 def test_notebook_and_lease_outlive_the_hub(host, visit, leases, eventually, hub_answers):
@@ -208,6 +227,8 @@ def test_a_kernel_that_takes_too_much_memory_is_ended(visit, controllers):
     eater = "import subprocess as s; print(s.run(['python3', '-c', 'bytearray(1200 << 20)']).returncode)"
     assert alice.execute(eater) == "-9"
     assert alice.running()
+    notice = alice._api("GET", "/user/alice/gpufarm/notice", base="/user/alice/").json()["notice"]
+    assert "was killed because the notebook needed more memory than it has" in notice
 
 
 def test_a_notebook_has_no_more_processes_than_the_limit(shell, controllers):

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Part of every notebook server: JupyterLab asks it what the user is to be told about this notebook.
 
-The hub tells about times and limits, kernels about the packages of the user (package gpufarm-environment).
+The hub tells about times and limits, kernels about the packages of the user (package gpufarm-environment),
+and this server about its memory.
 
 A page of a notebook must not talk to the hub with its user's cookies, so the server asks with its own token.
 """
@@ -20,11 +21,17 @@ from jupyter_server.utils import url_path_join
 from tornado import web
 from tornado.httpclient import AsyncHTTPClient, HTTPClientError, HTTPRequest
 
+from .memory import Memory
+
 
 class NoticeHandler(APIHandler):  # type: ignore[misc]
     """Notices, a sentence each; empty if there is none."""
 
     _track_activity = False  # to be asked is no use of the notebook
+
+    def initialize(self, memory: Memory) -> None:
+        """Take what counts the programs that were killed."""
+        self._memory = memory
 
     @web.authenticated
     async def get(self) -> None:
@@ -39,7 +46,9 @@ class NoticeHandler(APIHandler):  # type: ignore[misc]
         except (HTTPClientError, OSError) as error:
             raise web.HTTPError(502, "The hub does not answer.") from error
         notice = json.loads(answer.body).get(os.environ.get("JUPYTERHUB_SERVER_NAME", ""), "")
-        self.finish(json.dumps({"notice": " ".join(filter(None, [notice, *_of_kernels()]))}))
+        self.finish(
+            json.dumps({"notice": " ".join(filter(None, [notice, self._memory.notice(), *_of_kernels()]))})
+        )
 
 
 def _of_kernels() -> list[str]:
@@ -53,4 +62,4 @@ def _jupyter_server_extension_points() -> list[dict[str, str]]:
 
 def _load_jupyter_server_extension(server: Any) -> None:
     path = url_path_join(server.web_app.settings["base_url"], "gpufarm", "notice")
-    server.web_app.add_handlers(".*$", [(path, NoticeHandler)])
+    server.web_app.add_handlers(".*$", [(path, NoticeHandler, {"memory": Memory()})])

@@ -29,6 +29,7 @@ from gpufarm_hub.people.login import LeavingLogin  # noqa: E402
 from gpufarm_hub.sharing import adoption, devices, recovery, sessions, strays  # noqa: E402
 from gpufarm_hub.sharing.slices import GpuQueryError, Gpus, Slice  # noqa: E402
 from gpufarm_hub.spawning import spawner, systemd_spawner, units  # noqa: E402
+from gpufarm_hub.spawning.engine import Death  # noqa: E402
 from gpufarm_hub.upkeep import alone  # noqa: E402
 from gpufarm_hub.web import pages  # noqa: E402
 from jupyterhub.auth import DummyAuthenticator  # noqa: E402
@@ -105,6 +106,18 @@ def end(unit: str) -> None:
         reach.pop(unit)
 
 
+def death(unit: str) -> Death | None:
+    """The test says how notebooks die."""
+    file = folder / "death.json"
+    return Death(**json.loads(file.read_text())) if file.exists() else None
+
+
+def is_over(unit: str) -> bool:
+    if death(unit):
+        end(unit)
+    return unit not in running
+
+
 class NoProxy(Proxy):
     """The tests talk to the hub itself."""
 
@@ -148,11 +161,13 @@ accounts.ensure = lambda name, uid=None, person="": None
 devices.nodes_of = lambda piece: []
 sessions.is_needed = lambda name: False
 strays.end = lambda pieces, ours=frozenset: []
+spawner.boot = lambda: (folder / "boot").read_text() if (folder / "boot").exists() else "first"
 for module in (adoption, pages, recovery, spawner):
     module.read_gpus = gpus
 units.running = lambda: [*running]
 units.reach = lambda: reach
-units.is_over = lambda unit: unit not in running
+units.is_over = is_over
+units.death = death
 units.stop = end
 units.revoke_devices = lambda unit: reach.update({unit: frozenset()})
 accounts_here = pwd.getpwnam

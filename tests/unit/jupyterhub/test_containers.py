@@ -11,7 +11,7 @@ import docker
 import pytest
 from gpufarm_hub.spawning import container, containers, engines, pulling, units
 from gpufarm_hub.spawning.container import GpuAccess, NoGpuAccessError, Plan
-from gpufarm_hub.spawning.engine import EngineError
+from gpufarm_hub.spawning.engine import Death, EngineError
 from gpufarm_hub.spawning.mounts import Bind
 from gpufarm_hub.spawning.pulling import PullError
 
@@ -94,8 +94,16 @@ def test_each_notebook_has_a_container_of_its_own(owner: str, unit: str) -> None
 class FakeDocker:
     """One container."""
 
-    def __init__(self, state: str = "running", cpu: int = 0, failure: Exception | None = None) -> None:
+    def __init__(
+        self,
+        state: str = "running",
+        cpu: int = 0,
+        failure: Exception | None = None,
+        status: int = 0,
+        out_of_memory: bool = False,
+    ) -> None:
         self.state, self.cpu, self.failure, self.calls = state, cpu, failure, list[str]()
+        self.status, self.out_of_memory = status, out_of_memory
 
     def __call__(self, **options: Any) -> FakeDocker:
         return self
@@ -103,7 +111,8 @@ class FakeDocker:
     def inspect_container(self, name: str) -> dict[str, Any]:
         self._fail()
         request = {"DeviceIDs": ["nvidia.com/gpu=MIG-7"]}
-        return {"State": {"Status": self.state}, "HostConfig": {"DeviceRequests": [request]}}
+        state = {"Status": self.state, "ExitCode": self.status, "OOMKilled": self.out_of_memory}
+        return {"State": state, "HostConfig": {"DeviceRequests": [request]}}
 
     def top(self, name: str, ps_args: str) -> dict[str, Any]:
         self._fail()
@@ -153,11 +162,35 @@ def test_a_container_that_is_gone_is_over(monkeypatch: pytest.MonkeyPatch) -> No
     assert containers.cpu_seconds("docker:x") is None
     containers.stop("docker:x")
     assert containers.processes("docker:x") == frozenset()
+    assert containers.death("docker:x") is None
+
+
+@pytest.mark.parametrize(
+    ("status", "out_of_memory", "death"),
+    [
+        (0, False, None),
+        (143, False, None),
+        (1, False, Death("status", 1)),
+        (139, False, Death("signal", 11)),
+        (137, True, Death("memory")),
+    ],
+)
+def test_how_a_container_died(
+    monkeypatch: pytest.MonkeyPatch, status: int, out_of_memory: bool, death: Death | None
+) -> None:
+    engine(monkeypatch, state="exited", status=status, out_of_memory=out_of_memory)
+    assert containers.death("docker:x") == death
 
 
 def test_a_docker_that_does_not_answer_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     engine(monkeypatch, failure=docker.errors.APIError("hung"))
-    for ask in (containers.is_over, containers.cpu_seconds, containers.stop, containers.revoke_devices):
+    for ask in (
+        containers.is_over,
+        containers.death,
+        containers.cpu_seconds,
+        containers.stop,
+        containers.revoke_devices,
+    ):
         with pytest.raises(EngineError, match="docker:x"):
             ask("docker:x")
 

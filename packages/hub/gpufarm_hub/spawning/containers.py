@@ -12,9 +12,12 @@ import requests
 from escapism import escape, unescape
 
 from . import container
-from .engine import EngineError
+from .engine import Death, EngineError
 
 TIMEOUT = 60  # seconds that Docker may take to answer
+# Statuses with which a container ends that was asked to: those that systemd takes for success, too
+# (systemd.service(5), SuccessExitStatus=), with 128 added to the number of a signal.
+CLEAN = (0, 129, 130, 141, 143)
 GRACE = 20  # seconds between asking a notebook to end and ending it
 
 PREFIX = "docker:"
@@ -136,6 +139,25 @@ def cpu_seconds(unit: str) -> float | None:
     # Nanoseconds. A running container has always used some, so 0 means that its control group does not count.
     nanoseconds = measured.get("cpu_stats", {}).get("cpu_usage", {}).get("total_usage", 0)
     return nanoseconds / 1e9 if nanoseconds else None
+
+
+def death(unit: str) -> Death | None:
+    """Return how a container that is over has failed; None if it did not, or if it is gone.
+
+    Raises:
+        EngineError: Docker did not answer.
+    """
+    with _engine(f"looking at {unit}") as client:
+        try:
+            state = client.inspect_container(container_of(unit))["State"]
+        except docker.errors.NotFound:
+            return None
+    if state["OOMKilled"]:
+        return Death("memory")
+    status = state["ExitCode"]
+    if status in CLEAN:
+        return None
+    return Death("signal", status - 128) if status > 128 else Death("status", status)
 
 
 def stop(unit: str) -> None:

@@ -7,11 +7,26 @@ finds the engine of a unit, so leases stay right when a hub is told to use anoth
 
 from __future__ import annotations
 
-from typing import Protocol
+from dataclasses import dataclass
+from typing import Literal, Protocol
 
 
 class EngineError(Exception):
     """The engine did not answer; nothing is known about the notebook."""
+
+
+@dataclass(frozen=True)
+class Death:
+    """How a notebook ended that nobody stopped.
+
+    Attributes:
+        cause: ``memory`` if it needed more than it could have, ``signal`` or ``status`` if its program was
+            ended by a signal or ended with an error, ``restart`` if the machine was restarted.
+        number: of the signal, or the status; 0 for other causes.
+    """
+
+    cause: Literal["memory", "signal", "status", "restart"]
+    number: int = 0
 
 
 class Engine(Protocol):
@@ -41,8 +56,11 @@ class Engine(Protocol):
     def is_over(self, unit: str) -> bool:
         """Tell whether no process of the unit is left; a unit that is still stopping is not over."""
 
+    def death(self, unit: str) -> Death | None:
+        """Return how a unit that is over has failed; None if it did not, or if that is forgotten."""
+
     def stop(self, unit: str) -> None:
-        """Stop the unit and wait until it is over; a unit that is not there is over already."""
+        """Stop the unit, wait until it is over, and forget how it ended."""
 
     def cpu_seconds(self, unit: str) -> float | None:
         """Return the seconds of CPU time that the unit's processes have taken; None where nobody counts."""

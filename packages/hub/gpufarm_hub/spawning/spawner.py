@@ -7,6 +7,7 @@ import asyncio
 import grp
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 from jupyterhub.spawner import Spawner, SpawnException
@@ -22,8 +23,10 @@ from gpufarm_hub.sharing.slices import GpuQueryError, Slice, read_gpus
 from gpufarm_hub.sharing.waiting import SliceRequest
 from gpufarm_hub.store import StoreError
 
-from . import collaborative, engines, form, mounts, offers
-from .engine import EngineError
+from . import collaborative, deaths, engines, form, mounts, offers
+from .engine import Death, EngineError
+
+BOOT = Path("/proc/sys/kernel/random/boot_id")  # another one after each start of the machine (random(4))
 
 
 class RefusedSpawnError(SpawnException):  # type: ignore[misc]
@@ -58,6 +61,8 @@ class SliceSpawner(Spawner):  # type: ignore[misc]
     mem_limit: Any  # bytes; JupyterHub turns what it is given into them
     _lease: Lease | None = None
     _started = False
+    _boot = ""
+    _asked_to_stop = False
     _choice: form.Choice
     _more: dict[str, Any]
     _binds: list[mounts.Bind]
@@ -151,7 +156,7 @@ class SliceSpawner(Spawner):  # type: ignore[misc]
     def get_state(self) -> dict[str, Any]:
         """Return what the hub remembers of a notebook."""
         ours = {"unit_name": self.unit_name, "started": self._started, "memory": self.mem_limit}
-        return {**super().get_state(), **ours}
+        return {**super().get_state(), **ours, "boot": self._boot}
 
     def load_state(self, state: dict[str, Any]) -> None:
         """Take up again what the hub remembers."""
@@ -160,11 +165,13 @@ class SliceSpawner(Spawner):  # type: ignore[misc]
         self.mem_limit = state.get("memory", self.mem_limit)
         # An earlier version remembered nothing before a notebook was started.
         self._started = state.get("started", "unit_name" in state)
+        self._boot = state.get("boot", "")
 
     def clear_state(self) -> None:
         """Forget what is over when the notebook ends."""
         super().clear_state()
         self._started = False
+        self._boot = ""
 
     @property
     def owner(self) -> str:
@@ -281,8 +288,9 @@ class SliceSpawner(Spawner):  # type: ignore[misc]
             raise RefusedSpawnError(
                 "The GPU slice cannot be reached on this machine; tell its administrator.", "device", 503
             ) from error
+        self._asked_to_stop = False
         answer = await self.launch()
-        self._started = True
+        self._started, self._boot = True, boot()
         return answer
 
     async def _close_sessions(self) -> None:
@@ -301,10 +309,25 @@ class SliceSpawner(Spawner):  # type: ignore[misc]
 
     async def stop(self, now: bool = False) -> None:
         """End the notebook."""
+        self._asked_to_stop = True
         await self._end()
 
     async def _end(self) -> None:
         await asyncio.to_thread(engines.of(self.unit_name).stop, self.unit_name)
+
+    async def tell_death(self) -> None:
+        """Tell the user why the notebook has ended, if nobody asked for that."""
+        if not self._started or self._asked_to_stop:
+            return
+        try:
+            death = await asyncio.to_thread(engines.of(self.unit_name).death, self.unit_name)
+            if self._boot and self._boot != boot():
+                death = Death("restart")
+            if death:
+                self.log.warning("The notebook %s has died: %s", self.owner, death)
+                self.desk.notices.tell(self.owner, deaths.explain(death, self.mem_limit or 0))
+        except (EngineError, StoreError) as error:
+            self.log.error("%s is not told why the notebook has ended: %s", self.owner, error)
 
     def _check_limit(self) -> None:
         others = [
@@ -383,6 +406,11 @@ class SliceSpawner(Spawner):  # type: ignore[misc]
         return 0 if over else None
 
 
+def boot() -> str:
+    """Return what tells the present start of the machine from others."""
+    return BOOT.read_text(encoding="ascii").strip()
+
+
 def apply_choice(spawner: SliceSpawner, user_options: Mapping[str, Any]) -> None:
     """Check the user's choice and apply it: ``c.Spawner.apply_user_options``."""
     try:
@@ -400,6 +428,7 @@ async def give_back(spawner: SliceSpawner) -> None:
     The hub calls it after a stop, after a start that failed, and when it finds that a notebook has ended;
     ``stop`` it calls only in the first case.
     """
+    await spawner.tell_death()
     try:
         await spawner._end()
     except EngineError as error:

@@ -22,7 +22,6 @@ from .spawner import RefusedSpawnError, SliceSpawner
 # systemd.exec(5), systemd.resource-control(5). A notebook runs its user's code and needs no privilege.
 SANDBOX: dict[str, str] = {
     "CapabilityBoundingSet": "",
-    "CollectMode": "inactive-or-failed",  # a failed notebook leaves no unit behind
     "CPUAccounting": "yes",  # tells whether programs compute; not the default with control groups version 1
     "DevicePolicy": "closed",
     # Over the system bus users could start services outside of these limits (loginctl enable-linger).
@@ -31,6 +30,7 @@ SANDBOX: dict[str, str] = {
     "MemoryAccounting": "yes",
     "MemorySwapMax": "0",
     "NoNewPrivileges": "yes",
+    "OOMPolicy": "continue",  # JupyterLab outlives a kernel that is killed because it needs too much memory
     "PrivateDevices": "yes",
     "PrivateIPC": "yes",  # what System V's shared memory holds is gone with the notebook
     "ProtectClock": "yes",

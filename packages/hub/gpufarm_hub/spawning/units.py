@@ -7,7 +7,7 @@ import re
 import subprocess
 from pathlib import Path
 
-from .engine import EngineError
+from .engine import Death, EngineError
 
 TIMEOUT = 60  # seconds; stopping a notebook takes its TimeoutStopSec at most
 
@@ -109,7 +109,11 @@ def is_over(unit: str) -> bool:
     Raises:
         EngineError: systemd did not answer.
     """
-    return _systemctl("show", "--property=ActiveState", "--value", unit) in OVER
+    return _state(unit) in OVER
+
+
+def _state(unit: str) -> str:
+    return _systemctl("show", "--property=ActiveState", "--value", unit)
 
 
 def cpu_seconds(unit: str) -> float | None:
@@ -123,17 +127,36 @@ def cpu_seconds(unit: str) -> float | None:
     return int(nanoseconds) / 1e9 if nanoseconds.isdecimal() and int(nanoseconds) < 2**64 - 1 else None
 
 
+def death(unit: str) -> Death | None:
+    """Return how a unit that is over has failed; None if it did not, or if that is forgotten.
+
+    Raises:
+        EngineError: systemd did not answer.
+    """
+    shown = _systemctl("show", "--property=ActiveState,Result,ExecMainCode,ExecMainStatus", unit)
+    told = dict(line.split("=", 1) for line in shown.splitlines())
+    if told["ActiveState"] != "failed":
+        return None
+    if told["Result"] == "oom-kill":
+        return Death("memory")
+    # Of waitid(2): CLD_KILLED or CLD_DUMPED for a signal, else it exited.
+    return Death("signal" if told["ExecMainCode"] in ("2", "3") else "status", int(told["ExecMainStatus"]))
+
+
 def stop(unit: str) -> None:
-    """Stop the unit and wait until it is over; a unit that is not there is over already.
+    """Stop the unit, wait until it is over, and have systemd forget a failed one.
+
+    A unit that is not there is over already.
 
     Raises:
         EngineError: it still runs, or systemd did not answer.
     """
-    if is_over(unit):
-        return
-    _systemctl("stop", unit)
     if not is_over(unit):
-        raise EngineError(f"{unit} still runs after systemctl stop")
+        _systemctl("stop", unit)
+        if not is_over(unit):
+            raise EngineError(f"{unit} still runs after systemctl stop")
+    if _state(unit) == "failed":
+        _systemctl("reset-failed", unit)
 
 
 def revoke_devices(unit: str) -> None:
