@@ -153,6 +153,8 @@ def test_the_use_of_a_slice_is_measured(host, visit, leases, eventually):
     ("options", "sentence"),
     [
         ({"memory": "100G"}, "The memory size 100G is not offered"),
+        ({"cpus": "64"}, "The number of CPU cores 64 is not offered; choose one of 2, 0.5."),
+        ({"hours": "100"}, "The number of hours 100 is not offered"),
         ({"gpu": ["1g.10gb"]}, "name of its profile"),
     ],
 )
@@ -229,6 +231,15 @@ def test_a_kernel_that_takes_too_much_memory_is_ended(visit, controllers):
     assert alice.running()
     notice = alice._api("GET", "/user/alice/gpufarm/notice", base="/user/alice/").json()["notice"]
     assert "was killed because the notebook needed more memory than it has" in notice
+
+
+def test_a_notebook_has_the_cores_that_were_chosen(host, visit):
+    for fields, quota in (({}, "2s"), ({"cpus": "0.5"}, "500ms")):
+        alice = visit("alice")
+        alice.spawn(**fields)
+        show = f"systemctl show --property=CPUQuotaPerSecUSec --value {UNIT.format('alice')}"
+        assert host.check_output(show) == quota
+        alice.stop()
 
 
 def test_a_notebook_has_no_more_processes_than_the_limit(shell, controllers):

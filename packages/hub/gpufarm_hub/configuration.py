@@ -116,6 +116,7 @@ def _notebooks(c: Any, settings: dict[str, Any], ours: Desk) -> None:
     spawner.desk = ours
     spawner.persons = Persons(Path(settings["persons_file"]))
     spawner.memory_choices = settings["memory_choices"]
+    spawner.cpu_choices = [f"{cores:g}" for cores in settings["cpu_choices"]]
     spawner.rules = keeping.read_rules(settings)
     spawner.use_gpu = settings["use_gpu"]
     spawner.cpu_limit = settings["cpu_limit"]

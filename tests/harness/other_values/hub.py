@@ -20,6 +20,7 @@ VALUES: dict[str, Any] = {
     "jupyterhub_certificate_file": OTHER_CERTIFICATE,
     "jupyterhub_certificate_type": "provided",
     "jupyterhub_contact_email": "other-contact-email@example.org",
+    "jupyterhub_cpu_choices": [7.25, 59.125],
     "jupyterhub_docker_subnet": "172.30.0.0/22",
     "jupyterhub_file_groups": {"other": 59123},
     "jupyterhub_firewall_ports": [29443],

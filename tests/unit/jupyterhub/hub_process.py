@@ -46,6 +46,7 @@ class HubProcess:
         collaborative: settings of the collaborative JupyterLab; None when there is none.
         login: settings of the login; None to let anybody in.
         site: name, help and contact of the site; None for none.
+        cpu_choices: value of `jupyterhub_cpu_choices`.
     """
 
     def __init__(
@@ -55,6 +56,7 @@ class HubProcess:
         collaborative: dict[str, Any] | None = None,
         login: dict[str, Any] | None = None,
         site: dict[str, str] | None = None,
+        cpu_choices: Iterable[float] = (),
     ) -> None:
         self.folder = folder
         with socket.socket() as free:
@@ -80,6 +82,7 @@ class HubProcess:
             "use_gpu": True,
             "memory_choices": ["1G", "2G"],
             "cpu_limit": 1.0,
+            "cpu_choices": [*cpu_choices],
             "collaborative": collaborative or {},
             "spawner": "systemd",
             "walls": {"subnet": "172.30.252.0/22"},

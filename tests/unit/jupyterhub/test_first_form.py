@@ -24,7 +24,7 @@ LIMITS = [
 
 @pytest.fixture(scope="module")
 def process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HubProcess]:
-    hub = HubProcess(tmp_path_factory.mktemp("hub"), LIMITS)
+    hub = HubProcess(tmp_path_factory.mktemp("hub"), LIMITS, cpu_choices=[2, 0.5])
     file = hub.folder / "settings.json"
     idle = {"idle_gpu_minutes": 120, "idle_minutes": 1440}
     file.write_text(json.dumps({**json.loads(file.read_text()), **idle}))
@@ -78,6 +78,29 @@ def test_the_form_and_the_queue_say_how_long_a_wait_is_likely_to_last(
     assert dave.queue().json()["likely"] is None, "carol has not started, so nobody knows when she ends"
     erin = user("erin")
     assert "How long you would wait for 1g.10gb is not known" in form(erin).find(id="explained").text
+
+
+def test_a_user_chooses_cores_and_time(process: HubProcess, user: Callable[[str], Browser]) -> None:
+    alice, carol = user("alice"), user("carol")
+    fields = alice.page("/hub/spawn").text
+    assert 'name="cpus"' in fields and 'name="hours"' in fields
+    assert 'name="hours"' not in user("erin").page("/hub/spawn").text, (
+        "no limit, so there is nothing to choose"
+    )
+    [refusal] = alice.spawn(gpu="1g.10gb", hours="100").messages
+    assert "The number of hours 100 is not offered; choose one of 1, 2." in refusal
+    assert alice.spawn(gpu="1g.10gb", hours="1", cpus="0.5").messages == []
+    lease = json.loads((process.folder / "leases.json").read_text())["leases"]["alice/"]
+    ends = datetime.fromisoformat(lease["taken"]).timestamp() + 3600
+    assert f"likely free by {keeping.in_words(ends)}" in form(carol).find("select", {"name": "gpu"}).text
+    environment = json.loads((process.folder / "jupyterhub-notebook-alice.service.env").read_text())
+    assert environment["CPU_LIMIT"] == "0.5"
+    keeper = {"Authorization": f"token {process.keeper_token}"}
+    told = carol.http.get("/hub/api/users/alice", headers=keeper).json()["servers"][""]
+    assert told["user_options"]["hours"] == "1", "so the keeper knows"
+    carol.spawn()
+    environment = json.loads((process.folder / "jupyterhub-notebook-carol.service.env").read_text())
+    assert environment["CPU_LIMIT"] == "2.0", "the first of the choices"
 
 
 def test_a_notebook_without_a_time_limit_makes_the_wait_unknown(user: Callable[[str], Browser]) -> None:

@@ -110,6 +110,48 @@ def test_what_is_not_offered_is_refused(options: dict[str, object], use_gpu: boo
         form.check(options, SIZES, use_gpu)
 
 
+def test_cores_and_time_are_fields_only_where_there_is_a_choice() -> None:
+    page = shown(form.render(SIZES, [], cpu_choices=["2"], hours=1))
+    assert page.find("select", {"name": "cpus"}) is page.find("select", {"name": "hours"}) is None
+    for offers in (None, [], [offer("1g.10gb", 10, 1)]):
+        page = shown(form.render(SIZES, offers, cpu_choices=["2", "4"], hours=9.5))
+        assert [option["value"] for option in page.select("select[name=cpus] option")] == ["2", "4"]
+        options = page.select("select[name=hours] option")
+        assert [option["value"] for option in options] == ["1", "2", "4", "8", "9.5"]
+        assert [option.text for option in options] == [
+            "1 hour",
+            "2 hours",
+            "4 hours",
+            "8 hours",
+            "570 minutes",
+        ]
+        assert [option["value"] for option in options if option.has_attr("selected")] == ["9.5"]
+
+
+@pytest.mark.parametrize("hours", ["2", 2, 2.0, ""])
+def test_a_time_up_to_the_limit_is_taken(hours: object) -> None:
+    taken = form.check({"hours": hours, "cpus": "4"}, SIZES, False, cpu_choices=["2", "4"], hours=8)
+    assert taken == form.Choice("1G", "", cpus="4", hours=str(hours)[:1])
+
+
+@pytest.mark.parametrize(
+    ("options", "limit", "sentence"),
+    [
+        ({"hours": "12"}, 8, "The number of hours 12 is not offered; choose one of 1, 2, 4, 8."),
+        ({"hours": "0"}, 8, "The number of hours 0 is not offered"),
+        ({"hours": "-1"}, 8, "The number of hours -1 is not offered"),
+        ({"hours": True}, 8, "The number of hours True is not offered"),
+        ({"hours": ["1"]}, 8, "is not offered"),
+        ({"hours": float("nan")}, 8, "The number of hours nan is not offered"),
+        ({"hours": "1"}, 0, "The number of hours 1 is not offered; leave it out."),
+        ({"cpus": "64"}, 0, "The number of CPU cores 64 is not offered; choose one of 2, 4."),
+    ],
+)
+def test_other_times_and_cores_are_refused(options: dict[str, object], limit: float, sentence: str) -> None:
+    with pytest.raises(form.ChoiceError, match=sentence):
+        form.check(options, SIZES, False, cpu_choices=["2", "4"], hours=limit)
+
+
 def test_fields_are_shown_only_where_there_is_a_choice() -> None:
     assert form.image_fields([], []) == form.image_fields(["One"], []) == form.last_fields([], []) == ""
     page = shown(

@@ -115,11 +115,12 @@ class FakeHub:
     last_activity: float = 0.0
     started: float = 0.0
     groups: list[str] = field(default_factory=list)
+    hours: float = 0.0
     stopped: list[str] = field(default_factory=list)
 
     def servers(self) -> Iterator[keeper.Server]:
         if not self.stopped:
-            yield keeper.Server("alice/", self.groups, True, self.started, self.last_activity)
+            yield keeper.Server("alice/", self.groups, True, self.started, self.last_activity, self.hours)
 
     def stop(self, owner: str) -> None:
         self.stopped.append(owner)
@@ -234,6 +235,21 @@ def test_the_lifetime_of_a_limit(desk: Desk, machine: Machine) -> None:
     assert "it may run for 1 minute (limit students)" in desk.notices.of("alice")[""]
 
 
+def test_a_user_chooses_less_than_the_limit(desk: Desk, machine: Machine) -> None:
+    hub = FakeHub(groups=["students"], last_activity=9, hours=0.005)
+    for now in (9, 20):
+        keeper.look(desk, hub, RULES, True, now)  # type: ignore[arg-type]
+    assert hub.stopped == ["alice/"]
+    assert "you chose 0 hours; start it again when you need it" in desk.notices.of("alice")[""]
+
+
+def test_a_limit_that_became_shorter_than_the_choice_counts(desk: Desk, machine: Machine) -> None:
+    hub = FakeHub(groups=["students"], last_activity=30, hours=0.02)
+    for now in (30, 41):
+        keeper.look(desk, hub, RULES, True, now)  # type: ignore[arg-type]
+    assert hub.stopped == ["alice/"] and "(limit students)" in desk.notices.of("alice")[""]
+
+
 @pytest.mark.parametrize("jump", [86400.0, -86400.0])
 def test_setting_the_time_ends_nobody(desk: Desk, machine: Machine, jump: float) -> None:
     start = 1_000_000.0
@@ -294,9 +310,16 @@ def test_the_hubs_answer_is_read_page_by_page(monkeypatch: pytest.MonkeyPatch) -
         "ready": True,
         "started": "2026-01-01T00:00:00.5Z",
         "last_activity": "2026-01-01T01:00:00Z",
+        "user_options": {},
     }
     pages = [
-        [{"name": "a", "groups": ["g"], "servers": {"": server, "x": {**server, "ready": False}}}],
+        [
+            {
+                "name": "a",
+                "groups": ["g"],
+                "servers": {"": {**server, "user_options": {"hours": "2"}}, "x": {**server, "ready": False}},
+            }
+        ],
         [{"name": "b", "groups": [], "servers": {"second": {**server, "last_activity": None}}}],
         [],
     ]
@@ -315,6 +338,7 @@ def test_the_hubs_answer_is_read_page_by_page(monkeypatch: pytest.MonkeyPatch) -
         ("a/", 3599.5),
         ("b/second", 0),
     ]
+    assert [entry.hours for entry in found if entry.owner in ("a/", "b/second")] == [2, 0]
     assert [url.partition("offset=")[2] for url in asked] == ["0", "1", "2"]
 
 

@@ -46,6 +46,7 @@ REFUSED: dict[str, list[Refused]] = {
         hub('jupyterhub_site_help_url is "javascript:alert(1)"; give', site_help_url="javascript:alert(1)"),
         hub('jupyterhub_site_help_url is "https:// x"; give', site_help_url="https:// x"),
         hub('jupyterhub_memory_choices is ["2 GB"]', memory_choices=["2 GB"]),
+        hub("jupyterhub_cpu_choices is [2, 0]; give numbers of CPU cores above 0", cpu_choices=[2, 0]),
         hub(
             "An entry of jupyterhub_limits has a number out of range",
             limits=[{"name": "students", "servers": 0}],

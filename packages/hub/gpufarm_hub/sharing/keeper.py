@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import re
 import sys
 import time
 from collections.abc import Iterator
@@ -44,13 +45,17 @@ log = logging.getLogger("gpufarm_hub.keeper")
 
 @dataclass(frozen=True)
 class Server:
-    """A notebook server as the hub's API tells it; when it is not ready its times mean nothing."""
+    """A notebook server as the hub's API tells it; when it is not ready its times mean nothing.
+
+    In ``hours`` are those that its user chose; 0 if they did not choose.
+    """
 
     owner: str
     groups: list[str]
     ready: bool
     started: float
     last_activity: float
+    hours: float = 0
 
 
 class Hub:
@@ -81,6 +86,7 @@ class Hub:
                         last_activity=_seconds(server["last_activity"])
                         if server["last_activity"]
                         else started,
+                        hours=_chosen(server["user_options"]),
                     )
 
     def stop(self, owner: str) -> None:
@@ -99,6 +105,12 @@ class Hub:
         with urlopen(request, timeout=TIMEOUT) as answer:  # noqa: S310
             body = answer.read()
         return json.loads(body) if body else None
+
+
+def _chosen(options: Any) -> float:
+    """Return the hours in user options; 0 if there are none, or an earlier version took any text."""
+    hours = str((options or {}).get("hours", ""))
+    return float(hours) if re.fullmatch(r"[0-9]{1,6}(\.[0-9]+)?", hours, re.ASCII) else 0.0
 
 
 def _seconds(iso: str) -> float:
@@ -200,13 +212,14 @@ def _measure(
 def _check(ours: Desk, hub: Hub, rules: Rules, server: Server, entry: dict[str, Any], now: float) -> bool:
     """Warn or end; tell whether the notebook goes on."""
     limit = ours.limit_of(server.owner.partition("/")[0], server.groups)
+    chosen = bool(server.hours) and not 0 < limit.hours <= server.hours
     notebook = Notebook(
         owner=server.owner,
         started=server.started + entry["skipped"],
         used=entry["used"],
         holds_slices=entry["processes"] is not None,
-        hours=limit.hours,
-        limit=limit.name,
+        hours=server.hours if chosen else limit.hours,
+        limit="" if chosen else limit.name,
         warned=entry["warned"],
     )
     verdict = keeping.check(notebook, rules, now)

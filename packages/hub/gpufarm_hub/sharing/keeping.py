@@ -55,7 +55,7 @@ class Notebook:
         used: when its user or its programs last did something.
         holds_slices: whether it holds GPU slices.
         hours: hours that it may run; 0 for any number.
-        limit: name of the limit that says so.
+        limit: name of the limit that says so; empty if its user chose that.
         warned: when its user was warned of its end; None when that is not so.
     """
 
@@ -140,7 +140,9 @@ def check(notebook: Notebook, rules: Rules, now: float) -> Verdict:
         ends.append((notebook.used + idle, f"nobody has used it for {span(idle)}"))
     if notebook.hours:
         allowed = 3600 * notebook.hours
-        why = f"it may run for {span(allowed)} (limit {notebook.limit})"
+        why = f"you chose {span(allowed)}"
+        if notebook.limit:
+            why = f"it may run for {span(allowed)} (limit {notebook.limit})"
         ends.append((notebook.started + allowed, why))
     if not ends:
         return Verdict(None, "", warn=False, over=False)

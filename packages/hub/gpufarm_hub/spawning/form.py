@@ -11,6 +11,8 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from gpufarm_hub.sharing import keeping
+
 _TEMPLATES = FileSystemLoader(Path(__file__).parents[1] / "templates")
 _FIELDS: Any = (
     Environment(loader=_TEMPLATES, autoescape=True, undefined=StrictUndefined)
@@ -31,11 +33,15 @@ class Choice:
         memory: one of the offered sizes, such as ``2G``.
         gpu: profile of the GPU slices; empty for none.
         slices: how many of them.
+        cpus: one of the offered numbers of CPU cores; empty where there is no choice.
+        hours: one of the offered times; empty for as long as the user may.
     """
 
     memory: str
     gpu: str
     slices: int = 1
+    cpus: str = ""
+    hours: str = ""
 
 
 @dataclass(frozen=True)
@@ -73,6 +79,18 @@ class Offer:
         return f"{self.profile} ({self.memory / 2**30:.0f} GiB): {', '.join(words)}"
 
 
+STEPS = (1, 2, 4, 8, 12, 24, 48, 72, 168)  # hours that are offered, up to the limit
+
+
+def times(most: float) -> list[str]:
+    """Return the hours for which a user may choose that a notebook runs; none without a limit.
+
+    Args:
+        most: hours of the user's limit; 0 for none.
+    """
+    return [f"{hours:g}" for hours in (*(step for step in STEPS if step < most), most) if most]
+
+
 def render(
     memory_choices: Sequence[str],
     offers: Sequence[Offer] | None,
@@ -82,6 +100,8 @@ def render(
     missing: int = 0,
     cordoned: int = 0,
     ends: str = "",
+    cpu_choices: Sequence[str] = (),
+    hours: float = 0,
 ) -> str:
     """Return the form's fields as HTML.
 
@@ -94,10 +114,15 @@ def render(
         missing: how many slices are given to nobody, as something is wrong with their GPU.
         cordoned: how many of these are cordoned.
         ends: when notebooks end, in words.
+        cpu_choices: the numbers of CPU cores offered.
+        hours: for which the user's notebooks may run; 0 for any number.
     """
-    memory = str(_FIELDS.memory(memory_choices))
+    first = str(_FIELDS.memory(memory_choices)) + str(_FIELDS.cpus(cpu_choices))
+    offered = times(hours)
+    pairs = [(step, keeping.span(3600 * float(step))) for step in offered]
+    last = str(_FIELDS.hours(pairs, *offered[-1:])) if offered else ""
     if offers is None:
-        return memory + str(_FIELDS.explain([ends] if ends else []))
+        return first + last + str(_FIELDS.explain([ends] if ends else []))
     if problem:
         summary = problem
     elif not most:
@@ -111,11 +136,12 @@ def render(
     if missing and most and not problem:
         summary += f" {missing} slice{' is' if missing == 1 else 's are'} not available"
         summary += f" ({cordoned} cordoned)." if cordoned else "."
-    pairs = [("", "No GPU"), *((offer.profile, str(offer)) for offer in offers if most)]
+    profiles = [("", "No GPU"), *((offer.profile, str(offer)) for offer in offers if most)]
     most = min(most, max((offer.total for offer in offers), default=0))
     numbers = [str(count + 1) for count in range(most)]
     told = [*(_about_slices(offers) if most else []), *([ends] if ends else [])]
-    return memory + str(_FIELDS.slices(pairs, summary, chosen, numbers)) + str(_FIELDS.explain(told))
+    slices = str(_FIELDS.slices(profiles, summary, chosen, numbers))
+    return first + slices + last + str(_FIELDS.explain(told))
 
 
 def _about_slices(offers: Sequence[Offer]) -> list[str]:
@@ -206,7 +232,7 @@ def last_fields(groups: Sequence[str], folders: Sequence[str]) -> str:
     return str(_FIELDS.files(pairs, folders))
 
 
-FIELDS = ("memory", "gpu", "slices", "environment", "image", "own_image", "group")
+FIELDS = ("memory", "cpus", "gpu", "slices", "hours", "environment", "image", "own_image", "group")
 
 LONGEST_PROFILE = 64  # characters; the names of GPUs that are not partitioned are the longest
 
@@ -220,7 +246,12 @@ def parse(values: Mapping[str, Sequence[str]]) -> dict[str, Any]:
 
 
 def check(
-    options: Mapping[str, Any], memory_choices: Sequence[str], use_gpu: bool, profile: str = ""
+    options: Mapping[str, Any],
+    memory_choices: Sequence[str],
+    use_gpu: bool,
+    profile: str = "",
+    cpu_choices: Sequence[str] = (),
+    hours: float = 0,
 ) -> Choice:
     """Return the choice in user options, which come from the form or from the REST API.
 
@@ -229,6 +260,8 @@ def check(
         memory_choices: the sizes offered.
         use_gpu: whether GPU slices are offered.
         profile: the only profile of them that is offered; empty for all.
+        cpu_choices: the numbers of CPU cores offered.
+        hours: for which the user's notebooks may run; 0 for any number.
 
     Raises:
         ChoiceError: something in them is not offered.
@@ -250,4 +283,24 @@ def check(
     # A browser sends text. Four digits are more than any machine has; bool is a kind of int in Python.
     if isinstance(slices, bool) or not re.fullmatch(r"[1-9][0-9]{0,3}", str(slices), re.ASCII):
         raise ChoiceError(f"The number of slices is {slices!s:.20}; give a whole number from 1.")
-    return Choice(memory=memory, gpu=gpu, slices=int(slices))
+    return Choice(
+        memory=memory,
+        gpu=gpu,
+        slices=int(slices),
+        cpus=_one_of(options.get("cpus", ""), cpu_choices, "number of CPU cores"),
+        hours=_one_of(options.get("hours", ""), times(hours), "number of hours"),
+    )
+
+
+def _one_of(value: object, offered: Sequence[str], what: str) -> str:
+    """Return the value if it is offered, and the empty one if nothing was chosen.
+
+    Raises:
+        ChoiceError: it is not offered.
+    """
+    if type(value) in (int, float):  # as the REST API takes it
+        value = f"{value:g}"
+    if value == "" or (isinstance(value, str) and value in offered):
+        return value
+    choose = f"choose one of {', '.join(offered)}" if offered else "leave it out"
+    raise ChoiceError(f"The {what} {value!s:.20} is not offered; {choose}.")

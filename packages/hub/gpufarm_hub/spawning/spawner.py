@@ -6,7 +6,8 @@ from __future__ import annotations
 import asyncio
 import grp
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +50,7 @@ class SliceSpawner(Spawner):  # type: ignore[misc]
     desk = Instance(Desk, help="Where slices are handed out.").tag(config=True)
     persons = Instance(accounts.Persons, help="Persons that the names of users belong to.").tag(config=True)
     memory_choices = List(Unicode(), help="Memory sizes offered in the form.").tag(config=True)
+    cpu_choices = List(Unicode(), help="Numbers of CPU cores offered in the form.").tag(config=True)
     rules = Instance(Rules, help="When notebooks end.").tag(config=True)
     use_gpu = Bool(help="Whether GPU slices are offered.").tag(config=True)
     profile = Unicode(help="The only profile of GPU slices that is offered; empty for all.").tag(config=True)
@@ -195,22 +197,23 @@ class SliceSpawner(Spawner):  # type: ignore[misc]
         return self.first_fields() + await self._slice_fields() + last
 
     async def _slice_fields(self) -> str:
+        render = partial(
+            form.render, self.memory_offered, cpu_choices=self.cpu_choices, hours=self.limit.hours
+        )
         if not self.use_gpu:
-            return form.render(self.memory_offered, None, ends=self._ends())
+            return render(None, ends=self._ends())
         try:
             gpus = await asyncio.to_thread(read_gpus)
         except GpuQueryError as error:
             self.log.error("No GPU slices are offered: %s", error)
-            return form.render(self.memory_offered, [], problem="The GPUs of this machine do not answer.")
+            return render([], problem="The GPUs of this machine do not answer.")
         slices = gpus.offered
         try:
             offered = offers.offers(slices, self.desk.leases, self.owner)
             held = [lease for lease in self.desk.leases.all() if lease.user == self.user.name]
         except StoreError as error:
             self.log.error("No GPU slices are offered: %s", error)
-            return form.render(
-                self.memory_offered, [], problem="It is not known at the moment which GPU slices are free."
-            )
+            return render([], problem="It is not known at the moment which GPU slices are free.")
         limit = self.limit
         allowed = {piece.profile for piece in slices if limit.gpus != 0 or not piece.whole}
         found = [
@@ -222,8 +225,7 @@ class SliceSpawner(Spawner):  # type: ignore[misc]
             for pieces in (gpus.withheld, gpus.cordons)
         )
         left = most - sum(len(lease.pieces) for lease in held)
-        return form.render(
-            self.memory_offered,
+        return render(
             found,
             most,
             chosen=self.profile or form.preselected(found, left),
@@ -359,10 +361,11 @@ class SliceSpawner(Spawner):  # type: ignore[misc]
         return gpus.offered
 
     def _slice_request(self) -> SliceRequest:
-        choice = self._choice
-        return SliceRequest(
-            self.owner, choice.gpu, choice.slices, self.limit, {**asdict(choice), **self._more}
-        )
+        choice, limit = self._choice, self.limit
+        if choice.hours:
+            limit = replace(limit, hours=float(choice.hours))
+        options = {name: value for name, value in asdict(choice).items() if value}
+        return SliceRequest(self.owner, choice.gpu, choice.slices, limit, {**options, **self._more})
 
     async def _take(self) -> Lease:
         slices = await self._slices()
@@ -414,11 +417,20 @@ def boot() -> str:
 def apply_choice(spawner: SliceSpawner, user_options: Mapping[str, Any]) -> None:
     """Check the user's choice and apply it: ``c.Spawner.apply_user_options``."""
     try:
-        choice = form.check(user_options, spawner.memory_offered, spawner.use_gpu, spawner.profile)
+        choice = form.check(
+            user_options,
+            spawner.memory_offered,
+            spawner.use_gpu,
+            spawner.profile,
+            spawner.cpu_choices,
+            spawner.limit.hours,
+        )
         spawner._more = spawner.apply_more(user_options)
     except form.ChoiceError as error:
         raise RefusedSpawnError(str(error), "choice", 400) from error
     spawner.mem_limit = choice.memory
+    if spawner.cpu_choices:
+        spawner.cpu_limit = float(choice.cpus or spawner.cpu_choices[0])
     spawner._choice = choice
 
 
