@@ -50,7 +50,7 @@ def test_each_unit_is_asked_about_once() -> None:
         return unit == "up"
 
     holders = [Holder("a", ("down", "up"), ()), Holder("b", ("down",), ()), Holder("c", ("up",), ())]
-    assert [one.who for one in holding(holders, runs)] == ["a", "c"]
+    assert [one.who for one in holding(holders, runs, bool)] == ["a", "c"]
     assert asked == ["down", "up"]
 
 
@@ -59,7 +59,7 @@ values = some.recursive(
     lambda inner: (
         some.lists(inner, max_size=3)
         | some.dictionaries(
-            some.sampled_from(["service", "holders", "who", "unit", "slices", "x"]), inner, max_size=4
+            some.sampled_from(["service", "holders", "who", "unit", "slices", "cgroup"]), inner, max_size=4
         )
     ),
 )
@@ -136,6 +136,31 @@ def test_a_batch_job_that_has_opened_no_gpu_keeps_its_slice(
     )
     assert "is used by the batch job 4711 of alice" in run(flavor="2x 3g.40gb")["msg"]
     assert slices[3] in run(flavor="1x 3g.40gb, 1x 1g.10gb")["slices"]
+
+
+def test_a_batch_job_keeps_its_slice_while_its_control_group_is_there(
+    make_machine: Make, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_machine("a100-80gb")
+    slices = run(flavor="7x 1g.10gb")["slices"]
+    folder, groups = tmp_path / "run" / "holders.d", tmp_path / "cgroup"
+    folder.mkdir(parents=True)
+    monkeypatch.setattr(mig_holders, "CGROUPS", groups)
+    job = {"who": "the batch job 7 of alice", "cgroup": "system.slice/n1.scope/job_7"}
+    elsewhere = {"who": "the batch job 8 of alice", "cgroup": "system.slice/../../run"}
+    (folder / "slurm-7.json").write_text(
+        written(
+            {**job, "slices": [slices[3]["uuid"]]},
+            {**elsewhere, "slices": [slices[4]["uuid"]]},
+            service="slurmd.service",
+        )
+    )
+    group = groups / job["cgroup"]
+    group.mkdir(parents=True)
+    said = run(flavor="2x 3g.40gb")["msg"]
+    assert "the batch job 7 of alice" in said and "job 8" not in said
+    group.rmdir()
+    assert len(run(flavor="2x 3g.40gb")["slices"]) == 2
 
 
 def test_who_says_so_takes_it_from_its_holder(

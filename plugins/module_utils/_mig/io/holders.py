@@ -10,7 +10,9 @@ and removes it when it is removed itself::
                   "slices": ["MIG-6d6f7a2e-..."]}]}
 
 `slices` are UUIDs of MIG devices or of whole GPUs. An entry counts as long as the service runs, which keeps
-it right, or the entry's `unit`, if it has one. So what a dead service has left stands in nobody's way.
+it right, or the entry's `unit`, if it has one, or while there is the control group that its `cgroup` names, a
+folder below /sys/fs/cgroup. So what a dead service has left stands in nobody's way, and what outlives its
+service, such as a batch job, keeps its slices.
 """
 
 from __future__ import annotations
@@ -26,15 +28,17 @@ from .lock import FOLDER
 from .services import state
 
 HOLDERS = FOLDER / "holders.d"
+CGROUPS = Path("/sys/fs/cgroup")
 
 
 @dataclass(frozen=True)
 class Holder:
-    """Somebody who holds partitions, as long as one of some units runs."""
+    """Somebody who holds partitions, as long as one of some units runs or a control group is there."""
 
     who: str
     units: tuple[str, ...]
     slices: tuple[str, ...]
+    cgroup: str = ""
 
 
 def mark(gpus: Iterable[Gpu], folder: Path = HOLDERS) -> tuple[Gpu, ...]:
@@ -43,7 +47,7 @@ def mark(gpus: Iterable[Gpu], folder: Path = HOLDERS) -> tuple[Gpu, ...]:
     Raises:
         GpuError: when a file cannot be read, or systemd does not answer.
     """
-    return with_holders(tuple(gpus), holding(read(folder), _runs))
+    return with_holders(tuple(gpus), holding(read(folder), _runs, _is_group))
 
 
 def read(folder: Path) -> list[Holder]:
@@ -76,18 +80,26 @@ def parse(text: str) -> list[Holder]:
     try:
         service = content["service"]
         holders = [
-            Holder(one["who"], (service, *([one["unit"]] if "unit" in one else [])), tuple(one["slices"]))
+            Holder(
+                one["who"],
+                (service, *([one["unit"]] if "unit" in one else [])),
+                tuple(one["slices"]),
+                one.get("cgroup", ""),
+            )
             for one in content["holders"]
         ]
     except (AttributeError, KeyError, TypeError) as error:
         raise ValueError(f"not a list of holders: {error!r}") from error
-    if not all(isinstance(word, str) for one in holders for word in (one.who, *one.units, *one.slices)):
+    words = [word for one in holders for word in (one.who, *one.units, *one.slices, one.cgroup)]
+    if not all(isinstance(word, str) for word in words):
         raise ValueError("not a list of holders: a value is no text")
     return holders
 
 
-def holding(holders: Iterable[Holder], runs: Callable[[str], bool]) -> list[Holder]:
-    """Return those with a unit that runs; each unit is asked about once at most."""
+def holding(
+    holders: Iterable[Holder], runs: Callable[[str], bool], is_group: Callable[[str], bool]
+) -> list[Holder]:
+    """Return those with a unit that runs or a control group; each unit is asked about once at most."""
     running: dict[str, bool] = {}
 
     def is_up(unit: str) -> bool:
@@ -95,7 +107,7 @@ def holding(holders: Iterable[Holder], runs: Callable[[str], bool]) -> list[Hold
             running[unit] = runs(unit)
         return running[unit]
 
-    return [one for one in holders if any(is_up(unit) for unit in one.units)]
+    return [one for one in holders if any(is_up(unit) for unit in one.units) or is_group(one.cgroup)]
 
 
 def with_holders(gpus: tuple[Gpu, ...], holders: Iterable[Holder]) -> tuple[Gpu, ...]:
@@ -107,6 +119,11 @@ def with_holders(gpus: tuple[Gpu, ...], holders: Iterable[Holder]) -> tuple[Gpu,
 def _runs(unit: str) -> bool:
     # A unit that is stopping still uses its partitions.
     return state(unit) not in ("inactive", "failed")
+
+
+def _is_group(path: str) -> bool:
+    # A path that leads elsewhere names no group.
+    return bool(path) and ".." not in Path(path).parts and (CGROUPS / path.lstrip("/")).is_dir()
 
 
 def _users(gpu: Gpu, holders: list[Holder]) -> list[Process]:
