@@ -23,10 +23,13 @@ from ansible_collections.gpufarm.cluster.plugins.module_utils._metrics.gpu impor
 )
 from ansible_collections.gpufarm.cluster.plugins.module_utils._metrics.io import command as metrics_command
 from ansible_collections.gpufarm.cluster.plugins.module_utils._metrics.io.read import (
+    _slices,
     read_certificates,
     read_gpus,
     read_holders,
 )
+from ansible_collections.gpufarm.cluster.plugins.module_utils._metrics.io.utilization import WINDOW
+from ansible_collections.gpufarm.cluster.plugins.module_utils._nvml.io.readings import Reader
 from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
@@ -52,15 +55,17 @@ def lease(folder: Path, uuid: str, owner: str = "alice/") -> Path:
     return path
 
 
-def partition() -> str:
-    """Make one slice 1g.10gb of the first GPU; return its UUID."""
+def partition(parts: int = 1) -> str:
+    """Make one GPU instance of the first GPU and slices of it; return the UUID of the first slice."""
     pynvml.nvmlInit()
     handle = pynvml.nvmlDeviceGetHandleByIndex(0)
     pynvml.nvmlDeviceSetMigMode(handle, 1)
-    offer = pynvml.nvmlDeviceGetGpuInstanceProfileInfo(handle, pynvml.NVML_GPU_INSTANCE_PROFILE_1_SLICE)
+    profile = getattr(pynvml, f"NVML_GPU_INSTANCE_PROFILE_{parts}_SLICE")
+    offer = pynvml.nvmlDeviceGetGpuInstanceProfileInfo(handle, profile)
     instance = pynvml.nvmlDeviceCreateGpuInstance(handle, offer.id)
     inner = pynvml.nvmlGpuInstanceGetComputeInstanceProfileInfo(instance, 0, 0)
-    pynvml.nvmlGpuInstanceCreateComputeInstance(instance, inner.id)
+    for _part in range(parts):
+        pynvml.nvmlGpuInstanceCreateComputeInstance(instance, inner.id)
     uuid = pynvml.nvmlDeviceGetUUID(pynvml.nvmlDeviceGetMigDeviceHandleByIndex(handle, 0))
     pynvml.nvmlShutdown()
     return str(uuid)
@@ -82,12 +87,103 @@ def test_a_slice_tells_its_memory_its_processes_and_its_holder(
     assert told["gpufarm_slice_memory_total_bytes", ("0", "1g.10gb")] > 9 << 30
     assert told["gpufarm_slice_holder", ("0", "1g.10gb", "work", "alice")] == 1
     assert told["gpufarm_slice_held_since_timestamp_seconds", ("0", "1g.10gb")] == SINCE
-    # NVML tells no utilization of slices, nor of a GPU that is divided.
+    # NVML tells no utilization of slices before Hopper, nor of a GPU that is divided.
     assert not [key for key in told if key[0].endswith("utilization_ratio") and key[1][0] == "0"]
     # The other GPU is not divided, so it is a slice as a whole.
     assert told["gpufarm_slice_processes", ("1", "NVIDIA A100-SXM4-80GB")] == 0
     assert ("gpufarm_gpu_utilization_ratio", ("1",)) in told
     assert told["gpufarm_gpu_metrics_up", ("nvml",)] == 1
+
+
+class Performance:
+    """NVML's performance monitoring, as an H200 answers, of GPU instances that all compute as much."""
+
+    def __init__(
+        self, monkeypatch: pytest.MonkeyPatch, share: float, result: int = pynvml.NVML_SUCCESS
+    ) -> None:
+        self.share, self.result, self.held = share, result, 0
+        self.taken: list[tuple[int, float]] = []
+        for name in ("QueryDeviceSupport", "SampleAlloc", "SampleFree", "MigSampleGet", "MetricsGet"):
+            monkeypatch.setattr(pynvml, f"nvmlGpm{name}", getattr(self, name))
+
+    def QueryDeviceSupport(self, device: Any) -> Any:
+        return pynvml.c_nvmlGpmSupport_t(version=1, isSupportedDevice=1)
+
+    def SampleAlloc(self) -> Any:
+        self.held += 1
+        return pynvml.c_nvmlGpmSample_t()
+
+    def SampleFree(self, sample: Any) -> None:
+        self.held -= 1
+
+    def MigSampleGet(self, device: Any, instance: int, sample: Any) -> Any:
+        self.taken.append((instance, time.monotonic()))
+        return sample
+
+    def MetricsGet(self, request: Any) -> Any:
+        assert (request.version, request.numMetrics) == (pynvml.NVML_GPM_METRICS_GET_VERSION, 1)
+        metric = request.metrics[0]
+        assert metric.metricId == pynvml.NVML_GPM_METRIC_GRAPHICS_UTIL
+        metric.nvmlReturn, metric.value = self.result, self.share
+        return request
+
+
+def slice_use(parts: int = 1) -> SliceUse:
+    """Partition the GPU of the machine and return the use of its first slice."""
+    uuid = partition(parts)
+    pynvml.nvmlInit()
+    handle = pynvml.nvmlDeviceGetHandleByIndex(0)
+    found = {one["uuid"]: SliceUse(**one) for one in _slices(Reader(), handle)}
+    pynvml.nvmlShutdown()
+    return found[uuid]
+
+
+def test_a_slice_of_a_new_gpu_tells_its_utilization(
+    make_machine: Callable[..., Machine], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_machine("h200-141gb")
+    monitoring = Performance(monkeypatch, 62.5)
+    one = slice_use()
+    assert one.values["utilization"] == 62.5
+    (first, begin), (second, end) = monitoring.taken
+    assert first == second and end - begin >= WINDOW
+    assert monitoring.held == 0
+    told = samples(render(Use((GpuUse(0, "GPU-1", "H200", {}, (one,)),)), 1.0))
+    assert told["gpufarm_slice_utilization_ratio", ("0", one.profile)] == 0.625
+
+
+@pytest.mark.parametrize(
+    ("share", "result"),
+    [(0.0, pynvml.NVML_ERROR_UNINITIALIZED), (float("nan"), pynvml.NVML_SUCCESS)],
+)
+def test_a_utilization_that_is_not_known_is_left_out(
+    make_machine: Callable[..., Machine], monkeypatch: pytest.MonkeyPatch, share: float, result: int
+) -> None:
+    make_machine("h200-141gb")
+    Performance(monkeypatch, share, result)
+    assert "utilization" not in slice_use().values
+
+
+def test_slices_that_share_an_instance_tell_no_utilization(
+    make_machine: Callable[..., Machine], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_machine("h200-141gb")
+    monitoring = Performance(monkeypatch, 50)
+    assert "utilization" not in slice_use(2).values
+    assert monitoring.taken == []
+
+
+def test_a_slice_without_the_right_to_its_utilization_tells_the_rest(
+    make_machine: Callable[..., Machine], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_arguments: Any) -> None:
+        raise pynvml.NVMLError(pynvml.NVML_ERROR_NO_PERMISSION)
+
+    make_machine("h200-141gb")
+    monitoring = Performance(monkeypatch, 50)
+    monkeypatch.setattr(pynvml, "nvmlGpmMigSampleGet", refuse)
+    assert "memory" in (values := slice_use().values) and "utilization" not in values
+    assert monitoring.held == 0
 
 
 def test_a_gpu_tells_its_board(make_machine: Callable[..., Machine]) -> None:

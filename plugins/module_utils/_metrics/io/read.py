@@ -17,6 +17,7 @@ from ..._nvml.io.guard import messages
 from ..._nvml.io.readings import Failed, NotTold, Reader
 from ..._nvml.io.session import session
 from ..gpu import READINGS, GpuUse, Holder, SliceUse
+from .utilization import utilization
 
 
 def read_gpus(call_timeout: float) -> tuple[tuple[GpuUse, ...], str, str]:
@@ -95,16 +96,29 @@ def _gpu(reader: Reader, index: int) -> dict[str, Any]:
 
 
 def _slices(reader: Reader, handle: Any) -> Iterator[dict[str, Any]]:
+    devices = list(_mig_devices(reader, handle))
+    instances = [instance for _device, instance in devices]
+    # NVML reports it of a whole GPU instance, which several slices may share.
+    alone = [instance for instance in instances if instances.count(instance) == 1]
+    shares = utilization(reader, handle, alone)
+    for device, instance in devices:
+        # The name of a MIG device ends with its profile: "NVIDIA A100-SXM4-80GB MIG 1g.10gb"
+        # (NVIDIA MIG User Guide, device names of `nvidia-smi -L`).
+        name = reader.ask("nvmlDeviceGetName", device).rpartition("MIG ")[2]
+        values, _failures = reader.gpu(device, ("memory", "processes"))
+        if instance in shares:
+            values["utilization"] = shares[instance]
+        yield {"uuid": reader.ask("nvmlDeviceGetUUID", device), "profile": name, "values": values}
+
+
+def _mig_devices(reader: Reader, handle: Any) -> Iterator[tuple[Any, int]]:
+    """Yield the MIG devices of a GPU, each with the id of its GPU instance."""
     for index in range(reader.ask("nvmlDeviceGetMaxMigDeviceCount", handle)):
         try:
             device = reader.ask("nvmlDeviceGetMigDeviceHandleByIndex", handle, index)
         except NotTold:
             continue
-        # The name of a MIG device ends with its profile: "NVIDIA A100-SXM4-80GB MIG 1g.10gb"
-        # (NVIDIA MIG User Guide, device names of `nvidia-smi -L`).
-        name = reader.ask("nvmlDeviceGetName", device).rpartition("MIG ")[2]
-        values, _failures = reader.gpu(device, ("memory", "processes", "utilization"))
-        yield {"uuid": reader.ask("nvmlDeviceGetUUID", device), "profile": name, "values": values}
+        yield device, reader.ask("nvmlDeviceGetGpuInstanceId", device)
 
 
 def read_holders(leases: Path) -> tuple[dict[str, Holder], str]:
