@@ -35,6 +35,7 @@ WITHIN: dict[str, Any] = {
             "token": f"{SECRET}token",
         }
     ],
+    "monitoring_alert_webhooks": [{"url": "https://chat.example.org/hook", "token": f"{SECRET}hook"}],
 }
 # Settings without which a secret is refused.
 BESIDE: dict[str, dict[str, Any]] = {
@@ -42,6 +43,12 @@ BESIDE: dict[str, dict[str, Any]] = {
     "chronos_zookeeper_login": {"chronos_zookeeper_login": f"chronos:{SECRET}login"},
     "jupyterhub_iam_client_secret": {"jupyterhub_iam_client_id": "hub"},
     "marathon_mesos_secret": {"marathon_mesos_principal": "marathon"},
+    "monitoring_alert_mail_password": {
+        "monitoring_alert_mail_to": ["ops@example.org"],
+        "monitoring_alert_mail_from": "farm@example.org",
+        "monitoring_alert_mail_server": "smtp.example.org:587",
+        "monitoring_alert_mail_user": "farm",
+    },
 }
 # Variables with which other secrets are used.
 OTHER_WAYS: list[tuple[str, dict[str, Any]]] = [

@@ -9,7 +9,7 @@ from typing import Any
 
 from harness.cases import CASES, Case
 from harness.host import Host
-from harness.other_values import FOUND, REFUSED, WITH, other
+from harness.other_values import FOUND, NEEDS, REFUSED, WITH, other
 from harness.run import Run
 from harness.specs import options
 
@@ -35,7 +35,11 @@ WAYS: dict[str, dict[str, dict[str, Any]]] = {
     "gpu_settings": {"nothing": {"gpu_settings_entries": []}},
     "jupyterhub": {"docker": WITH["jupyterhub_spawner"]},
     "lustre_client": {"dkms": {"lustre_client_modules": "dkms"}},
-    "monitoring": {"node": {"monitoring_parts": ["node"]}, "server": {"monitoring_parts": ["server"]}},
+    "monitoring": {
+        "alerts": NEEDS["monitoring_alert_mail_user"],
+        "node": {"monitoring_parts": ["node"]},
+        "server": {"monitoring_parts": ["server"]},
+    },
     "nvidia_driver": {"distribution": {"nvidia_driver_source": "distribution"}},
 }
 

@@ -24,13 +24,15 @@ Query = Callable[[str], list[dict[str, Any]]]
 Visit = Callable[[Host, str], Visitor]
 
 
-@pytest.mark.parametrize("name", ["prometheus", "prometheus-node-exporter", "gpufarm-metrics.timer"])
+@pytest.mark.parametrize(
+    "name", ["prometheus", "prometheus-alertmanager", "prometheus-node-exporter", "gpufarm-metrics.timer"]
+)
 def test_services_run_now_and_after_a_reboot(host: Host, name: str) -> None:
     assert host.service(name).is_running
     assert host.service(name).is_enabled
 
 
-@pytest.mark.parametrize("port", [9090, 9100])
+@pytest.mark.parametrize("port", [9090, 9093, 9100])
 def test_only_who_has_a_certificate_is_answered(host: Host, port: int) -> None:
     assert [one for one in host.socket.get_listening_sockets() if one.endswith(f":{port}")] == [
         f"tcp://127.0.0.1:{port}"
@@ -40,7 +42,11 @@ def test_only_who_has_a_certificate_is_answered(host: Host, port: int) -> None:
 
 
 def test_secrets_are_roots_alone(host: Host) -> None:
-    for path in ("/etc/gpufarm/monitoring/key.pem", "/etc/jupyterhub/secrets/monitoring_token"):
+    for path in (
+        "/etc/gpufarm/monitoring/key.pem",
+        "/etc/gpufarm/monitoring/secrets/alertmanager.yml",
+        "/etc/jupyterhub/secrets/monitoring_token",
+    ):
         assert (host.file(path).user, host.file(path).mode) == ("root", 0o600)
     token = host.file("/etc/jupyterhub/secrets/monitoring_token").content_string.strip()
     assert token not in host.check_output("ps -eo args")

@@ -9,11 +9,13 @@ from testinfra.host import Host
 PATHS = (
     "/etc/gpufarm/monitoring",
     "/etc/systemd/system/prometheus.service.d",
+    "/etc/systemd/system/prometheus-alertmanager.service.d",
     "/etc/systemd/system/prometheus-node-exporter.service.d",
     "/etc/systemd/system/gpufarm-metrics.service",
     "/etc/systemd/system/gpufarm-metrics.timer",
     "/opt/gpufarm/bin/gpufarm-metrics",
     "/usr/bin/prometheus",
+    "/usr/bin/prometheus-alertmanager",
     "/usr/bin/prometheus-node-exporter",
     "/var/lib/gpufarm/monitoring",
     "/var/lib/prometheus/node-exporter/gpufarm_gpu.prom",
@@ -22,7 +24,7 @@ PATHS = (
 
 def test_nothing_is_left(host: Host) -> None:
     assert [path for path in PATHS if host.file(path).exists] == []
-    for port in (9090, 9100):
+    for port in (9090, 9093, 9100):
         assert not host.socket(f"tcp://{port}").is_listening
     units = host.check_output(
         "systemctl list-units --all --plain --no-legend 'prometheus*' 'gpufarm-metrics*'"

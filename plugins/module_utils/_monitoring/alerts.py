@@ -159,6 +159,14 @@ SERVICE = (
         f"On {MACHINE} the certificate of {{{{ $labels.certificate }}}} ends in less than 14 days.",
         "Renew it, or run the role that made it again.",
     ),
+    Alert(
+        "AlertsNotSent",
+        'increase(alertmanager_notifications_failed_total[15m]) > 0 or up{job="alertmanager"} == 0',
+        "5m",
+        CRITICAL,
+        f"{MACHINE} cannot send alerts{{{{ with $labels.integration }}}} by {{{{ . }}}}{{{{ end }}}}.",
+        "Look into 'journalctl -u prometheus-alertmanager' there, which tells why.",
+    ),
 )
 
 

@@ -4,15 +4,17 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping
+from itertools import combinations
 from typing import Any
 
+from . import receivers
 from .alerts import alerts, rules
 
 # As names of files and as values of the label `instance`.
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-ADDRESS = re.compile(r"(\[[0-9a-fA-F:]+\]|[A-Za-z0-9.-]+):[1-9][0-9]{0,4}")
 # Prometheus, "Storage", section "Operational aspects": units of --storage.tsdb.retention.size.
 SIZE = re.compile(r"[1-9][0-9]*(MB|GB|TB)")
 URL = re.compile(r"https?://[^\s/]+(/\S*)?")
@@ -27,17 +29,26 @@ def plan(settings: Mapping[str, Any]) -> dict[str, Any]:
 
     Returns:
         ``problems``, each a sentence; if there are none, ``rules``, those for alerts as Prometheus reads
-        them.
+        them, and ``alertmanager``, the text of the configuration of Alertmanager (JSON, which is YAML too),
+        empty without receivers.
     """
-    problems = list(_problems(settings))
-    return {"problems": problems} if problems else {"problems": [], "rules": rules(settings["muted_alerts"])}
+    problems = [*_problems(settings), *receivers.problems(settings)]
+    if problems:
+        return {"problems": problems}
+    found = receivers.configuration(settings)
+    return {
+        "problems": [],
+        "rules": rules(settings["muted_alerts"]),
+        "alertmanager": json.dumps(found, indent=2, ensure_ascii=False) if found else "",
+    }
 
 
 def _problems(settings: Mapping[str, Any]) -> Iterator[str]:
     if not settings["parts"]:
         yield "monitoring_parts is empty; name server, node or both, or set monitoring_state to absent."
-    if settings["port"] == settings["node_port"]:
-        yield f"monitoring_port and monitoring_node_port are both {settings['port']}; choose two ports."
+    for one, other in combinations(("port", "node_port", "alertmanager_port"), 2):
+        if settings[one] == settings[other]:
+            yield f"monitoring_{one} and monitoring_{other} are both {settings[one]}; choose two ports."
     for name, least in (("interval", 10), ("retention_days", 1)):
         if settings[name] < least:
             yield f"monitoring_{name} is {settings[name]}; choose {least} or more."
@@ -62,7 +73,7 @@ def _problems(settings: Mapping[str, Any]) -> Iterator[str]:
 def _target_problems(targets: list[Mapping[str, Any]]) -> Iterator[str]:
     yield from _name_problems("monitoring_targets", targets)
     for one in targets:
-        if not ADDRESS.fullmatch(one["address"]):
+        if not receivers.ADDRESS.fullmatch(one["address"]):
             yield (
                 f"The address '{one['address']}' of '{one['name']}' in monitoring_targets is not understood;"
                 " write host and port, such as gpu2.example.org:9100."

@@ -24,6 +24,10 @@ VALUES: dict[str, Any] = {
     "mig_layout": [{"profile": "3g.40gb"}],
     "mig_partition_flavor": "3x 2g.20gb",
     "mig_stop_services": ["other.service"],
+    "monitoring_alert_mail_from": "other-from@example.org",
+    "monitoring_alert_mail_server": "other-smtp.example.org:587",
+    "monitoring_alert_mail_to": ["other-to@example.org"],
+    "monitoring_alert_webhooks": [{"url": "https://other-hook.example.org/"}],
     "monitoring_alertmanager_url": "https://other.example.org:9093",
     "monitoring_hubs": [
         {
@@ -56,6 +60,12 @@ RUNFILE = {
     "nvidia_driver_runfile_checksum": f"sha256:{'0' * 64}",
 }
 BY_ITSELF = ("nvidia_driver_enabled", "nvidia_driver_source", "nvidia_driver_state")
+MAIL = {
+    "monitoring_alert_mail_to": ["ops@example.org"],
+    "monitoring_alert_mail_from": "farm@example.org",
+    "monitoring_alert_mail_server": "smtp.example.org:587",
+}
+LOGIN = {**MAIL, "monitoring_alert_mail_user": "farm", "monitoring_alert_mail_password": "pass"}
 NEEDS: dict[str, dict[str, Any]] = {
     **{
         name: {"nvidia_driver_source": "distribution"}
@@ -63,6 +73,8 @@ NEEDS: dict[str, dict[str, Any]] = {
         if name not in BY_ITSELF
     },
     **dict.fromkeys(("nvidia_driver_runfile", "nvidia_driver_runfile_checksum"), RUNFILE),
+    **dict.fromkeys((*MAIL, "monitoring_alertmanager_port"), MAIL),
+    **dict.fromkeys(("monitoring_alert_mail_user", "monitoring_alert_mail_password"), LOGIN),
     "monitoring_remove_data": {"monitoring_state": "absent"},
     "slurm_accounting_remove_data": {"slurm_accounting_state": "absent"},
 }

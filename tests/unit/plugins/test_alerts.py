@@ -17,6 +17,8 @@ from ansible_collections.gpufarm.cluster.plugins.module_utils._health.machine im
 from ansible_collections.gpufarm.cluster.plugins.module_utils._health.rules import Reading
 from ansible_collections.gpufarm.cluster.plugins.module_utils._monitoring.alerts import SERVICE, alerts, rules
 from ansible_collections.gpufarm.cluster.plugins.module_utils._monitoring.settings import plan
+from hypothesis import given
+from hypothesis import strategies as st
 
 ROOT = Path(__file__).resolve().parents[3]
 PEM = "-----BEGIN CERTIFICATE-----\nx\n-----END CERTIFICATE-----\n"
@@ -64,12 +66,32 @@ def test_alerts_can_be_muted() -> None:
     assert [one["alert"] for one in rules([]) if one not in left] == ["GpuPersistence"]
 
 
+@given(st.text(min_size=1), st.text(min_size=1))
+def test_alertmanager_reads_each_password_as_it_is(password: str, token: str) -> None:
+    found = plan(
+        settings(
+            alert_mail_to=["ops@example.org"],
+            alert_mail_from="farm@example.org",
+            alert_mail_server="smtp.example.org:587",
+            alert_mail_user="farm",
+            alert_mail_password=password,
+            alert_webhooks=[{"url": "https://chat.example.org/hook", "token": token}],
+        )
+    )
+    if not found["problems"]:
+        (receiver,) = yaml.safe_load(found["alertmanager"])["receivers"]
+        assert receiver["email_configs"][0]["auth_password"] == password
+        http = receiver["webhook_configs"][0]["http_config"]
+        assert http["authorization"]["credentials"] == token
+
+
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
         ({}, ""),
         ({"parts": []}, "monitoring_parts is empty"),
-        ({"port": 9100}, "are both 9100"),
+        ({"port": 9100}, "monitoring_port and monitoring_node_port are both 9100"),
+        ({"alertmanager_port": 9100}, "monitoring_node_port and monitoring_alertmanager_port are both 9100"),
         ({"interval": 5}, "monitoring_interval is 5; choose 10 or more"),
         ({"retention_days": 0}, "monitoring_retention_days is 0"),
         ({"retention_size": "5 gigabytes"}, "with MB, GB or TB"),

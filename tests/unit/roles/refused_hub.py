@@ -162,6 +162,11 @@ REFUSED: dict[str, list[Refused]] = {
     ],
     "monitoring": [
         Refused("'Noise', which is no alert", {"monitoring_muted_alerts": ["Noise"]}),
+        Refused("monitoring_alert_mail_from is ''", {"monitoring_alert_mail_to": ["ops@example.org"]}),
+        Refused(
+            "The URL of entry 1 in monitoring_alert_webhooks",
+            {"monitoring_alert_webhooks": [{"url": "http://chat.example.org"}]},
+        ),
         Refused(
             "has no /etc/grafana/provisioning",
             {"monitoring_grafana": True},
