@@ -4,12 +4,22 @@
 from __future__ import annotations
 
 import argparse
+import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 from . import shared
+from .kernel import environment
 from .layer import Layer
+
+# A line that export writes. Others, such as options of pip, could make pip read files or ask other servers.
+LINE = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?==[A-Za-z0-9][A-Za-z0-9.!+_-]*", re.ASCII)
+
+
+class ImportRefusedError(Exception):
+    """A file cannot be imported; the text is for the user."""
 
 
 def main() -> int:
@@ -33,6 +43,9 @@ def main() -> int:
     layer = Layer(common, Path.home())
     try:
         return _run(layer, arguments)
+    except ImportRefusedError as error:
+        print(error, file=sys.stderr)
+        return 1
     except OSError as error:
         print(f"{error.filename or layer.folder} cannot be used: {error.strerror}.", file=sys.stderr)
         return 1
@@ -46,8 +59,9 @@ def _run(layer: Layer, arguments: argparse.Namespace) -> int:
         return 0
     layer.prepare()
     if arguments.command == "import":
-        words = [str(layer.python), "-P", "-m", "pip", "install", "--requirement", str(arguments.file)]
-        return int(subprocess.run(words, check=False).returncode != 0)
+        words = [str(layer.python), "-P", "-m", "pip", "install", "--no-input", *_read(arguments.file)]
+        variables = environment(layer, layer.python, os.environ)
+        return int(subprocess.run(words, env=variables, check=False).returncode != 0)
     found = sorted(layer.installed().items(), key=lambda one: one[0].lower())
     if arguments.command == "export":
         print("".join(f"{name}=={version}\n" for name, version in found), end="")
@@ -57,6 +71,26 @@ def _run(layer: Layer, arguments: argparse.Namespace) -> int:
             "\n".join(f"{name:{width}}  {version}" for name, version in found) or "You have installed none."
         )
     return 0
+
+
+def _read(file: Path) -> list[str]:
+    """Return the packages that a file names; comments are left out.
+
+    Raises:
+        ImportRefusedError: it has a line of another kind, or names no package.
+        OSError: it cannot be read.
+    """
+    lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
+    found = [line.partition("#")[0].strip() for line in lines]
+    for number, line in enumerate(found, 1):
+        if line and not LINE.fullmatch(line):
+            raise ImportRefusedError(
+                f"Line {number} is {line[:60]!r}, but export writes only NAME==VERSION; nothing was "
+                "installed. Remove the line, and install what it names with pip."
+            )
+    if not any(found):
+        raise ImportRefusedError("The file names no package; give one that export has written.")
+    return [line for line in found if line]
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Part of every notebook server: JupyterLab asks it what the user is to be told about this notebook.
+"""Part of every notebook server: what the user is told about this notebook, and the page of their packages.
 
 The hub tells about times and limits, kernels about the packages of the user (package gpufarm-environment),
 and this server about its memory.
@@ -21,11 +21,12 @@ from jupyter_server.utils import url_path_join
 from tornado import web
 from tornado.httpclient import AsyncHTTPClient, HTTPClientError, HTTPRequest
 
+from . import environments, packages
 from .memory import Memory
 
 
 class NoticeHandler(APIHandler):  # type: ignore[misc]
-    """Notices, a sentence each; empty if there is none."""
+    """Notices, a sentence each, and whether there are shared environments."""
 
     _track_activity = False  # to be asked is no use of the notebook
 
@@ -46,9 +47,8 @@ class NoticeHandler(APIHandler):  # type: ignore[misc]
         except (HTTPClientError, OSError) as error:
             raise web.HTTPError(502, "The hub does not answer.") from error
         notice = json.loads(answer.body).get(os.environ.get("JUPYTERHUB_SERVER_NAME", ""), "")
-        self.finish(
-            json.dumps({"notice": " ".join(filter(None, [notice, self._memory.notice(), *_of_kernels()]))})
-        )
+        told = " ".join(filter(None, [notice, self._memory.notice(), *_of_kernels()]))
+        self.finish(json.dumps({"notice": told, "environments": bool(environments.offered())}))
 
 
 def _of_kernels() -> list[str]:
@@ -61,5 +61,10 @@ def _jupyter_server_extension_points() -> list[dict[str, str]]:
 
 
 def _load_jupyter_server_extension(server: Any) -> None:
-    path = url_path_join(server.web_app.settings["base_url"], "gpufarm", "notice")
-    server.web_app.add_handlers(".*$", [(path, NoticeHandler, {"memory": Memory()})])
+    base = url_path_join(server.web_app.settings["base_url"], "gpufarm")
+    handlers = [
+        (f"{base}/notice", NoticeHandler, {"memory": Memory()}),
+        (f"{base}/packages", packages.PackagesPage),
+        (f"{base}/packages/([a-z0-9-]+)", packages.PackagesFile),
+    ]
+    server.web_app.add_handlers(".*$", handlers)

@@ -200,3 +200,39 @@ def test_packages_are_exported_and_imported(user: User, wheels: Path, tmp_path: 
     )
     assert done.returncode == 0, done.stderr
     assert user.start()["mine"] == "1.0"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "--index-url https://evil.example.org/simple",
+        "-r /etc/passwd",
+        "-e .",
+        "mine @ file:///etc",
+        "./mine-1.0-py3-none-any.whl",
+        "mine==1.0 --global-option=x",
+        "mine==1.0; python_version > '3'",
+        "mine",
+        "$(touch x)==1",
+        "mine==1.0\x00",
+        "<script>==1",
+    ],
+)
+def test_a_file_to_import_holds_names_and_versions_only(
+    user: User, wheels: Path, tmp_path: Path, line: str
+) -> None:
+    file = tmp_path / "-odd; name.txt"
+    file.write_text(f"# of a colleague\n\nmine==1.0  # as here\n{line}\n")
+    done = user.run(
+        *(user.shared / "bin/python", "-P", "-m", "gpufarm_environment.command", "import", file),
+        PIP_FIND_LINKS=str(wheels),
+        PIP_NO_INDEX="1",
+    )
+    assert done.returncode == 1 and done.stderr.startswith("Line 4 is ")
+    assert user.command("list").stdout == "You have installed none.\n"
+
+
+def test_a_file_without_packages_is_refused(user: User, tmp_path: Path) -> None:
+    file = tmp_path / "empty.txt"
+    file.write_text("# nothing\n")
+    assert "names no package" in user.command("import", file).stderr

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Shows in JupyterLab what the hub has to tell the user. JupyterLab loads it as a module of webpack's federation:
-// it calls init with the packages that it shares, then get.
+// Shows in JupyterLab what the hub has to tell the user, and leads to the page of the user's packages. JupyterLab
+// loads it as a module of webpack's federation: it calls init with the packages that it shares, then get.
 (() => {
   const EVERY = 60000; // milliseconds between two questions
   let shared;
@@ -10,7 +10,20 @@
     return (await version.get())();
   }
 
-  async function activate(app) {
+  // A card of the launcher, where there are shared environments to add packages to.
+  function leadToPackages(app, launcher) {
+    const command = "gpufarm:packages";
+    if (!launcher || app.commands.hasCommand(command)) return;
+    const page = `${app.serviceManager.serverSettings.baseUrl}gpufarm/packages`;
+    app.commands.addCommand(command, {
+      label: "My packages",
+      caption: "Packages that you installed over the environments: list, save, install and remove them",
+      execute: () => void window.open(page, "_blank", "noopener"),
+    });
+    launcher.add({ command, category: "Other", rank: 100 });
+  }
+
+  async function activate(app, launcher) {
     const { Notification } = await load("@jupyterlab/apputils");
     const { ServerConnection } = await load("@jupyterlab/services");
     const settings = app.serviceManager.serverSettings;
@@ -23,7 +36,8 @@
       try {
         const answer = await ServerConnection.makeRequest(`${settings.baseUrl}gpufarm/notice`, {}, settings);
         if (!answer.ok) return;
-        const { notice } = await answer.json();
+        const { notice, environments } = await answer.json();
+        if (environments) leadToPackages(app, launcher);
         if (notice === shown) return;
         if (id) Notification.dismiss(id);
         id = notice ? Notification.warning(notice, { autoClose: false }) : "";
@@ -41,12 +55,15 @@
     });
   }
 
-  const plugin = { id: "gpufarm-notices:plugin", autoStart: true, activate };
   window._JUPYTERLAB = window._JUPYTERLAB || {};
   window._JUPYTERLAB["gpufarm-notices"] = {
     init: (scope) => {
       shared = scope;
     },
-    get: async () => () => ({ __esModule: true, default: plugin }),
+    get: async () => {
+      const { ILauncher } = await load("@jupyterlab/launcher");
+      const plugin = { id: "gpufarm-notices:plugin", autoStart: true, optional: [ILauncher], activate };
+      return () => ({ __esModule: true, default: plugin });
+    },
   };
 })();
