@@ -7,6 +7,7 @@ import asyncio
 import contextlib
 import json
 import os
+import signal
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -51,11 +52,15 @@ async def run(shared: Shared, *words: str) -> tuple[bool, str]:
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
+        start_new_session=True,
     )
     try:
         said, _ = await asyncio.wait_for(process.communicate(), TIMEOUT)
     except TimeoutError:
-        process.kill()
+        # With pip, which it has started: none may go on while the next request changes the same packages.
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        await process.wait()
         return (
             False,
             f"It took longer than {TIMEOUT // 60} minutes and was ended; import fewer packages at once.",

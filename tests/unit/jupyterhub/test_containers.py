@@ -173,6 +173,8 @@ def test_a_container_that_is_gone_is_over(monkeypatch: pytest.MonkeyPatch) -> No
         (1, False, Death("status", 1)),
         (139, False, Death("signal", 11)),
         (137, True, Death("memory")),
+        (0, True, None),  # a kernel needed too much memory, and the user shut JupyterLab down later
+        (1, True, Death("status", 1)),
     ],
 )
 def test_how_a_container_died(

@@ -91,6 +91,7 @@ def test_the_reason_says_what_to_do(death: Death, words: str) -> None:
         ("failed", "signal", "2", "9", Death("signal", 9)),
         ("failed", "core-dump", "3", "11", Death("signal", 11)),
         ("failed", "exit-code", "1", "3", Death("status", 3)),
+        ("failed", "timeout", "2", "9", None),
         ("inactive", "success", "0", "0", None),  # also of a unit that is not there
     ],
 )

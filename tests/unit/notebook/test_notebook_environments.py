@@ -50,3 +50,18 @@ def test_a_command_of_the_environment_is_run(tmp_path: Path, module: dict[str, A
     shared = module["Shared"]("one", "One", str(python))
     worked, said = asyncio.run(module["run"](shared, "import", "a b; c"))
     assert (worked, said) == (False, "-I -m gpufarm_environment.command import a b; c\n")
+
+
+def test_nothing_of_a_command_that_takes_too_long_goes_on(
+    tmp_path: Path, module: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Pip is a child of the command, and would change the packages beside the next one."""
+    python = tmp_path / "python"
+    python.write_text(f"#!/bin/sh\nsleep 60 & echo $! > {tmp_path}/child\nwait\n")
+    python.chmod(0o755)
+    monkeypatch.setitem(module["run"].__globals__, "TIMEOUT", 2)
+    worked, said = asyncio.run(module["run"](module["Shared"]("one", "One", str(python)), "import"))
+    assert not worked
+    assert "was ended" in said
+    state = Path(f"/proc/{(tmp_path / 'child').read_text().strip()}/stat")
+    assert not state.exists() or state.read_text().split()[2] == "Z"

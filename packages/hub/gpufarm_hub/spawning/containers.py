@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from string import ascii_lowercase, digits
@@ -152,11 +153,12 @@ def death(unit: str) -> Death | None:
             state = client.inspect_container(container_of(unit))["State"]
         except docker.errors.NotFound:
             return None
-    if state["OOMKilled"]:
-        return Death("memory")
     status = state["ExitCode"]
     if status in CLEAN:
         return None
+    # Docker says so of any process of the container, such as a kernel that JupyterLab has outlived.
+    if state["OOMKilled"] and status == 128 + signal.SIGKILL:
+        return Death("memory")
     return Death("signal", status - 128) if status > 128 else Death("status", status)
 
 

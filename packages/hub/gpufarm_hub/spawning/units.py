@@ -135,7 +135,8 @@ def death(unit: str) -> Death | None:
     """
     shown = _systemctl("show", "--property=ActiveState,Result,ExecMainCode,ExecMainStatus", unit)
     told = dict(line.split("=", 1) for line in shown.splitlines())
-    if told["ActiveState"] != "failed":
+    # "timeout": it was asked to stop, and was killed when it did not (systemd.service(5), TimeoutStopSec=).
+    if told["ActiveState"] != "failed" or told["Result"] == "timeout":
         return None
     if told["Result"] == "oom-kill":
         return Death("memory")

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import time
 from collections.abc import Iterable
@@ -52,7 +53,8 @@ def utilization(reader: Reader, device: Any, instances: Iterable[int]) -> dict[i
     finally:
         for pair in samples.values():
             for sample in pair:
-                reader.ask("nvmlGpmSampleFree", sample)
+                with contextlib.suppress(Failed, NotTold):
+                    reader.ask("nvmlGpmSampleFree", sample)
 
 
 def _share(reader: Reader, first: Any, second: Any) -> float | None:
