@@ -39,6 +39,13 @@ def test_marks_are_few_and_hold_the_highest_value(highest: float, unit: str) -> 
     assert unit != "count" or all(mark.is_integer() for mark in marks)
 
 
+@given(st.floats(0, 2**44))
+def test_marks_of_bytes_are_short(highest: float) -> None:
+    marks = scale(highest, "bytes")
+    words = [in_words(mark, "bytes", marks[-1]) for mark in marks]
+    assert all(re.fullmatch(r"(\d{1,4}|\d{0,2}\.\d{1,2}) [KMGT]iB", one) for one in words), words
+
+
 @given(st.integers(1, 400), st.integers(0, 2_000_000_000))
 def test_times_are_few_and_within_the_plot(minutes: int, start: int) -> None:
     marks = times(start, start + 60 * minutes)

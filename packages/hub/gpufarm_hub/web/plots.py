@@ -23,6 +23,8 @@ DASHES = ("none", "8 5", "1 5", "10 5 1 5")
 # Distances of the times that are written below a plot, in seconds.
 TIMES = (300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800)
 MOST_TIMES = 4
+# Least value at the top of a vertical axis.
+LEAST = {"bytes": 2.0**20, "count": 1.0}
 
 
 @dataclass(frozen=True)
@@ -148,11 +150,11 @@ def scale(highest: float, unit: str) -> list[float]:
     """Return three to five round values from 0 to at least the highest one."""
     if unit == "ratio":
         return [0.0, 0.25, 0.5, 0.75, 1.0]
-    base = 1.0
+    highest, base = max(highest, LEAST.get(unit, 1e-3)), 1.0
     if unit == "bytes":
-        while highest > 1024 * base:
+        while highest > 1000 * base:
             base *= 1024
-    wanted = max(highest / base, 1.0 if unit == "count" else 1e-3) / 4
+    wanted = highest / base / 4
     power = 10.0 ** math.floor(math.log10(wanted))
     step = next(factor * power for factor in (1, 2, 2.5, 5, 10) if factor * power >= wanted * (1 - 1e-9))
     if unit == "count":
