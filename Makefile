@@ -117,7 +117,7 @@ molecule: setup-test ## Every role on bench hosts (root)
 .PHONY: e2e
 e2e: setup-test ## The demo, in a real browser; screenshots in .work/artifacts (root)
 	LAB_BENCH=e2e python -m lab.demo up --input jupyterlab_collaborative=true \
-		--input jupyterlab_collaborative_use_gpu=true
+		--input jupyterlab_collaborative_use_gpu=true --input enable_monitoring=true
 	LAB_BENCH=e2e pytest -q tests/e2e
 	LAB_BENCH=e2e python -m lab.demo down
 
