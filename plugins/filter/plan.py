@@ -39,6 +39,7 @@ options:
       - notebook_environments
       - shared_home
       - slurm_accounts
+      - slurm_controller
       - user_accounts
       - zookeeper
     required: true
@@ -76,6 +77,14 @@ options:
     description: For C(container_request) the apps that M(gpufarm.cluster.marathon_info) returns.
     type: list
     elements: dict
+  machines:
+    description: >-
+      For C(slurm_controller) the results of M(gpufarm.cluster.slurm_machine_info) by the
+      names of the machines in the inventory.
+    type: dict
+  current:
+    description: For C(slurm_controller) the C(slurm.conf) that the role wrote before; empty if there is none.
+    type: str
 author:
   - gpufarm maintainers (@gpufarm)
 """
@@ -124,6 +133,7 @@ MODULES = {
     "notebook_environments": "_environments.plan",
     "shared_home": "_shared_home.settings",
     "slurm_accounts": "_slurm.accounts",
+    "slurm_controller": "_slurm.controller",
     "user_accounts": "_accounts.request",
     "zookeeper": "_zookeeper",
 }

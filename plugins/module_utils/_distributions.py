@@ -9,6 +9,8 @@ from collections.abc import Mapping
 
 # Oldest release of each distribution; later ones are accepted too. `make docs` writes it to the READMEs.
 _PACKAGES = {"Debian": "12", "Ubuntu": "22.04"}
+# Slurm's plugin for NVML cannot be installed beside the packages of Debian 12.
+_SLURM = {"Debian": "13"}
 SUPPORTED: dict[str, dict[str, str]] = {
     "app_gateway": _PACKAGES,
     "chronos": _PACKAGES,
@@ -25,6 +27,7 @@ SUPPORTED: dict[str, dict[str, str]] = {
     "nvidia_container": _PACKAGES,
     "shared_home": _PACKAGES,
     "slurm_accounting": {"Debian": "12", "Ubuntu": "24.04"},
+    "slurm_controller": _SLURM,
     "zookeeper": _PACKAGES,
 }
 # Roles that need no packages where their variable `source` has this value.
@@ -35,6 +38,7 @@ WITHOUT_PACKAGES = {
     "mesos_agent": "image",
     "mesos_master": "image",
     "nvidia_container": "preinstalled",
+    "slurm_controller": "preinstalled",
 }
 
 

@@ -7,8 +7,10 @@ from ansible_collections.gpufarm.cluster.plugins.module_utils._distributions imp
     SUPPORTED,
     WITHOUT_PACKAGES,
     problems,
+    releases,
 )
 from harness import CASES
+from harness.specs import options
 from harness.stubs import DEBIAN
 
 OTHERS = {
@@ -30,14 +32,15 @@ def answers(name: str) -> dict[str, dict[str, dict[str, object]]]:
 @EVERY_ROLE
 @pytest.mark.parametrize("name", OTHERS)
 def test_a_distribution_without_the_packages_is_refused(role: str, name: str) -> None:
-    source = {f"{role}_source": "repository"} if WITHOUT_PACKAGES.get(role) == "preinstalled" else {}
-    run = CASES[role].with_answers(answers(name)).run(role, source)
+    # The first choice comes with packages.
+    choice = options(role)[f"{role}_source"]["choices"][0] if role in WITHOUT_PACKAGES else ""
+    run = CASES[role].with_answers(answers(name)).run(role, {f"{role}_source": choice} if choice else {})
     assert run.failed
     assert (
         f"host1 has {name} {OTHERS[name]['distribution_version']}, and the role {role} installs"
         in run.refusal
     )
-    assert "Debian 12 or later and Ubuntu 2" in run.refusal
+    assert f"packages on {releases(role)};" in run.refusal
     assert not [call for call in run.calls if not call.asks]
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.certificates import CERTIFICATE
-from harness.recording import Answer
+from harness.recording import Answer, Call
 from harness.run import Run, run_role
 from harness.specs import roles
 from harness.stubs import APT_KEY_FINGERPRINT, DEBIAN, PUBLIC_KEY, encoded, has, said
@@ -16,6 +16,14 @@ from harness.stubs import APT_KEY_FINGERPRINT, DEBIAN, PUBLIC_KEY, encoded, has,
 # Files of hosts that variables name; others are all that begin with /srv/other.
 TLS_FILES = ("/etc/c.pem", "/etc/k.pem", "/etc/ca.pem", "/srv/other")
 JAVA = has("/usr/lib/jvm/java-8/bin/java", "/usr/lib/libmesos.so", *TLS_FILES)
+TRIXIE = {
+    "ansible_facts": {
+        **DEBIAN,
+        "distribution_major_version": "13",
+        "distribution_release": "trixie",
+        "distribution_version": "13.1",
+    }
+}
 CHECKSUM = f"sha256:{'0' * 64}"
 
 
@@ -87,6 +95,22 @@ DRIVER = {
     },
     "machine": {"secure_boot": False, "loaded_version": "550.163.01", "nouveau_loaded": False, "gpus": []},
 }
+
+
+def slurm_machine(call: Call) -> Mapping[str, Any]:
+    """Result of ``slurm_machine_info`` for a machine with a GPU in slices."""
+    return {
+        "hostname": call.host,
+        "cpus": 64,
+        "sockets": 2,
+        "cores_per_socket": 16,
+        "threads_per_core": 2,
+        "memory_mib": 256000,
+        "devices": [{"model": "NVIDIA A100-SXM4-80GB", "mig": True, "slices": ["1g.10gb"] * 7}],
+        "installed_release": "",
+        "offered_release": "24.11",
+        "nvml_plugin": True,
+    }
 
 
 @dataclass(frozen=True)
@@ -357,6 +381,16 @@ _CASES = {
             "shared_home_path": "/srv/home",
             "shared_home_source": "nfs.example.org:/export/home",
         }
+    ),
+    "slurm_controller": Case(
+        {"slurm_controller_nodes": ["host1"]},
+        {
+            "ansible.builtin.setup": TRIXIE,
+            "gpufarm.cluster.slurm_machine_info": slurm_machine,
+            "Configure | Read the marks of all controllers as Slurm": said("gpufarm-controller-host1"),
+            "Verify | Ping the controllers": said("Slurmctld(primary) at host1 is UP"),
+        },
+        elsewhere={"host2": {}},
     ),
     "user_accounts": Case(
         {"user_accounts_users": [{"os_user_name": "ada", "os_user_ssh_public_key": PUBLIC_KEY}]},

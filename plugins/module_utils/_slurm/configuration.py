@@ -1,0 +1,174 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Lines of slurm.conf and cgroup.conf. No I/O.
+
+Sources: slurm.conf(5), cgroup.conf(5) and gres.conf(5) of Slurm 24.11.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+# Programs that the role slurm_node installs on each node.
+PROGRAMS = "/opt/gpufarm/slurm"
+# Defaults of the role, which its variable `settings` may replace.
+DEFAULTS: dict[str, str] = {
+    "HealthCheckInterval": "60",
+    "JobAcctGatherType": "jobacct_gather/linux",
+    # A node that was restarted comes back by itself.
+    "ReturnToService": "2",
+    # That of the package, which goes with it.
+    "SlurmdSpoolDir": "/var/lib/slurm/slurmd",
+    "SelectType": "select/cons_tres",
+    "SelectTypeParameters": "CR_Core_Memory",
+    "TaskPlugin": "task/cgroup,task/affinity",
+}
+# Options that the role sets and its variable `settings` may not, with the variable for them, if there is one.
+OWN: dict[str, str] = {
+    "AccountingStorageEnforce": "accounting_host",
+    "AccountingStorageHost": "accounting_host",
+    "AccountingStorageTRES": "accounting_host",
+    "AccountingStorageType": "accounting_host",
+    "AuthType": "",
+    "ClusterName": "cluster_name",
+    "Epilog": "",
+    "GresTypes": "",
+    "HealthCheckProgram": "",
+    "NodeName": "nodes",
+    "PartitionName": "partitions",
+    "ProctrackType": "",
+    "Prolog": "",
+    "PrologFlags": "",
+    "SlurmUser": "",
+    "SlurmctldHost": "hosts",
+    "SlurmctldParameters": "",
+    "SlurmctldPort": "port",
+    "StateSaveLocation": "state_directory",
+}
+# Resources of jobs that control groups limit, and the option of cgroup.conf.
+CONSTRAIN = {
+    "cores": "ConstrainCores",
+    "devices": "ConstrainDevices",
+    "memory": "ConstrainRAMSpace",
+}
+
+
+def line(values: Mapping[str, Any]) -> str:
+    """Return one line of several options, such as that of a node; empty values are left out."""
+    return " ".join(f"{name}={value}" for name, value in values.items() if value != "")
+
+
+def gres(text: str) -> dict[str, str]:
+    """Return the value of `Gres` of each node in a slurm.conf that this role wrote."""
+    found = {}
+    for words in (each.split() for each in text.splitlines() if each.startswith("NodeName=")):
+        known = dict(word.partition("=")[::2] for word in words)
+        found[known["NodeName"]] = known.get("Gres", "")
+    return found
+
+
+def regrouped(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
+    """Return the nodes whose GPUs or slices are others than before, also those that go.
+
+    Slurm ends the jobs with GPUs of such a node, or gives their slices to others, as it knows slices by their
+    place in a list only ("gres/gpu count mismatch on node" in src/interfaces/gres.c).
+    """
+    return [name for name, types in before.items() if types and after.get(name) != types]
+
+
+def options(settings: Mapping[str, Any], types: Iterable[str], memory_per_cpu: int) -> dict[str, str]:
+    """Return the options of slurm.conf that are about the whole cluster, in the order of their names.
+
+    Args:
+        settings: the variables of the role without its name.
+        types: types of GPUs and slices in the cluster.
+        memory_per_cpu: MiB that a job has for each processor if it does not say how much it needs.
+    """
+    found = {
+        **DEFAULTS,
+        "AuthType": "auth/munge",
+        "ClusterName": settings["cluster_name"],
+        "DefMemPerCPU": str(memory_per_cpu),
+        "Epilog": f"{PROGRAMS}/epilog",
+        "GresTypes": "gpu",
+        "HealthCheckProgram": f"{PROGRAMS}/health",
+        "ProctrackType": "proctrack/cgroup",
+        "Prolog": f"{PROGRAMS}/prolog",
+        # A job's processes have a group of their own from its start to its end, also between steps.
+        "PrologFlags": "Alloc,Contain",
+        "SlurmUser": "slurm",
+        "SlurmctldParameters": "enable_configless",
+        "SlurmctldPort": str(settings["port"]),
+        "StateSaveLocation": settings["state_directory"],
+        **_accounting(settings["accounting_host"], types),
+    }
+    known = {name.lower(): name for name in found}
+    for name, value in settings["settings"].items():
+        found[known.get(name.lower(), name)] = str(value)
+    return dict(sorted(found.items()))
+
+
+def _accounting(host: str, types: Iterable[str]) -> dict[str, str]:
+    if not host:
+        return {}
+    return {
+        "AccountingStorageEnforce": "associations,limits,qos,safe",
+        "AccountingStorageHost": host,
+        # Only types that are named here are counted by themselves; without slurmdbd none may be.
+        "AccountingStorageTRES": ",".join(["gres/gpu", *(f"gres/gpu:{one}" for one in sorted({*types}))]),
+        "AccountingStorageType": "accounting_storage/slurmdbd",
+    }
+
+
+def node(machine: Mapping[str, Any], address: str, types: str) -> str:
+    """Return the line of a node.
+
+    Args:
+        machine: as the module slurm_machine_info describes it.
+        address: under which controllers reach it.
+        types: its value of `Gres`.
+    """
+    return line(
+        {
+            "NodeName": machine["hostname"],
+            "NodeAddr": address,
+            "CPUs": machine["cpus"],
+            "Sockets": machine["sockets"],
+            "CoresPerSocket": machine["cores_per_socket"],
+            "ThreadsPerCore": machine["threads_per_core"],
+            "RealMemory": usable_memory(machine),
+            "Gres": types,
+            "State": "UNKNOWN",
+        }
+    )
+
+
+def usable_memory(machine: Mapping[str, Any]) -> int:
+    """Return MiB for jobs: 98 %, as Slurm refuses a node with less than told, and kernels differ a little."""
+    return int(machine["memory_mib"]) * 98 // 100
+
+
+def partition(wanted: Mapping[str, Any], nodes: Sequence[str]) -> str:
+    """Return the line of a partition.
+
+    Args:
+        wanted: an entry of the role's variable.
+        nodes: the nodes in it; empty for all.
+    """
+    return line(
+        {
+            "PartitionName": wanted["name"],
+            "Nodes": ",".join(nodes) or "ALL",
+            "Default": "YES" if wanted.get("default") else "",
+            "DefaultTime": wanted.get("default_time") or "",
+            "MaxTime": wanted.get("max_time") or "",
+            **(wanted.get("options") or {}),
+        }
+    )
+
+
+def is_time(text: str) -> bool:
+    """Whether it is a time limit: minutes, [days-]hours:minutes:seconds and other forms, or without limit."""
+    return bool(re.fullmatch(r"(\d+-)?\d+(:\d+){0,2}|UNLIMITED|INFINITE", text))

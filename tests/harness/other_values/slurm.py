@@ -1,0 +1,31 @@
+"""The controller of Slurm."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from harness.recording import Answer
+from harness.stubs import has, said
+
+MARKS = "Configure | Read the marks of all controllers as Slurm"
+VALUES: dict[str, Any] = {
+    "slurm_controller_constrain": ["devices"],
+    "slurm_controller_gres": {"host1": {"1g.10gb": 6}},
+    "slurm_controller_hosts": ["host1", "host2"],
+    "slurm_controller_nodes": ["host2"],
+    "slurm_controller_partitions": [{"name": "other-partitions"}],
+    "slurm_controller_settings": {"KillWait": 71931},
+}
+NEEDS: dict[str, dict[str, Any]] = {
+    "slurm_controller_remove_with_jobs": {"slurm_controller_state": "absent"},
+}
+WITH: dict[str, dict[str, Any]] = {
+    "slurm_controller_hosts": {"slurm_controller_state_directory": "/srv/state"},
+}
+FOUND: dict[str, dict[str, Answer]] = {
+    "slurm_controller_hosts": {MARKS: said("gpufarm-controller-host1\ngpufarm-controller-host2")},
+    "slurm_controller_remove_with_jobs": {"gpufarm.cluster.path_info": has("/etc/slurm", "/etc/systemd")},
+}
+REFUSED: dict[str, str] = {
+    "slurm_controller_gres": "slurm_controller_gres expects gpu:1g.10gb:6 of host1, which has gpu:1g.10gb:7",
+}

@@ -1,0 +1,79 @@
+"""Refusals of the roles of Slurm."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from harness.cases import slurm_machine
+from harness.recording import Answer, Call
+from harness.stubs import encoded, said
+from refused import Refused
+
+BEFORE = "NodeName=host1 NodeAddr=host1 CPUs=64 Gres=gpu:2g.20gb:3 State=UNKNOWN\n"
+
+
+def other(**changes: Any) -> dict[str, Answer]:
+    """All machines, which differ in this from those of the case."""
+    return {"gpufarm.cluster.slurm_machine_info": lambda call: {**slurm_machine(call), **changes}}
+
+
+def _keys(call: Call) -> Mapping[str, Any]:
+    """Keys of munge on this machine and of the cluster, which differ."""
+    return {"stat": {"exists": True, "checksum": call.args["path"]}}
+
+
+def _releases(call: Call) -> Mapping[str, Any]:
+    return {**slurm_machine(call), "installed_release": {"host1": "24.11"}.get(call.host, "22.05")}
+
+
+OTHER_KEY: dict[str, Answer] = {"Munge | Compare the key of this machine with that of the cluster": _keys}
+OTHER_RELEASES: dict[str, Answer] = {"gpufarm.cluster.slurm_machine_info": _releases}
+JOBS: dict[str, Answer] = {
+    "Validate | Read the configuration of an earlier run": encoded(BEFORE),
+    "Validate | List the jobs on nodes with other GPUs than before": said(
+        "JobId=18 JobName=a NodeList=host1 Nodes=host1 CPU_IDs=0 Mem=100 GRES=gpu:2g.20gb:1(IDX:0)\n"
+        "JobId=19 JobName=b NodeList=host1 Nodes=host1 CPU_IDs=1 Mem=100 GRES="
+    ),
+}
+
+REFUSED = {
+    "slurm_controller": [
+        Refused("slurm_controller_nodes names no machine", {"slurm_controller_nodes": []}),
+        Refused("slurm_controller_nods is no variable of the role", {"slurm_controller_nods": ["host1"]}),
+        Refused(
+            "and host1 is none of them; run the role on the controllers",
+            {"slurm_controller_hosts": ["host2"]},
+        ),
+        Refused(
+            "slurm_controller_gres expects gpu:1g.12gb:7 of host1, which has gpu:1g.10gb:7",
+            {"slurm_controller_gres": {"host1": {"1g.12gb": 7}}},
+        ),
+        Refused(
+            "expects gpu:1g.10gb:7 of host1, which has no GPU",
+            {"slurm_controller_gres": {"host1": {"1g.10gb": 7}}},
+            other(devices=[]),
+        ),
+        Refused("calls itself 'n[1-2]', which cannot be a name in Slurm", {}, other(hostname="n[1-2]")),
+        Refused(
+            "host2 has Slurm 22.05 and the controller host1 has 24.11",
+            {"slurm_controller_nodes": ["host1", "host2"]},
+            OTHER_RELEASES,
+        ),
+        Refused(
+            "host1 of the cluster cannot be read: The driver hangs. Mend it",
+            {},
+            {"gpufarm.cluster.slurm_machine_info": {"failed": True, "msg": "The driver hangs."}},
+        ),
+        Refused("host1 has a key of munge, /etc/munge/munge.key, which is not", {}, OTHER_KEY),
+        Refused("Slurm would end the jobs with GPUs there: JobId=18; drain the nodes", {}, JOBS),
+        Refused(
+            "has jobs (18, 19), which would be lost, so nothing is removed",
+            {"slurm_controller_state": "absent"},
+            {
+                "gpufarm.cluster.path_info": {"found": {"/etc/slurm/slurm.conf": {}}},
+                "Remove | List the jobs": said("18\n19"),
+            },
+        ),
+    ],
+}
