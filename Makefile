@@ -156,7 +156,7 @@ docs: setup-test ## Write the generated parts of documentation and TOSCA library
 	scripts/tosca-types
 
 .PHONY: new-role
-new-role: setup-test ## Write the files of a new role: NAME=slurm_node TITLE="Slurm on a node"
+new-role: setup-test ## Write the files of a new role: NAME=nfs_server TITLE="A server of NFS"
 	scripts/new-role "$(NAME)" "$(TITLE)"
 
 .PHONY: new-health-check

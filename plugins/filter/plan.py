@@ -40,6 +40,7 @@ options:
       - shared_home
       - slurm_accounts
       - slurm_controller
+      - slurm_node
       - user_accounts
       - zookeeper
     required: true
@@ -79,7 +80,7 @@ options:
     elements: dict
   machines:
     description: >-
-      For C(slurm_controller) the results of M(gpufarm.cluster.slurm_machine_info) by the
+      For C(slurm_controller) and C(slurm_node) the results of M(gpufarm.cluster.slurm_machine_info) by the
       names of the machines in the inventory.
     type: dict
   current:
@@ -134,6 +135,7 @@ MODULES = {
     "shared_home": "_shared_home.settings",
     "slurm_accounts": "_slurm.accounts",
     "slurm_controller": "_slurm.controller",
+    "slurm_node": "_slurm.node",
     "user_accounts": "_accounts.request",
     "zookeeper": "_zookeeper",
 }

@@ -28,6 +28,7 @@ SUPPORTED: dict[str, dict[str, str]] = {
     "shared_home": _PACKAGES,
     "slurm_accounting": {"Debian": "12", "Ubuntu": "24.04"},
     "slurm_controller": _SLURM,
+    "slurm_node": _SLURM,
     "zookeeper": _PACKAGES,
 }
 # Roles that need no packages where their variable `source` has this value.
@@ -39,6 +40,7 @@ WITHOUT_PACKAGES = {
     "mesos_master": "image",
     "nvidia_container": "preinstalled",
     "slurm_controller": "preinstalled",
+    "slurm_node": "preinstalled",
 }
 
 

@@ -51,7 +51,12 @@ def set_up(name: str) -> dict[str, set[str]]:
 
 
 @pytest.mark.parametrize(
-    ("name", "validation"), [("site", "validate"), ("mesos_cluster", "validate_mesos_cluster")]
+    ("name", "validation"),
+    [
+        ("site", "validate"),
+        ("mesos_cluster", "validate_mesos_cluster"),
+        ("slurm_cluster", "validate_slurm_cluster"),
+    ],
 )
 def test_what_is_set_up_is_checked_first_on_the_same_machines(name: str, validation: str) -> None:
     assert set_up(name)
@@ -86,7 +91,7 @@ def test_input_is_checked_against_the_same_list_of_variables(role: str) -> None:
     assert specs["validate"]["options"] == specs["main"]["options"]
 
 
-@pytest.mark.parametrize("name", ["validate", "validate_mesos_cluster"])
+@pytest.mark.parametrize("name", ["validate", "validate_mesos_cluster", "validate_slurm_cluster"])
 def test_the_last_play_refuses_for_all_machines(name: str) -> None:
     last = load(name)[-1]
     assert last["hosts"] == "{{ gpufarm_hosts | default('all') }}" and last["any_errors_fatal"]

@@ -392,6 +392,16 @@ _CASES = {
         },
         elsewhere={"host2": {}},
     ),
+    "slurm_node": Case(
+        {"slurm_node_controllers": ["host1"]},
+        {
+            "ansible.builtin.setup": TRIXIE,
+            "gpufarm.cluster.slurm_machine_info": slurm_machine,
+            "Verify | Query the controller for the node": said("idle gpu:1g.10gb:7 none"),
+        },
+        hosts={"host1": {"ansible_host": "host1"}},
+        elsewhere={"host2": {"ansible_host": "host2"}},
+    ),
     "user_accounts": Case(
         {"user_accounts_users": [{"os_user_name": "ada", "os_user_ssh_public_key": PUBLIC_KEY}]},
         {

@@ -1,4 +1,4 @@
-"""The controller of Slurm."""
+"""The controller and the nodes of Slurm."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ VALUES: dict[str, Any] = {
     "slurm_controller_nodes": ["host2"],
     "slurm_controller_partitions": [{"name": "other-partitions"}],
     "slurm_controller_settings": {"KillWait": 71931},
+    "slurm_node_controllers": ["host2"],
 }
 NEEDS: dict[str, dict[str, Any]] = {
-    "slurm_controller_remove_with_jobs": {"slurm_controller_state": "absent"},
+    f"{role}_remove_with_jobs": {f"{role}_state": "absent"} for role in ("slurm_controller", "slurm_node")
 }
 WITH: dict[str, dict[str, Any]] = {
     "slurm_controller_hosts": {"slurm_controller_state_directory": "/srv/state"},

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import yaml
-from ansible_collections.gpufarm.cluster.plugins.module_utils._slurm import controller, topology
+from ansible_collections.gpufarm.cluster.plugins.module_utils._slurm import controller, node, topology
 from ansible_collections.gpufarm.cluster.plugins.module_utils._slurm.release import release
 from hypothesis import given
 from hypothesis import strategies as st
@@ -192,6 +192,46 @@ def test_no_setting_gets_a_line_of_its_own(given_settings: dict[str, Any]) -> No
     found = planned(settings=given_settings)
     for name, value in found.get("options", {}).items():
         assert len(f"{name}={value}".split()) == 1
+
+
+def node_problems(machines: dict[str, Any], **changes: Any) -> list[str]:
+    wanted = {"controllers": ["ctl"], "found": ["ctl"], "name": "n1", "controller_port": 6817}
+    found = node.plan({**wanted, "source": "distribution", **changes}, machines)["problems"]
+    assert isinstance(found, list)
+    return found
+
+
+def test_a_node_that_fits_has_no_problem() -> None:
+    assert node_problems(MACHINES) == []
+
+
+@pytest.mark.parametrize(
+    ("changed", "changes", "words"),
+    [
+        (
+            {},
+            {"found": [], "controllers": ["x"]},
+            "slurm_node_controllers names x, and the inventory has only",
+        ),
+        ({}, {"found": [], "controllers": []}, "slurm_node_controllers names no machine"),
+        ({}, {"controller_port": 65536}, "slurm_node_controller_port is 65536"),
+        ({"n1": {"msg": "Lost."}}, {}, "n1 cannot be read: Lost."),
+        ({"n1": machine("n1", "1g.10gb", nvml_plugin=False)}, {}, "apt offers no slurm-wlm-nvml-plugin"),
+        ({"n1": machine("n1", offered_release="22.05")}, {}, "n1 has Slurm 22.05"),
+    ],
+)
+def test_a_node_that_does_not_fit_is_a_problem(
+    changed: dict[str, Any], changes: dict[str, Any], words: str
+) -> None:
+    (found,) = node_problems({**MACHINES, **changed}, **changes)
+    assert words in found
+
+
+def test_a_plugin_is_not_missed_where_it_cannot_be_known_or_is_not_needed() -> None:
+    own = machine("n1", "1g.10gb", nvml_plugin=False)
+    assert node_problems({**MACHINES, "n1": own}, source="preinstalled") == []
+    assert node_problems({**MACHINES, "n1": {**own, "offered_release": ""}}) == []
+    assert node_problems({**MACHINES, "n1": machine("n1", nvml_plugin=False)}) == []
 
 
 @pytest.mark.parametrize(

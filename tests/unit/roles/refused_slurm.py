@@ -76,4 +76,23 @@ REFUSED = {
             },
         ),
     ],
+    "slurm_node": [
+        Refused(
+            "slurm_node_controllers names host3, and the inventory has only others of them",
+            {"slurm_node_controllers": ["host3"]},
+        ),
+        Refused("slurm_node_controller_port is 0, which is no port", {"slurm_node_controller_port": 0}),
+        Refused(
+            "host1 has Slurm 24.11 and the controller host2 has 22.05",
+            {"slurm_node_controllers": ["host2"]},
+            OTHER_RELEASES,
+        ),
+        Refused("apt offers no slurm-wlm-nvml-plugin", {}, other(nvml_plugin=False)),
+        Refused("host1 has a key of munge, /etc/munge/munge.key, which is not", {}, OTHER_KEY),
+        Refused(
+            "host1 runs jobs of Slurm (18), which would be ended, so nothing is removed",
+            {"slurm_node_state": "absent"},
+            {"Remove | List the jobs on the machine": said("job_18")},
+        ),
+    ],
 }

@@ -26,9 +26,9 @@ def new_role(checkout: Path, *arguments: str) -> subprocess.CompletedProcess[str
         ("slurm__node", "Slurm", "is not a name of a role"),
         ("mig", "MIG", "the role mig exists"),
         ("jupyter_hub", "Hub", "there is a type JupyterHub already"),
-        ("slurm_node", "Slurm: on a node", "is not a title"),
-        ("slurm_node", "{{ lookup('pipe', 'id') }}", "is not a title"),
-        ("slurm_node", "", "is not a title"),
+        ("nfs_server", "NFS: a server", "is not a title"),
+        ("nfs_server", "{{ lookup('pipe', 'id') }}", "is not a title"),
+        ("nfs_server", "", "is not a title"),
     ],
 )
 def test_a_name_that_cannot_be_is_refused_and_nothing_written(
@@ -41,14 +41,14 @@ def test_a_name_that_cannot_be_is_refused_and_nothing_written(
 
 
 def test_a_new_role_keeps_the_contracts(checkout: Path) -> None:
-    done = new_role(checkout, "slurm_node", "Slurm on a node")
+    done = new_role(checkout, "nfs_server", "A server of NFS")
     assert done.returncode == 0, done.stderr
-    assert "scripts/scenarios slurm_node" in done.stdout
-    written = [path for path in checkout.rglob("*slurm*") if ".git" not in path.parts]
+    assert "scripts/scenarios nfs_server" in done.stdout
+    written = [path for path in checkout.rglob("*nfs_server*") if ".git" not in path.parts]
     assert not [path for path in written if path.is_file() and "NAME" in path.read_text()]
     subprocess.run(["git", "add", "--all"], cwd=checkout, check=True)
     contracts = [f"tests/contract/test_{name}.py" for name in CONTRACTS]
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *contracts]
-    command += ["-k", "slurm_node or SlurmNode or every_file or every_page or up_to_date"]
+    command += ["-k", "nfs_server or NfsServer or every_file or every_page or up_to_date"]
     result = subprocess.run(command, cwd=checkout, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stdout[-4000:]

@@ -1,0 +1,160 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Programs that slurmd runs: what jobs hold is told to mig, and a node with a bad GPU is drained."""
+
+from __future__ import annotations
+
+import stat
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from ansible_collections.gpufarm.cluster.plugins.module_utils._health import report
+from ansible_collections.gpufarm.cluster.plugins.module_utils._health.finding import Finding
+from ansible_collections.gpufarm.cluster.plugins.module_utils._mig.io.holders import Holder, read
+
+PROGRAMS = Path(__file__).resolve().parents[3] / "roles" / "slurm_node" / "files"
+JOB = {"SLURM_JOB_ID": "18", "SLURM_JOB_USER": "alice", "SLURM_JOB_UID": "2001", "SLURMD_NODENAME": "n1"}
+Run = Callable[..., None]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    """Run a program with variables, on the files of a folder instead of those of the machine."""
+
+    def run_program(name: str, **variables: str) -> None:
+        text = (PROGRAMS / name).read_text()
+        for folder in ("/run/gpufarm", "/sys/fs/cgroup", "/proc/driver", "/var/lib/gpufarm"):
+            text = text.replace(folder, f"{tmp_path}{folder}")
+        path = f"{tmp_path / 'bin'}:/usr/bin:/bin"
+        subprocess.run(["sh", "-c", text, name], env={"PATH": path, **variables}, check=True)
+
+    return run_program
+
+
+def holders(folder: Path) -> list[Holder]:
+    return read(folder / "run" / "gpufarm" / "holders.d")
+
+
+def test_a_job_holds_its_slices_from_prolog_to_epilog(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "sys/fs/cgroup/system.slice/n1_slurmstepd.scope").mkdir(parents=True)
+    run("prolog", **JOB, CUDA_VISIBLE_DEVICES="MIG-1,MIG-2")
+    group = "system.slice/n1_slurmstepd.scope/job_18"
+    assert holders(tmp_path) == [Holder("job 18 of alice", ("slurmd.service",), ("MIG-1", "MIG-2"), group)]
+    folder = tmp_path / "run" / "gpufarm" / "holders.d"
+    assert [path.name for path in folder.iterdir()] == ["slurm-18.json"]
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert stat.S_IMODE((folder / "slurm-18.json").stat().st_mode) == 0o600
+    assert stat.S_IMODE(folder.parent.stat().st_mode) == 0o755
+    run("epilog", **JOB)
+    assert holders(tmp_path) == []
+
+
+def test_a_whole_gpu_is_held_by_its_uuid(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    for minor, uuid in enumerate(("GPU-a", "GPU-b")):
+        folder = tmp_path / "proc/driver/nvidia/gpus" / f"0000:0{minor}:00.0"
+        folder.mkdir(parents=True)
+        text = (
+            f"Model: \t\t A30\nGPU UUID: \t {uuid}\nBus Location: \t 0000:01:00.0\nDevice Minor: \t {minor}\n"
+        )
+        (folder / "information").write_text(text)
+    run("prolog", **JOB, CUDA_VISIBLE_DEVICES="1,0")
+    (holder,) = holders(tmp_path)
+    assert holder.slices == ("GPU-b", "GPU-a")
+    assert holder.cgroup == ""
+
+
+def test_a_job_without_gpus_holds_nothing(run: Run, tmp_path: Path) -> None:
+    run("prolog", **JOB)
+    run("epilog", **JOB)
+    assert holders(tmp_path) == []
+
+
+@pytest.mark.parametrize("name", ['a"b', "DOMAIN\\alice", "a\nb", ""])
+def test_a_name_that_json_writes_otherwise_is_a_number(run: Run, tmp_path: Path, name: str) -> None:
+    (tmp_path / "run").mkdir()
+    run("prolog", **{**JOB, "SLURM_JOB_USER": name}, CUDA_VISIBLE_DEVICES="MIG-1")
+    (holder,) = holders(tmp_path)
+    assert holder.who == "job 18 of user 2001"
+
+
+class Cluster:
+    """A fake of scontrol, which remembers how it was called and tells a reason."""
+
+    def __init__(self, folder: Path) -> None:
+        self.calls, self.reason = folder / "calls", folder / "reason"
+        (folder / "bin").mkdir()
+        program = folder / "bin" / "scontrol"
+        program.write_text(
+            f'#!/bin/sh\nif [ "$1" = show ]; then cat {self.reason}; else echo "$@" >>{self.calls}; fi\n'
+        )
+        program.chmod(0o755)
+
+    def told(self) -> list[str]:
+        """Return the calls since the last time."""
+        found = self.calls.read_text().splitlines() if self.calls.exists() else []
+        self.calls.unlink(missing_ok=True)
+        return found
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Cluster:
+    return Cluster(tmp_path)
+
+
+def verdict(folder: Path, **gpus: str) -> None:
+    """Write what the health checks found of GPUs, by the end of their UUIDs."""
+    findings = [
+        Finding("ecc_uncorrected", status, f'3 errors "since" boot of {name}', gpu=f"GPU-{name}")
+        for name, status in gpus.items()
+    ]
+    path = folder / "run" / "gpufarm" / "health"
+    path.mkdir(parents=True, exist_ok=True)
+    (path / "verdicts.json").write_text(report.verdicts(findings, 0.0))
+
+
+def test_a_node_is_drained_once_and_resumed_when_all_gpus_are_well(
+    run: Run, cluster: Cluster, tmp_path: Path
+) -> None:
+    run("health", **JOB)
+    verdict(tmp_path, a="ok", b="warning")
+    run("health", **JOB)
+    assert cluster.told() == []
+    verdict(tmp_path, a="warning", b="critical", c="ok")
+    run("health", **JOB)
+    run("health", **JOB)
+    (call,) = cluster.told()
+    assert call.startswith("update nodename=n1 state=drain reason=gpufarm: ecc_uncorrected: 3 errors")
+    assert call.endswith("boot of b")
+    cluster.reason.write_text("   Reason=gpufarm: ecc_uncorrected [root@2026]\n")
+    verdict(tmp_path, a="ok", b="ok")
+    run("health", **JOB)
+    run("health", **JOB)
+    assert cluster.told() == ["update nodename=n1 state=resume"]
+
+
+def test_a_node_is_drained_while_a_gpu_is_cordoned(run: Run, cluster: Cluster, tmp_path: Path) -> None:
+    cordons = tmp_path / "var/lib/gpufarm/cordons"
+    cordons.mkdir(parents=True)
+    (cordons / "GPU-a.json").write_text("{")
+    run("health", **JOB)
+    assert cluster.told() == ["update nodename=n1 state=drain reason=gpufarm: GPU-a is cordoned"]
+    (cordons / "GPU-a.json").unlink()
+    cluster.reason.write_text("   Reason=gpufarm: GPU-a is cordoned [root@2026]\n")
+    run("health", **JOB)
+    assert cluster.told() == ["update nodename=n1 state=resume"]
+
+
+def test_a_node_that_an_administrator_has_drained_stays_drained(
+    run: Run, cluster: Cluster, tmp_path: Path
+) -> None:
+    verdict(tmp_path, a="critical")
+    run("health", **JOB)
+    assert len(cluster.told()) == 1
+    cluster.reason.write_text("   Reason=fan is loud [root@2026]\n")
+    verdict(tmp_path, a="ok")
+    run("health", **JOB)
+    assert cluster.told() == []
