@@ -14,8 +14,8 @@ description:
     them, in as few calls of C(sacctmgr) as there are differences.
   - The lists are the whole truth of what this module made. Accounts, users and qualities of earlier runs that
     are no longer declared are deleted; Slurm refuses that for accounts with jobs.
-  - Accounts have the organization C(gpufarm), and qualities of service have that description. No others are
-    ever changed.
+  - Accounts have the organization C(made by gpufarm.cluster for CLUSTER), and qualities of service have that
+    description. No others are ever changed.
 extends_documentation_fragment:
   - gpufarm.cluster.attributes.changing_module
 attributes:
@@ -29,18 +29,31 @@ options:
     required: true
   accounts:
     description:
-      - The accounts, each a map with the options of C(slurm_accounts_accounts) of the role
-        P(gpufarm.cluster.slurm_accounts#role).
+      - The accounts. The role P(gpufarm.cluster.slurm_accounts#role) describes limits and fair shares.
       - Groups are those that the machine knows (getent(1)). Users need not be accounts of the machine.
     type: list
     elements: dict
     required: true
+    suboptions:
+      name: {description: Its name., type: str, required: true}
+      parent: {description: Account above this one., type: str}
+      fairshare: {description: Shares among those with the same parent., type: str}
+      users: {description: Logins., type: list, elements: str}
+      groups: {description: Groups whose members are users., type: list, elements: str}
+      qos: {description: "Qualities of service, the default one first.", type: list, elements: str}
+      limits: {description: The most that all of its jobs may use., type: dict}
+      user_limits: {description: The most that the jobs of one user may use., type: dict}
   qos:
-    description:
-      - The qualities of service, each a map with the options of C(slurm_accounts_qos) of the role.
+    description: The qualities of service.
     type: list
     elements: dict
     default: []
+    suboptions:
+      name: {description: Its name., type: str, required: true}
+      priority: {description: A larger number comes first., type: int}
+      longest_job: {description: Hours after which a job is ended., type: int}
+      limits: {description: The most that all of its jobs may use., type: dict}
+      user_limits: {description: The most that the jobs of one user may use., type: dict}
 author:
   - gpufarm maintainers (@gpufarm)
 """
@@ -75,17 +88,21 @@ users:
 
 import grp
 import json
+import pwd
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.gpufarm.cluster.plugins.module_utils._slurm.accounts import (
+    CLUSTER,
     AccountsProblem,
     Request,
     read_request,
+    wrong_cluster,
 )
 from ansible_collections.gpufarm.cluster.plugins.module_utils._slurm.associations import (
     ACCOUNTS,
     ASSOCIATIONS,
+    ELSEWHERE,
     QUALITIES,
     RESOURCES,
     USERS,
@@ -94,6 +111,24 @@ from ansible_collections.gpufarm.cluster.plugins.module_utils._slurm.association
     read_books,
     wanted,
 )
+
+# What sacctmgr says, and takes for a failure, when all is as it shall be.
+NOTHING = "Request didn't affect anything"
+LIMITED = {"limits": {"type": "dict"}, "user_limits": {"type": "dict"}}
+NAMES = {"type": "list", "elements": "str"}
+ACCOUNT = {
+    "name": {"type": "str", "required": True},
+    "parent": {"type": "str"},
+    "fairshare": {"type": "str"},
+    **dict.fromkeys(("users", "groups", "qos"), NAMES),
+    **LIMITED,
+}
+QUALITY = {
+    "name": {"type": "str", "required": True},
+    "priority": {"type": "int"},
+    "longest_job": {"type": "int"},
+    **LIMITED,
+}
 
 
 class Slurm:
@@ -106,15 +141,15 @@ class Slurm:
 
     def __init__(self, module: AnsibleModule, cluster: str) -> None:
         self.module = module
-        self.here = f"cluster={cluster}"
+        self.cluster = cluster
 
     def call(self, *words: str) -> str:
         """Return what sacctmgr printed; end the module when it fails."""
         code, printed, complaint = self.module.run_command(
             ["sacctmgr", "--immediate", "--quiet", *words], environ_update={"LC_ALL": "C.UTF-8"}
         )
-        if code:
-            reason = " ".join((complaint or printed).split())
+        if code and NOTHING not in complaint:
+            reason = " ".join((complaint + printed).split())
             self.module.fail_json(
                 msg=f"'sacctmgr {' '.join(words)}' failed: {reason or f'it ended with {code}'}. "
                 "Correct that and run again; what was done before stays."
@@ -129,17 +164,19 @@ class Slurm:
         """Return what slurmdbd has."""
         return read_books(
             {
-                ASSOCIATIONS: self.show("association", ASSOCIATIONS, self.here),
+                ASSOCIATIONS: self.show("association", ASSOCIATIONS, f"cluster={self.cluster}"),
                 ACCOUNTS: self.show("account", ACCOUNTS),
                 QUALITIES: self.show("qos", QUALITIES),
                 USERS: self.show("user", USERS),
                 RESOURCES: self.show("tres", RESOURCES),
-            }
+                ELSEWHERE: self.show("association", ELSEWHERE),
+            },
+            self.cluster,
         )
 
 
 def members(request: Request) -> dict[str, list[str]]:
-    """Return the logins of the groups that are named.
+    """Return the logins of the groups that are named, also of users whose own group it is.
 
     Raises:
         AccountsProblem: the machine does not know a group.
@@ -147,12 +184,14 @@ def members(request: Request) -> dict[str, list[str]]:
     found = {}
     for name in sorted({name for one in request.accounts for name in one.groups}):
         try:
-            found[name] = grp.getgrnam(name).gr_mem
+            group = grp.getgrnam(name)
         except KeyError:
             raise AccountsProblem(
                 f"The machine does not know the group {name}; correct it, or connect the machine to the "
                 "directory that has it."
             ) from None
+        own = [one.pw_name for one in pwd.getpwall() if one.pw_gid == group.gr_gid]
+        found[name] = sorted({*group.gr_mem, *own})
     return found
 
 
@@ -166,8 +205,8 @@ def main() -> None:
     module = AnsibleModule(
         argument_spec={
             "cluster": {"type": "str", "required": True},
-            "accounts": {"type": "list", "elements": "dict", "required": True},
-            "qos": {"type": "list", "elements": "dict", "default": []},
+            "accounts": {"type": "list", "elements": "dict", "required": True, "options": ACCOUNT},
+            "qos": {"type": "list", "elements": "dict", "default": [], "options": QUALITY},
         },
         supports_check_mode=True,
     )
@@ -175,14 +214,18 @@ def main() -> None:
     slurm = Slurm(module, cluster)
     result: dict[str, Any] = {}
     try:
+        if not CLUSTER.fullmatch(cluster):
+            raise AccountsProblem(wrong_cluster(cluster))
         request = read_request(module.params["accounts"], module.params["qos"])
         people = members(request)
         is_known = cluster in slurm.show("cluster", "Cluster").split()
-        before = slurm.books() if is_known else Books(resources=slurm.books().resources)
+        before = slurm.books()
         after = wanted(request, before, people)
     except AccountsProblem as problem:
         module.fail_json(msg=str(problem))
-    calls = [*([] if is_known else [["add", "cluster", cluster]]), *commands(before, after, cluster)]
+    calls = commands(before, after, cluster)
+    if calls and not is_known:
+        calls.insert(0, ["add", "cluster", cluster])
     if calls and not module.check_mode:
         for words in calls:
             slurm.call(*words)

@@ -235,7 +235,12 @@ _CASES = {
         }
     ),
     "slurm_accounts": Case(
-        {"slurm_accounts_cluster": "farm", "slurm_accounts_accounts": [{"name": "physics"}]}
+        {"slurm_accounts_cluster": "farm", "slurm_accounts_accounts": [{"name": "physics"}]},
+        {
+            "Validate | Query the settings of the controller": said(
+                "AccountingStorageEnforce = associations,limits,qos,safe"
+            )
+        },
     ),
     "jupyterhub": Case(
         {

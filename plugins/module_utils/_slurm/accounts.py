@@ -16,6 +16,8 @@ ROOT = "root"
 NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 # useradd(8) of Debian, and names of directories with dots.
 USER = re.compile(r"[a-z_][a-z0-9_.-]{0,63}")
+# slurm.conf(5), ClusterName; Slurm keeps it in lower case.
+CLUSTER = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
 PROFILE = re.compile(r"[a-z0-9][a-z0-9._+-]{0,63}")
 NUMBER = re.compile(r"[0-9]{1,9}")
 FAIRSHARE_OF_PARENT = "parent"
@@ -112,7 +114,16 @@ def plan(settings: Mapping[str, Any]) -> dict[str, Any]:
     Args:
         settings: the variables of the role without ``slurm_accounts_``.
     """
-    return {"problems": _read(settings["accounts"], settings["qos"])[1]}
+    wrong = [] if CLUSTER.fullmatch(settings["cluster"]) else [wrong_cluster(settings["cluster"])]
+    return {"problems": wrong + _read(settings["accounts"], settings["qos"])[1]}
+
+
+def wrong_cluster(name: str) -> str:
+    """Return what is wrong with the name of a cluster."""
+    return (
+        f"{name!r} cannot be the name of a cluster; give ClusterName of slurm.conf, in lower case, as Slurm "
+        "keeps it."
+    )
 
 
 def _read(
@@ -187,6 +198,8 @@ def _wrong_accounts(accounts: Sequence[Account]) -> Iterator[str]:
             yield f"The parent {one.parent!r} of the account {one.name} cannot be an account; correct it."
         if _is_below_itself(one.name, parents):
             yield f"The account {one.name} is below itself; correct the parents."
+        if len({*(one.qualities or ())}) < len(one.qualities or ()):
+            yield f"The account {one.name} names a quality of service twice; name each once."
         for user in one.users:
             if not USER.fullmatch(user):
                 yield f"The account {one.name} has the user {user!r}, which cannot be a login; correct it."

@@ -8,16 +8,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from .accounts import ROOT, Account, AccountsProblem, Limits, Quality, Request
+from .accounts import ROOT, USER, Account, AccountsProblem, Limits, Quality, Request
 
-# Organization of the accounts, and description of the qualities, that were made here; no others are changed.
-MARK = "gpufarm"
 # What sacctmgr(1) reads as "no limit".
 NONE = "-1"
 # Columns of `sacctmgr show`, in the order in which the functions below read them.
 ASSOCIATIONS = "Account,ParentName,User,Fairshare,GrpTRES,GrpTRESMins,GrpJobs,QOS,DefaultQOS"
 ACCOUNTS = "Account,Organization"
-QUALITIES = "Name,Description,Priority,MaxWall,GrpTRES,GrpTRESMins,GrpJobs,MaxTRESPU"
+QUALITIES = "Name,Priority,MaxWall,GrpTRES,GrpTRESMins,GrpJobs,MaxTRESPU,Description"
+ELSEWHERE = "Cluster,Account"
 USERS = "User,DefaultAccount"
 RESOURCES = "Type,Name"
 _UNITS = {"K": 1 / 1024, "M": 1, "G": 1024, "T": 1024**2, "P": 1024**3}
@@ -31,6 +30,21 @@ class Entry:
     fairshare: str = "1"
     limits: Limits = field(default_factory=Limits)
     qualities: tuple[str, ...] = ()
+    default: str = ""
+
+    @property
+    def choice(self) -> tuple[tuple[str, ...], str]:
+        """Return the qualities of service that jobs can have, and the one that they have by default."""
+        return self.qualities, self.default
+
+
+def mark(cluster: str) -> str:
+    """Return the organization of the accounts, and the description of the qualities, that were made here.
+
+    No others are ever changed. No account can have such a name, which Slurm takes for the organization of
+    accounts that were made without one.
+    """
+    return f"made by gpufarm.cluster for {cluster}"
 
 
 @dataclass(frozen=True)
@@ -38,11 +52,14 @@ class Books:
     """What slurmdbd has.
 
     Attributes:
-        accounts: accounts of the cluster by name, without root.
+        accounts: accounts of the cluster by name, with root.
         users: users by account and login.
         qualities: qualities of service by name.
-        ours: names of the accounts, and of the qualities, that were made here.
-        defaults: the account of jobs that name none, by login.
+        ours: names of the accounts that were made here; some may be gone from the cluster.
+        our_qualities: names of the qualities that were made here.
+        rows: names of all accounts, of any cluster or none.
+        elsewhere: names of the accounts of other clusters.
+        defaults: the account of jobs that name none, by login, which may be one of another cluster.
         resources: names of the trackable resources (TRES).
     """
 
@@ -51,6 +68,8 @@ class Books:
     qualities: Mapping[str, Quality] = field(default_factory=dict)
     ours: frozenset[str] = frozenset()
     our_qualities: frozenset[str] = frozenset()
+    rows: frozenset[str] = frozenset()
+    elsewhere: frozenset[str] = frozenset()
     defaults: Mapping[str, str] = field(default_factory=dict)
     resources: frozenset[str] = frozenset()
 
@@ -72,23 +91,22 @@ class Books:
         }
 
 
-def read_books(answers: Mapping[str, str]) -> Books:
+def read_books(answers: Mapping[str, str], cluster: str) -> Books:
     """Return what slurmdbd has.
 
     Args:
         answers: output of `sacctmgr --noheader --parsable2 show ...` by the columns that were asked for:
-            `ASSOCIATIONS`, `ACCOUNTS`, `QUALITIES`, `USERS` and `RESOURCES`.
+            `ASSOCIATIONS` of the cluster, `ACCOUNTS`, `QUALITIES`, `USERS`, `RESOURCES` and `ELSEWHERE`.
+        cluster: its name.
     """
     accounts, users = {}, {}
-    for account, parent, user, fairshare, running, minutes, jobs, qualities, default in _rows(
-        answers, ASSOCIATIONS
-    ):
+    for row in _rows(answers, ASSOCIATIONS):
+        account, parent, user, fairshare, running, minutes, jobs, qualities, default = row
         limits = Limits(_resources(running), _resources(minutes), int(jobs) if jobs else None)
-        names = sorted(name for name in qualities.split(",") if name and name != default)
-        entry = Entry(parent, fairshare, limits, (*([default] if default else []), *names))
+        entry = Entry(parent, fairshare, limits, tuple(sorted(filter(None, qualities.split(",")))), default)
         if user:
             users[account, user] = entry
-        elif account != ROOT:
+        else:
             accounts[account] = entry
     qualities_of = {
         name: Quality(
@@ -98,14 +116,17 @@ def read_books(answers: Mapping[str, str]) -> Books:
             Limits(_resources(running), _resources(minutes), int(jobs) if jobs else None),
             Limits(_resources(of_user)),
         )
-        for name, _about, priority, longest, running, minutes, jobs, of_user in _rows(answers, QUALITIES)
+        for name, priority, longest, running, minutes, jobs, of_user, _about in _rows(answers, QUALITIES)
     }
+    ours = mark(cluster)
     return Books(
         accounts,
         users,
         qualities_of,
-        frozenset(name for name, organization in _rows(answers, ACCOUNTS) if organization == MARK),
-        frozenset(row[0] for row in _rows(answers, QUALITIES) if row[1] == MARK),
+        frozenset(name for name, organization in _rows(answers, ACCOUNTS) if organization == ours),
+        frozenset(row[0] for row in _rows(answers, QUALITIES) if row[-1] == ours),
+        frozenset(row[0] for row in _rows(answers, ACCOUNTS)),
+        frozenset(name for other, name in _rows(answers, ELSEWHERE) if other != cluster and name != ROOT),
         {row[0]: row[1] for row in _rows(answers, USERS)},
         frozenset("/".join(filter(None, row)) for row in _rows(answers, RESOURCES)),
     )
@@ -120,26 +141,30 @@ def wanted(request: Request, books: Books, members: Mapping[str, Sequence[str]])
     Raises:
         AccountsProblem: slurmdbd cannot have the request; all reasons are told.
     """
-    wrong = list(_refusals(request, books))
+    wrong = list(_refusals(request, books, members))
     if wrong:
         raise AccountsProblem(" ".join(wrong))
     names = {one.name for one in request.accounts}
-    kept = {name: one for name, one in books.accounts.items() if name not in books.ours}
+    accounts = {name: one for name, one in books.accounts.items() if name not in books.ours}
     users = {key: one for key, one in books.users.items() if key[0] not in books.ours | names}
-    accounts: dict[str, Entry] = {}
     for one in request.accounts:
-        accounts[one.name] = Entry(one.parent, one.fairshare, one.limits, _qualities(one, accounts, books))
+        # Without qualities of its own an account has those of the account above.
+        above = accounts.get(one.parent, Entry(qualities=("normal",)))
+        own = one.qualities
+        qualities, default = (tuple(sorted(own)), own[0]) if own else (above.qualities, above.default)
+        accounts[one.name] = Entry(one.parent, one.fairshare, one.limits, qualities, default)
         for user in _logins(one, members):
-            before = books.users.get((one.name, user), Entry())
-            users[one.name, user] = Entry("", before.fairshare, one.user_limits, accounts[one.name].qualities)
+            users[one.name, user] = Entry(limits=one.user_limits)
     others = {name: one for name, one in books.qualities.items() if name not in books.our_qualities}
     return Books(
-        {**kept, **accounts},
+        accounts,
         users,
         {**others, **{one.name: one for one in request.qualities}},
         frozenset(names),
         frozenset(one.name for one in request.qualities),
-        _defaults(books.defaults, users),
+        books.rows | names,
+        books.elsewhere,
+        books.defaults,
         books.resources,
     )
 
@@ -147,22 +172,15 @@ def wanted(request: Request, books: Books, members: Mapping[str, Sequence[str]])
 def commands(before: Books, after: Books, cluster: str) -> list[list[str]]:
     """Return the arguments of sacctmgr, call by call, that lead from one state to another.
 
-    What is new comes first, then what moves, so that an interrupted run leaves nobody without an account who
-    shall have one.
+    What is new comes first, then what moves, then what goes, so that an interrupted run leaves nobody without
+    an account who shall have one.
     """
     here = f"cluster={cluster}"
     calls: list[list[str]] = []
     for name in sorted(after.our_qualities):
-        calls += _quality_calls(name, before.qualities.get(name), after.qualities[name])
+        calls += _quality_calls(name, before.qualities.get(name), after.qualities[name], mark(cluster))
     for name in [one for one in after.accounts if one in after.ours]:
-        if name not in before.accounts:
-            about = [f"description={name}", f"organization={MARK}", f"parent={after.accounts[name].parent}"]
-            calls.append(["add", "account", f"name={name}", here, *about])
-        changed = _entry_changes(
-            before.accounts.get(name, Entry(after.accounts[name].parent)), after.accounts[name]
-        )
-        if changed:
-            calls.append(["modify", "account", "where", f"name={name}", here, "set", *changed])
+        calls += _account_calls(name, before, after, cluster)
     for (account, user), entry in sorted(after.users.items()):
         if account in after.ours:
             if (account, user) not in before.users:
@@ -171,49 +189,72 @@ def commands(before: Books, after: Books, cluster: str) -> list[list[str]]:
             if changed:
                 where = ["where", f"name={user}", f"account={account}", here]
                 calls.append(["modify", "user", *where, "set", *changed])
-    for user, account in sorted(after.defaults.items()):
-        if before.defaults.get(user, account) != account:
-            calls.append(
-                ["modify", "user", "where", f"name={user}", here, "set", f"defaultaccount={account}"]
-            )
-    return [*calls, *_removals(before, after, here)]
+    return [*calls, *_removals(before, after, cluster)]
 
 
-def _removals(before: Books, after: Books, here: str) -> Iterator[list[str]]:
-    for account, user in sorted(set(before.users) - set(after.users)):
-        if account in after.ours:
-            yield ["delete", "user", "where", f"name={user}", f"account={account}", here]
-    gone = {name: before.accounts[name] for name in before.accounts if name not in after.accounts}
-    for name in sorted(gone, key=lambda one: (-_depth(one, before.accounts), one)):
+def _account_calls(name: str, before: Books, after: Books, cluster: str) -> Iterator[list[str]]:
+    entry, here = after.accounts[name], f"cluster={cluster}"
+    above = after.accounts.get(entry.parent, Entry()).choice
+    now = before.accounts.get(name)
+    if now is None:
+        about = [f"description={name}", f"organization={mark(cluster)}", f"parent={entry.parent}"]
+        yield ["add", "account", f"name={name}", here, *about]
+        now = Entry(entry.parent, qualities=above[0], default=above[1])
+    if name in before.rows - before.ours:
+        # A row of slurmdbd that stayed when the account went keeps its organization.
+        yield ["modify", "account", "where", f"name={name}", "set", f"organization={mark(cluster)}"]
+    changed = _entry_changes(now, entry)
+    was_above = before.accounts.get(now.parent, Entry()).choice
+    # What it had may have been that of the account above, which is another one or changes.
+    if now.choice != entry.choice or (was_above != above and name in before.accounts):
+        # Nothing stands for those of the account above.
+        own = entry.choice != above
+        changed += [
+            f"qos={','.join(entry.qualities) if own else ''}",
+            f"defaultqos={entry.default if own else NONE}",
+        ]
+    if changed:
+        yield ["modify", "account", "where", f"name={name}", here, "set", *changed]
+
+
+def _removals(before: Books, after: Books, cluster: str) -> Iterator[list[str]]:
+    here = f"cluster={cluster}"
+    gone = sorted(set(before.users) - set(after.users))
+    # Slurm deletes no user's default account while the user has another one.
+    for account, user in gone:
+        left = [name for name, login in sorted(after.users) if login == user]
+        if before.defaults.get(user) == account and left:
+            yield ["modify", "user", "where", f"name={user}", here, "set", f"defaultaccount={left[0]}"]
+    for account, user in sorted(gone, key=lambda one: (before.defaults.get(one[1]) == one[0], one)):
+        yield ["delete", "user", "where", f"name={user}", f"account={account}", here]
+    names = [name for name in before.accounts if name not in after.accounts]
+    for name in sorted(names, key=lambda one: (-_depth(one, before.accounts), one)):
         yield ["delete", "account", "where", f"name={name}", here]
+    # The rows stay in slurmdbd, with the hours; an account that somebody else makes of one later is not ours.
+    for name in sorted(before.ours - after.ours):
+        yield ["modify", "account", "where", f"name={name}", "set", f"organization={name}"]
     for name in sorted(before.our_qualities - after.our_qualities):
         yield ["delete", "qos", "where", f"name={name}"]
 
 
-def _refusals(request: Request, books: Books) -> Iterator[str]:
+def _refusals(request: Request, books: Books, members: Mapping[str, Sequence[str]]) -> Iterator[str]:
     names = {one.name for one in request.accounts}
     qualities = {one.name for one in request.qualities}
     for account in request.accounts:
-        if account.name in books.accounts and account.name not in books.ours:
-            yield (
-                f"The account {account.name} was not made by this role; give another name, or hand it over: "
-                f"'sacctmgr modify account {account.name} set organization={MARK}'."
-            )
-        if account.parent not in {ROOT, *names, *books.accounts}:
-            yield f"The account {account.name} is below {account.parent}, which is none; declare that one."
-        elif account.parent in books.ours - names:
-            yield (
-                f"The account {account.name} is below {account.parent}, which is no longer declared; "
-                "declare that account."
-            )
-        for name in account.qualities or ():
-            if name not in qualities | (set(books.qualities) - books.our_qualities):
-                yield f"The quality of service {name} of the account {account.name} is none; declare it."
+        yield from _refused(account, names, qualities, books)
+        for group in account.groups:
+            yield from _refused_members(account.name, group, members[group])
     for name in sorted((qualities & set(books.qualities)) - books.our_qualities):
         yield (
-            f"The quality of service {name} was not made by this role; give another name, or hand it over: "
-            f"'sacctmgr modify qos {name} set description={MARK}'."
+            f"The quality of service {name} was not made by this role for this cluster; give another "
+            "name, or hand it over as the README says."
         )
+    for name, entry in books.accounts.items():
+        if name not in books.ours and entry.parent in books.ours - names:
+            yield (
+                f"The account {name}, which this role did not make, is below {entry.parent}, which is no "
+                "longer declared; move it first, or declare that one."
+            )
     unknown = sorted(request.resources() - books.resources)
     if unknown:
         yield (
@@ -222,28 +263,39 @@ def _refusals(request: Request, books: Books) -> Iterator[str]:
         )
 
 
-def _qualities(account: Account, above: Mapping[str, Entry], books: Books) -> tuple[str, ...]:
-    """Return the qualities of an account: its own, or those of the account above."""
-    if account.qualities is not None:
-        return (account.qualities[0], *sorted(account.qualities[1:]))
-    if account.parent in above:
-        return above[account.parent].qualities
-    if account.parent in books.accounts:
-        return books.accounts[account.parent].qualities
-    return ("normal",)  # which slurmdbd makes and gives to root
+def _refused(account: Account, names: set[str], qualities: set[str], books: Books) -> Iterator[str]:
+    if account.name in books.elsewhere:
+        yield f"The account {account.name} is one of another cluster of this slurmdbd; give another name."
+    elif account.name in books.accounts and account.name not in books.ours:
+        yield (
+            f"The account {account.name} was not made by this role for this cluster; give another name, or "
+            "hand it over as the README says."
+        )
+    if account.parent not in {ROOT, *names, *books.accounts}:
+        yield f"The account {account.name} is below {account.parent}, which is none; declare that one."
+    elif account.parent in books.ours - names:
+        yield (
+            f"The account {account.name} is below {account.parent}, which is no longer declared; "
+            "declare that account."
+        )
+    for name in account.qualities or ():
+        if name not in qualities | (set(books.qualities) - books.our_qualities):
+            yield f"The quality of service {name} of the account {account.name} is none; declare it."
+
+
+def _refused_members(account: str, group: str, members: Sequence[str]) -> Iterator[str]:
+    if not members:
+        yield (
+            f"The group {group} of the account {account} has no members on this host; correct the name or "
+            "the directory, or leave the group out."
+        )
+    for user in members:
+        if not USER.fullmatch(user):
+            yield f"The member {user!r} of the group {group} cannot be a login of Slurm; take it out."
 
 
 def _logins(account: Account, members: Mapping[str, Sequence[str]]) -> list[str]:
     return sorted({*account.users, *(login for group in account.groups for login in members[group])})
-
-
-def _defaults(now: Mapping[str, str], users: Mapping[tuple[str, str], Entry]) -> dict[str, str]:
-    """Return the account of jobs that name none: the present one while the user has it, else the first."""
-    chosen: dict[str, str] = {}
-    for account, user in sorted(users):
-        if now.get(user) in (account, None, "") or user not in chosen:
-            chosen[user] = account if (now.get(user, ""), user) not in users else now[user]
-    return chosen
 
 
 def _depth(name: str, accounts: Mapping[str, Entry]) -> int:
@@ -253,9 +305,9 @@ def _depth(name: str, accounts: Mapping[str, Entry]) -> int:
     return depth
 
 
-def _quality_calls(name: str, now: Quality | None, quality: Quality) -> Iterator[list[str]]:
+def _quality_calls(name: str, now: Quality | None, quality: Quality, about: str) -> Iterator[list[str]]:
     if now is None:
-        yield ["add", "qos", f"name={name}", f"description={MARK}"]
+        yield ["add", "qos", f"name={name}", f"description={about}"]
     now = now or Quality(name)
     changes = _limit_changes(now.limits, quality.limits)
     if now.priority != quality.priority:
@@ -273,8 +325,6 @@ def _entry_changes(now: Entry, entry: Entry) -> list[str]:
         changes.append(f"parent={entry.parent}")
     if now.fairshare != entry.fairshare:
         changes.append(f"fairshare={entry.fairshare}")
-    if now.qualities != entry.qualities:
-        changes += [f"qos={','.join(entry.qualities)}", f"defaultqos={entry.qualities[0]}"]
     return changes
 
 
@@ -297,7 +347,8 @@ def _resource_changes(option: str, now: Mapping[str, int], then: Mapping[str, in
 
 
 def _rows(answers: Mapping[str, str], columns: str) -> list[tuple[str, ...]]:
-    return [tuple(line.split("|")) for line in answers[columns].splitlines() if line]
+    last = columns.count(",")  # only the last column has words of people, which may have a | in them
+    return [tuple(line.split("|", last)) for line in answers[columns].splitlines() if line]
 
 
 def _resources(text: str) -> dict[str, int]:
@@ -330,6 +381,7 @@ def _shown_entry(entry: Entry) -> dict[str, Any]:
         "parent": entry.parent,
         "fairshare": entry.fairshare,
         "qos": list(entry.qualities),
+        "default qos": entry.default,
         "limits": _shown_limits(entry.limits),
     }
 

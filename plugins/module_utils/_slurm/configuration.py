@@ -17,6 +17,8 @@ PROGRAMS = "/opt/gpufarm/slurm"
 DEFAULTS: dict[str, str] = {
     "HealthCheckInterval": "60",
     "JobAcctGatherType": "jobacct_gather/linux",
+    # A user sees jobs, hours and limits of no one else; operators and coordinators of accounts do.
+    "PrivateData": "accounts,jobs,usage,users",
     # A node that was restarted comes back by itself.
     "ReturnToService": "2",
     # That of the package, which goes with it.
