@@ -1,0 +1,142 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Who used what for how long, as Slurm and the hub recorded it. No I/O."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+SLURM, HUB = "slurm", "hub"
+# Columns of sacct(1), in the order in which `from_sacct` reads them; times are seconds since 1970.
+COLUMNS = ("JobIDRaw", "Cluster", "User", "Account", "Start", "End", "AllocTRES")
+# Names of MIG profiles (NVIDIA's MIG user guide), which Slurm may have behind the model
+# (`nvidia_a100_1g.10gb`); other types of GPUs are whole ones.
+PROFILE = re.compile(r"(?:.*_)?([0-9]+g\.[0-9]+gb.*)")
+# Events of the hub's log that end a lease; their lines tell when it began.
+ENDS = ("returned", "lost")
+GIB = {"K": 2**-20, "M": 2**-10, "G": 1.0, "T": 2.0**10, "P": 2.0**20}  # sacct(1), AllocTRES
+
+
+@dataclass(frozen=True)
+class Use:
+    """Resources that somebody held for a time.
+
+    Attributes:
+        source: `slurm` or `hub`.
+        identity: the same for the same use in every report.
+        user: login.
+        group: account in Slurm; the hub has none.
+        begin: when the resources were given, with its time zone.
+        end: when they were given back, or until when they are counted.
+        slices: number of slices by profile.
+        gpus: number of whole GPUs.
+        cpus: number of CPUs.
+        memory: GiB.
+    """
+
+    source: str
+    identity: str
+    user: str
+    group: str
+    begin: datetime
+    end: datetime
+    slices: Mapping[str, int] = field(default_factory=dict)
+    gpus: int = 0
+    cpus: int = 0
+    memory: float = 0.0
+
+    @property
+    def hours(self) -> float:
+        """Return the hours between begin and end."""
+        return max((self.end - self.begin).total_seconds(), 0.0) / 3600
+
+
+def from_sacct(text: str, now: datetime) -> Iterator[Use]:
+    """Return the jobs that sacct printed, each attempt of a job that was queued again by itself.
+
+    Args:
+        text: rows of `COLUMNS` between `|`, as `--parsable2 --noheader --allocations --duplicates` prints
+            them.
+        now: end of jobs that still run.
+    """
+    for line in filter(None, text.splitlines()):
+        job, cluster, user, account, begin, end, resources = line.split("|")
+        if not begin.isdigit():
+            continue  # it waits, or was cancelled before it began
+        held = _resources(resources)
+        slices = {
+            found[1]: int(number)
+            for kind, number in held.items()
+            if kind.startswith("gres/gpu:") and (found := PROFILE.fullmatch(kind.removeprefix("gres/gpu:")))
+        }
+        yield Use(
+            SLURM,
+            f"{cluster}/{job}/{begin}",
+            user,
+            account,
+            datetime.fromtimestamp(int(begin), UTC),
+            datetime.fromtimestamp(int(end), UTC) if end.isdigit() else now,
+            slices,
+            max(int(held.get("gres/gpu", 0)) - sum(slices.values()), 0),
+            int(held.get("cpu", 0)),
+            held.get("mem", 0.0),
+        )
+
+
+def from_audit(lines: Iterable[str], machine: str) -> Iterator[Use]:
+    """Return the slices that notebooks held and gave back.
+
+    Args:
+        lines: of the hub's audit log. Those that are damaged, as after a power failure, are left out.
+        machine: name of the hub's machine.
+    """
+    for line in lines:
+        try:
+            entry = json.loads(line)
+            if entry["event"] not in ENDS:
+                continue
+            begin, end = (_time(entry[name]) for name in ("since", "time"))
+            owner = f"{entry['user']}/{entry['server']}"
+            yield _lease(machine, owner, entry["profile"], len(entry["slices"]), begin, end)
+        except (ValueError, KeyError, TypeError, AttributeError):
+            continue
+
+
+def from_leases(text: str, machine: str, now: datetime) -> Iterator[Use]:
+    """Return the slices that notebooks hold.
+
+    Args:
+        text: the hub's file of leases (`gpufarm_hub.sharing.leases`).
+        machine: name of the hub's machine.
+        now: until when they are counted.
+    """
+    for owner, lease in json.loads(text).get("leases", {}).items():
+        pieces = lease["slices"]
+        yield _lease(machine, owner, pieces[0]["profile"], len(pieces), _time(lease["taken"]), now)
+
+
+def _lease(machine: str, owner: str, profile: str, count: int, begin: datetime, end: datetime) -> Use:
+    identity, user = f"{machine}/{owner}/{begin.isoformat()}", owner.partition("/")[0]
+    if PROFILE.fullmatch(profile):
+        return Use(HUB, identity, user, "", begin, end, {profile: count})
+    return Use(HUB, identity, user, "", begin, end, {}, count)
+
+
+def _time(text: str) -> datetime:
+    """Return a time; in UTC where it names no zone."""
+    read = datetime.fromisoformat(text)
+    return read if read.tzinfo else read.replace(tzinfo=UTC)
+
+
+def _resources(text: str) -> dict[str, float]:
+    """Return trackable resources such as `cpu=2,gres/gpu:1g.10gb=1,mem=2G`, memory in GiB."""
+    found = {}
+    for word in filter(None, text.split(",")):
+        name, _, number = word.rpartition("=")
+        unit = GIB.get(number[-1:], 0.0)
+        found[name] = float(number[:-1]) * unit if unit else float(number) * (2**-20 if name == "mem" else 1)
+    return found
