@@ -22,11 +22,11 @@ def cell(host: Host) -> Run:
 
     def run(user: str, code: str, environment: str = "scientific") -> CommandResult:
         index = json.loads(host.file("/etc/gpufarm/environments.json").content_string)
-        [path] = [one["path"] for one in index["environments"] if one["name"] == environment]
+        paths = {one["name"]: one["path"] for one in index["environments"]}
         return host.run(
             "cd /home/%s && runuser --user %s -- env --ignore-environment HOME=/home/%s PATH=/usr/bin:/bin "
             "JUPYTER_RUNTIME_DIR=/tmp/jupyter-%s JUPYTER_PATH=%s %s/../bin/python -c %s %s %s",
-            *(user, user, user, user, path, path, CELL, environment, code),
+            *(user, user, user, user, paths[environment], paths["scientific"], CELL, environment, code),
         )
 
     return run

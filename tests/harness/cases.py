@@ -367,7 +367,12 @@ _CASES = {
             },
         }
     ),
-    "notebook_environments": Case({"notebook_environments_names": "scientific jax"}),
+    "notebook_environments": Case(
+        {
+            "notebook_environments_names": "scientific jax",
+            "notebook_environments_more": [{"name": "tree", "setup": "source /srv/tree/setup.sh"}],
+        }
+    ),
     "nvidia_container": Case(),
     "nvidia_driver": Case(
         answers={

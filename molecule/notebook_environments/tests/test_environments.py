@@ -47,6 +47,12 @@ def test_a_user_trains_a_network(cell):
     assert float(done.stdout.split()[-1]) > 0.9
 
 
+def test_a_mounted_tree_is_a_kernel(host, cell):
+    done = cell("ada", "import os, sys; print(os.environ['TREE'], sys.executable)", "tree")
+    assert done.rc == 0, done.stdout + done.stderr
+    assert done.stdout.split() == ["one0", "/srv/tree/bin/python"]
+
+
 def test_a_package_of_a_user_is_there_in_the_next_kernel_and_nobody_else_has_it(cell):
     assert cell("ada", HAS).stdout.strip() == "False"
     done = cell("ada", "%pip install --quiet humanize")
@@ -101,5 +107,6 @@ def test_the_hub_is_told_whose_they_are(host):
     assert [(one["name"], one["title"], one["groups"]) for one in told] == [
         ("scientific", "Scientific Python", []),
         ("training", "Neural networks", ["course"]),
+        ("tree", "Software tree", []),
     ]
     assert host.file("/etc/gpufarm/environments.json").mode == 0o644

@@ -8,6 +8,7 @@ from __future__ import annotations
 def test_nothing_is_left(host):
     assert not host.file("/opt/gpufarm/environments").exists
     assert not host.file("/etc/gpufarm/environments.json").exists
+    assert not host.file("/etc/gpufarm/kernels").exists
 
 
 def test_packages_of_users_are_theirs(host):

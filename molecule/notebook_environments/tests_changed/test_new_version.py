@@ -14,6 +14,7 @@ def test_only_what_is_offered_and_what_was_in_use_is_left(host):
     assert len(host.check_output("ls /opt/gpufarm/environments/scientific").split()) == 2
     told = json.loads(host.file("/etc/gpufarm/environments.json").content_string)["environments"]
     assert [one["name"] for one in told] == ["scientific"]
+    assert host.run("find /etc/gpufarm -name kernel.json -o -name start.sh").stdout == ""
 
 
 def test_packages_of_a_user_follow_to_the_new_version(cell, eventually):

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from .. import _python_environment as locks
+from . import trees
+from .trees import Tree
 
 GIB = 1 << 30
 # Least branch of the driver that runs programs of a major version of CUDA on Linux ("CUDA Compatibility",
@@ -79,10 +81,10 @@ def plan(settings: Mapping[str, Any], machine: Mapping[str, Any] | None = None) 
     Returns:
         ``problems``, one sentence each. If there are none and the machine is known, ``environments``: of
         each its ``name``, ``version``, ``folder``, ``lock``, ``imports``, and ``files``, texts by paths;
-        ``versions``, each as ``NAME/VERSION``; and ``index``, the text of the file from which a hub learns
-        them.
+        ``versions``, each as ``NAME/VERSION``; ``trees``, as `trees.made` returns them; and ``index``, the
+        text of the file from which a hub learns them.
     """
-    found = []
+    found: list[Environment | Tree] = []
     problems = [*_setting_problems(settings)]
     for entry in _entries(settings):
         try:
@@ -102,12 +104,19 @@ def plan(settings: Mapping[str, Any], machine: Mapping[str, Any] | None = None) 
             f" {', '.join(names)}."
         )
     if machine is not None and not problems:
-        problems = [*_machine_problems(found, settings, machine)]
+        built = [one for one in found if isinstance(one, Environment)]
+        problems = [*_machine_problems(built, settings, machine)] if built else []
     if problems or machine is None:
         return {"problems": problems}
-    made = [_made(one, settings, machine) for one in found]
-    versions = [f"{one['name']}/{one['version']}" for one in made]
-    return {"problems": [], "environments": made, "versions": versions, "index": _index(found, made, default)}
+    made = [_made(one, settings, machine) for one in built]
+    paths = {one["name"]: f"{one['folder']}/{KERNELS}" for one in made}
+    return {
+        "problems": [],
+        "environments": made,
+        "versions": [f"{one['name']}/{one['version']}" for one in made],
+        "trees": [trees.made(one) for one in found if isinstance(one, Tree)],
+        "index": _index(found, paths, default),
+    }
 
 
 def _entries(settings: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -124,13 +133,15 @@ def _setting_problems(settings: Mapping[str, Any]) -> Iterator[str]:
         )
 
 
-def _read(entry: Mapping[str, Any], shipped: Mapping[str, Any]) -> Environment:
+def _read(entry: Mapping[str, Any], shipped: Mapping[str, Any]) -> Environment | Tree:
     name = entry["name"]
     if not NAME.fullmatch(name):
         raise ValueError(
             f"The environment {name!r:.60} has no usable name; use at most 40 lower-case letters, digits and"
             " hyphens."
         )
+    if trees.is_tree(entry):
+        return trees.read(entry, _title(entry, name))
     own = entry.get("lock") or ""
     known = shipped.get(name, {})
     if not own and not known:
@@ -149,10 +160,17 @@ def _read(entry: Mapping[str, Any], shipped: Mapping[str, Any]) -> Environment:
             f"The lock of the environment {name} does not pin {' and '.join(missing)}, which every kernel"
             " needs; add that to its input and make the lock again."
         )
-    title = " ".join((entry.get("title") or known.get("title") or name).split())
-    if len(title) > 60 or not title.isprintable():
-        raise ValueError(f"The title of the environment {name} cannot be shown; use at most 60 letters.")
+    title = _title(entry, known.get("title") or name)
     return Environment(name, title, tuple(entry.get("groups") or ()), text, requirements)
+
+
+def _title(entry: Mapping[str, Any], otherwise: str) -> str:
+    title = " ".join((entry.get("title") or otherwise).split())
+    if len(title) > 60 or not title.isprintable():
+        raise ValueError(
+            f"The title of the environment {entry['name']} cannot be shown; use at most 60 letters."
+        )
+    return title
 
 
 def _machine_problems(
@@ -234,15 +252,15 @@ def _made(one: Environment, settings: Mapping[str, Any], machine: Mapping[str, A
     }
 
 
-def _index(found: list[Environment], made: list[dict[str, Any]], default: str) -> str:
+def _index(found: list[Environment | Tree], paths: Mapping[str, str], default: str) -> str:
     told = [
         {
             "name": one.name,
             "title": one.title,
             "groups": list(one.groups),
-            "path": f"{entry['folder']}/{KERNELS}",
+            "path": one.path if isinstance(one, Tree) else paths[one.name],
         }
-        for one, entry in zip(found, made, strict=True)
+        for one in found
     ]
     return _json({"environments": sorted(told, key=lambda one: one["name"] != default) if default else told})
 
