@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 
 from playwright.sync_api import Page, expect
 from walk import (
@@ -48,6 +49,19 @@ def test_somebody_outside_the_groups_is_told_why(page: Page, service: Service) -
     expect(page.get_by_role("heading")).to_contain_text("Approval required")
 
 
+def bring_a_file_in_and_out(page: Page) -> None:
+    """As the user's guide says."""
+    content = b"x,y\n1,2\n"
+    with page.expect_file_chooser() as chooser:
+        page.get_by_title("Upload Files").first.click()
+    name = f"data-{time.time_ns()}.csv"
+    chooser.value.set_files({"name": name, "mimeType": "text/csv", "buffer": content})
+    page.locator(".jp-DirListing-item", has_text=name).click(button="right")
+    with page.expect_download() as saved:
+        page.locator(".lm-Menu-item[data-command='filebrowser:download']").click()
+    assert saved.value.path().read_bytes() == content
+
+
 def make_and_revoke_a_token(page: Page, service: Service) -> None:
     page.goto(f"{service.hub}/hub/token")
     page.get_by_label("Purpose").fill("my program")
@@ -74,6 +88,7 @@ def test_python_in_a_notebook_sees_exactly_the_slice_that_was_picked(
     visible, given = list_slices(alice)
     picture(alice, "4-notebook")
     assert visible == [given]
+    bring_a_file_in_and_out(alice)
 
     bob.goto(f"{service.hub}/hub/spawn")
     expect(bob.locator(f"select[name=gpu] option[value='{PROFILE}']")).to_contain_text("6 of 7 free")
