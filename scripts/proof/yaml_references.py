@@ -53,7 +53,8 @@ def references(path: str, text: str, names: Names) -> Iterator[Reference]:
 def _groups(play: dict[str, Any]) -> frozenset[str]:
     """The groups that a play is for; none if it is for machines that only a run knows."""
     hosts = str(play.get("hosts", "all"))
-    groups = frozenset(re.split("[:,]", hosts))
+    # Of a group such as `name[0]` the members do not matter here.
+    groups = frozenset(one.partition("[")[0] for one in re.split("[:,]", hosts))
     return frozenset() if "{{" in hosts or groups & {"all", "localhost"} else groups
 
 

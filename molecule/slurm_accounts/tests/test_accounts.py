@@ -54,6 +54,8 @@ def test_users_see_no_one_else(host):
     assert set(seen.split()) <= {"ada"}
     job = submit(host, "ben")
     assert job.succeeded, job.stderr
-    jobs = host.check_output("runuser -u ada -- sacct --noheader --parsable2 --allocations --allusers --format=User")
+    jobs = host.check_output(
+        "runuser -u ada -- sacct --noheader --parsable2 --allocations --allusers --format=User"
+    )
     assert set(jobs.split()) <= {"ada"}
     host.check_output("scancel %s", job.stdout.strip())

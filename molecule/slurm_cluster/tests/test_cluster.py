@@ -69,3 +69,19 @@ def test_secrets_are_closed(host):
     key = host.file("/etc/munge/munge.key")
     assert (key.user, key.mode) == ("munge", 0o400)
     assert host.file("/etc/slurm/secrets").mode == 0o700
+
+
+def test_a_user_sees_no_job_of_others(host):
+    queued = "--parsable --chdir=/ --output=/dev/null --begin=now+1hour --wrap=true"
+    number = host.check_output(f"runuser -u alice -- sbatch {queued}")
+    assert number in host.check_output("runuser -u alice -- squeue --noheader --format=%i").split()
+    assert host.check_output("runuser -u bob -- squeue --noheader --format=%i") == ""
+    assert host.run("runuser -u bob -- scontrol --oneliner show job %s", number).stdout.strip() == ""
+    host.check_output("scancel %s", number)
+
+
+def test_no_user_gets_more_than_the_limit(host):
+    done = host.run("runuser -u alice -- timeout 5 srun --chdir=/ --gres=gpu:1g.10gb:2 true")
+    assert done.rc == 0, done.stderr
+    done = host.run("runuser -u bob -- srun --immediate=5 --chdir=/ --gres=gpu:a30:2 true")
+    assert done.rc != 0  # the account course has one GPU

@@ -150,6 +150,11 @@ def test_plays_of_playbooks_are_for_their_groups():
     assert Reference("roles/zookeeper/tasks/main.yml") in found
 
 
+def test_a_play_for_one_machine_of_a_group_is_for_that_group():
+    found = named("playbooks/site.yml", "- hosts: gpu_nodes[0]:hubs\n  roles: [gpufarm.cluster.mig]\n")
+    assert frozenset({"gpu_nodes", "hubs"}) in {reference.groups for reference in found}
+
+
 def test_of_plays_for_other_groups_ansible_reads_the_beginning():
     play = "- hosts: gpu_nodes\n  vars_files: [gpu_node.yml]\n  roles: [gpufarm.cluster.mig]\n"
     always = {reference for reference in named("playbooks/site.yml", play) if not reference.groups}
