@@ -112,7 +112,7 @@ from ansible_collections.gpufarm.cluster.plugins.module_utils._slurm.association
     wanted,
 )
 
-# What sacctmgr says, and takes for a failure, when all is as it shall be.
+# The complaint of sacctmgr, which it takes for a failure, when all is as it shall be.
 NOTHING = "Request didn't affect anything"
 LIMITED = {"limits": {"type": "dict"}, "user_limits": {"type": "dict"}}
 NAMES = {"type": "list", "elements": "str"}

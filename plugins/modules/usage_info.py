@@ -12,14 +12,14 @@ version_added: 0.1.0
 description:
   - Reads the jobs that slurmdbd has recorded, and the GPU slices that notebooks held, which a hub of the role
     P(gpufarm.cluster.jupyterhub#role) writes down.
-  - What began before the period or ended after it counts as far as it is in it. What still runs counts until
-    now.
+  - A use that began before the period or ended after it counts as far as it is in it. A use that goes on
+    counts until now.
   - The filter P(gpufarm.cluster.usage_report#filter) adds the uses of several hosts up.
 extends_documentation_fragment:
   - gpufarm.cluster.attributes.info_module
 options:
   sources:
-    description: What to read, V(slurm) with C(sacct), V(hub) from the hub's log and its file of leases.
+    description: Sources to read, V(slurm) with C(sacct), V(hub) from the hub's log and its file of leases.
     type: list
     elements: str
     choices: [slurm, hub]

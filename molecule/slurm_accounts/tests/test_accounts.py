@@ -5,7 +5,10 @@
 from __future__ import annotations
 
 # Of the tables of slurmdbd themselves, which no program of Slurm has put into words.
-ACCOUNTS = "select acct, user, shares, grp_jobs, parent_acct from farm_assoc_table where deleted = 0 order by acct, user"
+ACCOUNTS = (
+    "select acct, user, shares, grp_jobs, parent_acct from farm_assoc_table"
+    " where deleted = 0 order by acct, user"
+)
 
 
 def query(host, statement):

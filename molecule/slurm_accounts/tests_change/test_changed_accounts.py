@@ -1,4 +1,4 @@
-"""What is no longer declared is gone, and what others made stays."""
+"""Accounts that are no longer declared are gone, and those that others made stay."""
 
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later

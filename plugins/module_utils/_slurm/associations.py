@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What slurmdbd has of accounts, and the commands of sacctmgr that make it as declared. No I/O."""
+"""Accounts that slurmdbd has, and the commands of sacctmgr that make them as declared. No I/O."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 from .accounts import ROOT, USER, Account, AccountsProblem, Limits, Quality, Request
 
-# What sacctmgr(1) reads as "no limit".
+# The number that sacctmgr(1) reads as "no limit".
 NONE = "-1"
 # Columns of `sacctmgr show`, in the order in which the functions below read them.
 ASSOCIATIONS = "Account,ParentName,User,Fairshare,GrpTRES,GrpTRESMins,GrpJobs,QOS,DefaultQOS"
@@ -49,7 +49,7 @@ def mark(cluster: str) -> str:
 
 @dataclass(frozen=True)
 class Books:
-    """What slurmdbd has.
+    """Accounts, users and qualities of service of slurmdbd.
 
     Attributes:
         accounts: accounts of the cluster by name, with root.
@@ -172,8 +172,8 @@ def wanted(request: Request, books: Books, members: Mapping[str, Sequence[str]])
 def commands(before: Books, after: Books, cluster: str) -> list[list[str]]:
     """Return the arguments of sacctmgr, call by call, that lead from one state to another.
 
-    What is new comes first, then what moves, then what goes, so that an interrupted run leaves nobody without
-    an account who shall have one.
+    New objects come first, then those that move, then those that go, so that an interrupted run leaves nobody
+    without an account who shall have one.
     """
     here = f"cluster={cluster}"
     calls: list[list[str]] = []
@@ -205,7 +205,7 @@ def _account_calls(name: str, before: Books, after: Books, cluster: str) -> Iter
         yield ["modify", "account", "where", f"name={name}", "set", f"organization={mark(cluster)}"]
     changed = _entry_changes(now, entry)
     was_above = before.accounts.get(now.parent, Entry()).choice
-    # What it had may have been that of the account above, which is another one or changes.
+    # Its former choice may have been that of the account above, which is another one or changes.
     if now.choice != entry.choice or (was_above != above and name in before.accounts):
         # Nothing stands for those of the account above.
         own = entry.choice != above

@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Who used what for how long, as Slurm and the hub recorded it. No I/O."""
+"""Resources that users held, as Slurm and the hub recorded them. No I/O."""
 
 from __future__ import annotations
 
