@@ -209,7 +209,9 @@ def groups_by_role() -> dict[str, set[str]]:
             tasks = [task.get("ansible.builtin.include_role", {}) for task in play.get("tasks", [])]
             names += [task["name"] for task in tasks if {*task} == {"name"}]
             for role in names:
-                found.setdefault(role, set()).update(re.split("[:!&]+", play["hosts"]))
+                # of a group such as name[0] the members do not matter here
+                groups = {one.partition("[")[0] for one in re.split("[:!&]+", play["hosts"])}
+                found.setdefault(role, set()).update(groups)
     return found
 
 
