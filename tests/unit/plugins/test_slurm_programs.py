@@ -4,17 +4,20 @@
 
 from __future__ import annotations
 
+import os
 import stat
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import yaml
 from ansible_collections.gpufarm.cluster.plugins.module_utils._health import report
 from ansible_collections.gpufarm.cluster.plugins.module_utils._health.finding import Finding
 from ansible_collections.gpufarm.cluster.plugins.module_utils._mig.io.holders import Holder, read
 
-PROGRAMS = Path(__file__).resolve().parents[3] / "roles" / "slurm_node" / "files"
+ROOT = Path(__file__).resolve().parents[3]
+PROGRAMS = ROOT / "roles" / "slurm_node" / "files"
 JOB = {"SLURM_JOB_ID": "18", "SLURM_JOB_USER": "alice", "SLURM_JOB_UID": "2001", "SLURMD_NODENAME": "n1"}
 Run = Callable[..., None]
 
@@ -158,3 +161,25 @@ def test_a_node_that_an_administrator_has_drained_stays_drained(
     verdict(tmp_path, a="ok")
     run("health", **JOB)
     assert cluster.told() == []
+
+
+@pytest.mark.parametrize(
+    ("squeue", "code", "told"),
+    [
+        ("exit 1", 1, ""),
+        ("true", 0, ""),
+        ("echo 7; echo 8", 0, "show job --details --oneliner 7\nshow job --details --oneliner 8\n"),
+    ],
+)
+def test_a_controller_that_does_not_answer_has_not_said_that_no_job_runs(
+    tmp_path: Path, squeue: str, code: int, told: str
+) -> None:
+    tasks = yaml.safe_load((ROOT / "playbooks" / "tasks" / "slurm_drain.yml").read_text())
+    [task] = [task for task in tasks if task["name"] == "List the jobs on the node"]
+    words = task["ansible.builtin.command"]["argv"]
+    for name, text in (("squeue", squeue), ("scontrol", 'echo "$@"')):
+        (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n")
+        (tmp_path / name).chmod(0o755)
+    path = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    done = subprocess.run([*words[:3], "gpu1"], env=path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (code, told)
