@@ -89,7 +89,6 @@ users:
 import grp
 import json
 import pwd
-from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.gpufarm.cluster.plugins.module_utils._slurm.accounts import (
@@ -212,7 +211,6 @@ def main() -> None:
     )
     cluster: str = module.params["cluster"]
     slurm = Slurm(module, cluster)
-    result: dict[str, Any] = {}
     try:
         if not CLUSTER.fullmatch(cluster):
             raise AccountsProblem(wrong_cluster(cluster))
@@ -239,8 +237,12 @@ def main() -> None:
     for account, user in sorted(after.users):
         if account in users:
             users[account].append(user)
-    result = {"commands": calls, "users": users, "diff": {"before": text(before), "after": text(after)}}
-    module.exit_json(changed=bool(calls), **result)
+    module.exit_json(
+        changed=bool(calls),
+        commands=calls,
+        users=users,
+        diff={"before": text(before), "after": text(after)},
+    )
 
 
 if __name__ == "__main__":

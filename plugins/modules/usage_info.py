@@ -79,13 +79,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.gpufarm.cluster.plugins.module_utils._usage.report import as_text, moment, within
+from ansible_collections.gpufarm.cluster.plugins.module_utils._usage.report import as_text, within
 from ansible_collections.gpufarm.cluster.plugins.module_utils._usage.use import (
     COLUMNS,
     Use,
     from_audit,
     from_leases,
     from_sacct,
+    moment,
 )
 
 

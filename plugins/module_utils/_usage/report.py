@@ -18,19 +18,6 @@ FIELDS = ("month", "user", "group", "source", "profile")
 HOURS = ("slice_hours", "gpu_hours", "cpu_hours", "memory_gib_hours")
 
 
-def moment(text: str) -> datetime:
-    """Return the time of a text in ISO 8601; in UTC where it names no zone.
-
-    Raises:
-        ValueError: it is none.
-    """
-    try:
-        read = datetime.fromisoformat(text)
-    except ValueError:
-        raise ValueError(f"{text!r} is no time; give one such as 2026-11-01 or 2026-11-01T12:00.") from None
-    return read if read.tzinfo else read.replace(tzinfo=UTC)
-
-
 def within(uses: Iterable[Use], since: datetime, until: datetime) -> Iterator[Use]:
     """Return the parts of uses in a period, and each use once, however many hosts told it.
 

@@ -55,6 +55,19 @@ class Use:
         return max((self.end - self.begin).total_seconds(), 0.0) / 3600
 
 
+def moment(text: str) -> datetime:
+    """Return the time of a text in ISO 8601; in UTC where it names no zone.
+
+    Raises:
+        ValueError: it is none.
+    """
+    try:
+        read = datetime.fromisoformat(text)
+    except ValueError:
+        raise ValueError(f"{text!r} is no time; give one such as 2026-11-01 or 2026-11-01T12:00.") from None
+    return read if read.tzinfo else read.replace(tzinfo=UTC)
+
+
 def from_sacct(text: str, now: datetime) -> Iterator[Use]:
     """Return the jobs that sacct printed, each attempt of a job that was queued again by itself.
 
@@ -99,7 +112,7 @@ def from_audit(lines: Iterable[str], machine: str) -> Iterator[Use]:
             entry = json.loads(line)
             if entry["event"] not in ENDS:
                 continue
-            begin, end = (_time(entry[name]) for name in ("since", "time"))
+            begin, end = (moment(entry[name]) for name in ("since", "time"))
             owner = f"{entry['user']}/{entry['server']}"
             yield _lease(machine, owner, entry["profile"], len(entry["slices"]), begin, end)
         except (ValueError, KeyError, TypeError, AttributeError):
@@ -116,7 +129,7 @@ def from_leases(text: str, machine: str, now: datetime) -> Iterator[Use]:
     """
     for owner, lease in json.loads(text).get("leases", {}).items():
         pieces = lease["slices"]
-        yield _lease(machine, owner, pieces[0]["profile"], len(pieces), _time(lease["taken"]), now)
+        yield _lease(machine, owner, pieces[0]["profile"], len(pieces), moment(lease["taken"]), now)
 
 
 def _lease(machine: str, owner: str, profile: str, count: int, begin: datetime, end: datetime) -> Use:
@@ -124,12 +137,6 @@ def _lease(machine: str, owner: str, profile: str, count: int, begin: datetime, 
     if PROFILE.fullmatch(profile):
         return Use(HUB, identity, user, "", begin, end, {profile: count})
     return Use(HUB, identity, user, "", begin, end, {}, count)
-
-
-def _time(text: str) -> datetime:
-    """Return a time; in UTC where it names no zone."""
-    read = datetime.fromisoformat(text)
-    return read if read.tzinfo else read.replace(tzinfo=UTC)
 
 
 def _resources(text: str) -> dict[str, float]:

@@ -22,7 +22,6 @@ from ansible_collections.gpufarm.cluster.plugins.module_utils._usage.report impo
     HOURS,
     as_text,
     from_text,
-    moment,
     totals,
     within,
 )
@@ -31,6 +30,7 @@ from ansible_collections.gpufarm.cluster.plugins.module_utils._usage.use import 
     from_audit,
     from_leases,
     from_sacct,
+    moment,
 )
 from ansible_collections.gpufarm.cluster.plugins.modules import usage_info
 from hypothesis import given
