@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 from pathlib import Path
@@ -34,6 +35,22 @@ def test_every_module_is_in_the_action_group() -> None:
 
 def test_modules_utils_are_private() -> None:
     assert all(path.stem.startswith("_") for path in (ROOT / "plugins" / "module_utils").glob("*.py"))
+
+
+def test_no_variable_of_shipped_code_is_called_only_underscore() -> None:
+    """Sanity refuses the name; this tells it in seconds."""
+    files = [
+        path
+        for folder in ("plugins", "packages", "roles", "playbooks")
+        for path in (ROOT / folder).rglob("*.py")
+    ]
+    named = [
+        f"{path.relative_to(ROOT)}:{node.lineno}"
+        for path in files
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node.id == "_"
+    ]
+    assert files and named == []
 
 
 def test_versions_agree() -> None:

@@ -55,7 +55,7 @@ async def run(shared: Shared, *words: str) -> tuple[bool, str]:
         start_new_session=True,
     )
     try:
-        said, _ = await asyncio.wait_for(process.communicate(), TIMEOUT)
+        said, _nothing = await asyncio.wait_for(process.communicate(), TIMEOUT)
     except TimeoutError:
         # With pip, which it has started: none may go on while the next request changes the same packages.
         with contextlib.suppress(ProcessLookupError):

@@ -256,7 +256,7 @@ def _wrong_limits(of: str, entry: Mapping[str, Any]) -> Iterator[str]:
 
 def _is_below_itself(name: str, parents: Mapping[str, str]) -> bool:
     seen = name
-    for _ in parents:
+    for _step in parents:
         seen = parents.get(seen, ROOT)
         if seen == name:
             return True

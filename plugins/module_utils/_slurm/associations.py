@@ -355,7 +355,7 @@ def _resources(text: str) -> dict[str, int]:
     """Return limits such as `cpu=16,gres/gpu=4,mem=256G`, memory in MiB."""
     found = {}
     for word in filter(None, text.split(",")):
-        name, _, number = word.rpartition("=")
+        name, _equals, number = word.rpartition("=")
         unit = _UNITS.get(number[-1:], 0)
         found[name] = round(float(number[:-1]) * unit) if unit else int(number)
     return found
@@ -365,7 +365,7 @@ def _minutes(text: str) -> int | None:
     """Return minutes of `[days-]hours:minutes:seconds`; None for nothing."""
     if not text:
         return None
-    days, _, clock = text.rpartition("-")
+    days, _dash, clock = text.rpartition("-")
     hours, minutes, _seconds = (int(part) for part in clock.split(":"))
     return int(days or 0) * 1440 + hours * 60 + minutes
 

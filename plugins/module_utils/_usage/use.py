@@ -143,7 +143,7 @@ def _resources(text: str) -> dict[str, float]:
     """Return trackable resources such as `cpu=2,gres/gpu:1g.10gb=1,mem=2G`, memory in GiB."""
     found = {}
     for word in filter(None, text.split(",")):
-        name, _, number = word.rpartition("=")
+        name, _equals, number = word.rpartition("=")
         unit = GIB.get(number[-1:], 0.0)
         found[name] = float(number[:-1]) * unit if unit else float(number) * (2**-20 if name == "mem" else 1)
     return found
