@@ -14,7 +14,7 @@ from typing import Any
 
 from gpufarm.assignment import assign, shortage
 from gpufarm.errors import BadInput, NoMachine
-from gpufarm.functions import Scope
+from gpufarm.functions import Scope, Unknown
 from gpufarm.pool import Gpu, Machine, Pool
 from gpufarm.topology import Node
 from gpufarm.values import in_units
@@ -76,10 +76,16 @@ class MachineRequest:
         Returns:
             Its requirements.
         """
-        found = {name: scope.evaluate(values, node.name) or {} for name, values in node.capabilities.items()}
-        host, system, gpu = (found.get(name, {}) for name in ("host", "os", "gpu"))
         try:
+            host, system, gpu = (
+                scope.evaluate(node.capabilities.get(name), node.name) or {} for name in ("host", "os", "gpu")
+            )
             return cls._asked(host, system, gpu, tuple(scope.evaluate(node.among, node.name) or ()))
+        except Unknown as error:
+            raise BadInput(
+                f"{scope.topology.path}: what node {node.name} asks of its machine needs {error.attribute} "
+                f"of {error.node}, which is known only after the machines are chosen; use a property"
+            ) from error
         except (TypeError, ValueError, OverflowError) as error:
             raise BadInput(
                 f"{scope.topology.path}: what node {node.name} asks of its machine is wrong: {error}"

@@ -43,7 +43,7 @@ def _mismatch(catalogue: Catalogue, definition: Mapping[str, Any], written: Any,
     chosen = written.get("capability") if isinstance(written, dict) else None
     if chosen is not None:
         own = catalogue.members("node_types", kind, "capabilities")
-        if chosen not in own and not _leads_to(catalogue, kind, str(chosen)):
+        if str(chosen) not in own and not _leads_to(catalogue, kind, str(chosen)):
             return f"it has no capability {chosen}; {near(chosen, own)}"
     relationship = definition.get("relationship")
     if isinstance(relationship, dict):

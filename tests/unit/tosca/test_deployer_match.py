@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
+from deployer_site import Site
 from gpufarm.assignment import assign, shortage
 from gpufarm.errors import NoMachine
 from gpufarm.match import MachineRequest, match
@@ -185,3 +186,40 @@ def test_the_first_machines_that_can_serve_all_are_used(suits: list[int]) -> Non
         assert len(numbers) == len(takers) - 1
         reached = {number for number, set_ in enumerate(suits) if any(set_ >> one & 1 for one in takers)}
         assert reached == numbers
+
+
+CHICKEN = """
+tosca_definitions_version: tosca_simple_yaml_1_3
+topology_template:
+  node_templates:
+    server:
+      type: tosca.nodes.Compute
+      capabilities:
+        {capability}: {{properties: {{{key}: {{get_attribute: [server, public_address]}}}}}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("capability", "key", "refused"),
+    [("os", "distribution", True), ("host", "num_cpus", True), ("endpoint", "url_path", False)],
+)
+def test_no_machine_is_chosen_by_its_own_address(
+    site: Site, capability: str, key: str, refused: bool
+) -> None:
+    path = site.root / "chicken.yaml"
+    path.write_text(CHICKEN.format(capability=capability, key=key))
+    answer = site.gpufarm("plan", path, "--pool", site.pool)
+    assert answer.status == (2 if refused else 0), answer.error
+    assert not refused or "known only after" in answer.error
+
+
+def test_a_capability_of_a_requirement_that_is_no_name_is_refused(site: Site) -> None:
+    path = site.root / "odd.yaml"
+    path.write_text(
+        "tosca_definitions_version: tosca_simple_yaml_1_3\ntopology_template:\n  node_templates:\n"
+        "    server: {type: tosca.nodes.Compute}\n"
+        "    service: {type: tosca.nodes.SoftwareComponent, requirements: "
+        "[{host: {node: server, capability: {a: b}}}]}\n"
+    )
+    answer = site.gpufarm("validate", path)
+    assert answer.status == 2 and "cannot be met by server" in answer.error
