@@ -15,6 +15,10 @@ from typing import Any
 _UNITS = {"": 1, "b": 1, "kb": 10**3, "kib": 2**10, "mb": 10**6, "mib": 2**20, "gb": 10**9, "gib": 2**30}
 
 
+# Once and now, as Chronos reads a schedule without a start (mesos/chronos, Iso8601Expressions).
+ONCE = "R1//P1Y"
+
+
 class IndigoError(ValueError):
     """The request cannot be expressed; the message is one sentence."""
 
@@ -115,10 +119,11 @@ def chronos_job(words: dict[str, Any]) -> dict[str, Any]:
         IndigoError: something cannot be said.
     """
     common = _common(words)
+    parents = [parent for parent in words.get("parents") or [] if parent]
     found = {
         "name": words["name"],
         "command": words["command"],
-        "schedule": words["schedule"],
+        **({"parents": parents} if parents else {"schedule": words.get("schedule") or ONCE}),
         "description": words.get("description") or "",
         "retries": int(words.get("retries") or 0),
         **common,

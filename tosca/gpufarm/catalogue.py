@@ -34,6 +34,19 @@ def _standard() -> dict[str, dict[str, Any]]:
     return found
 
 
+def idle(definition: Any) -> bool:
+    """Tell whether a definition itself says that what it defines does nothing here.
+
+    Args:
+        definition: of a property or a policy.
+
+    Returns:
+        True if its metadata has ``effect: none``.
+    """
+    metadata = definition.get("metadata") if isinstance(definition, dict) else None
+    return isinstance(metadata, dict) and metadata.get("effect") == "none"
+
+
 class Catalogue:
     """The types of a library over those of TOSCA.
 

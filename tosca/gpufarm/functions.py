@@ -160,6 +160,10 @@ class Scope:
             or not all(isinstance(part, str | int) for part in path)
         ):
             raise BadInput(f"{self.topology.path}: {text} has to be a list: a node, then a name")
+        fulfilled = self.topology.nodes[node].requirements if node and path[0] == "SELF" else {}
+        if len(path) > 2 and path[1] in fulfilled:  # TOSCA 1.3, section 4.4.2.1
+            several = [self._reference(function, [one, *path[2:]], node, depth) for one in fulfilled[path[1]]]
+            return several if len(several) > 1 else next(iter(several), None)
         targets = self._targets(str(path[0]), node, text)
         if function == "get_attribute" and path[1] == ADDRESSES and targets[0].is_machine:
             targets = self._alike(targets[0])

@@ -15,6 +15,8 @@ from gpufarm.topology import Node, Topology
 
 # Far more machines than one deployment has; it stops a typing error from filling the memory.
 MOST = 10_000
+# Capability of INDIGO's workers with the bounds of their number.
+_WORKERS = "wn"
 _NUMBERED = re.compile(r"(.+)\[([0-9]+)\]")
 
 
@@ -59,14 +61,22 @@ def bounds(node: Node) -> tuple[int, int, int]:
 
 
 def _wanted(name: str, node: Node, scope: Scope) -> tuple[int, int, int]:
-    """The bounds of a machine. The property `count` of INDIGO, unlike TOSCA's own, may come from an input."""
+    """The bounds of a machine. INDIGO's `count`, and the largest number of workers, may come from inputs."""
     low, default, high = bounds(node)
     count = scope.evaluate(node.capabilities.get("scalable", {}).get("count"), name)
     if count is None:
         return low, default, high
+    workers = [
+        entry
+        for entry in scope.topology.nodes.values()
+        if entry.host == name and _WORKERS in entry.capabilities
+    ]
+    if workers and count == 0:
+        count = 1  # clouds start the first one when there is work; here nobody would
     if not isinstance(count, int) or count < 1:
         raise BadInput(f"{scope.topology.path}: node {name} has a count of {count}; it has to be 1 or more")
-    return min(low, count), count, max(high, count)
+    most = (scope.evaluate(entry.capabilities[_WORKERS]["max_instances"], entry.name) for entry in workers)
+    return min(low, count), count, max(high, count, *most)
 
 
 def counts(topology: Topology, inputs: Mapping[str, Any], chosen: Mapping[str, int]) -> dict[str, int]:
@@ -136,6 +146,10 @@ def multiply(topology: Topology, numbers: Mapping[str, int]) -> Topology:
                 name=named(name, index),
                 host=named(node.host, index) if node.host else None,
                 needs=tuple(entry for need in node.needs for entry in leads_to(name, need, index)),
+                requirements={
+                    requirement: tuple(entry for target in targets for entry in leads_to(name, target, index))
+                    for requirement, targets in node.requirements.items()
+                },
             )
     groups = {name: tuple(named(name, index) for index in instances(name)) for name in topology.nodes}
     return replace(topology, nodes=found, groups=groups)

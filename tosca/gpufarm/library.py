@@ -10,11 +10,11 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from gpufarm import collection, document
+from gpufarm import collection, dialect, document
 from gpufarm.document import Document
 from gpufarm.errors import BadTemplate, GpufarmError
 from gpufarm.problems import Place, Report
@@ -44,12 +44,14 @@ class Library:
         types: definition of each type, by section and name.
         origin: the document that each type stands in, by section and name.
         complete: whether all that is imported could be read.
+        indigo: whether it imports a library of INDIGO's.
     """
 
     template: Document
     types: dict[str, dict[str, Any]] = field(default_factory=lambda: {section: {} for section in SECTIONS})
     origin: dict[tuple[str, str], Document] = field(default_factory=dict)
     complete: bool = True
+    indigo: bool = False
 
     def flat(self) -> dict[str, Any]:
         """The template with the definitions of all types in it and without imports.
@@ -93,14 +95,25 @@ def beside(parent: Document, entry: str) -> Path | None:
     return parent.beside(entry)
 
 
-def _imported(parent: Document, entry: Any, place: Place, report: Report) -> Path | None:
-    """The file that an import names: a path, ``{file: path}`` or ``{name: path or {file: path}}``."""
+def _named(entry: Any) -> Any:
+    """The path of an import: a path, ``{file: path}`` or ``{name: path or {file: path}}``."""
     if isinstance(entry, dict) and "file" in entry:
-        entry = entry["file"]
-    elif isinstance(entry, dict) and len(entry) == 1:
+        return entry["file"]
+    if isinstance(entry, dict) and len(entry) == 1:
         (entry,) = entry.values()
-        if isinstance(entry, dict):
-            entry = entry.get("file")
+        return entry.get("file") if isinstance(entry, dict) else entry
+    return entry
+
+
+def _is_indigo(imports: Any) -> bool:
+    """Whether one of the imports is a library of INDIGO's."""
+    names = map(_named, imports) if isinstance(imports, list) else ()
+    return any(isinstance(name, str) and _INDIGO.fullmatch(name) for name in names)
+
+
+def _imported(parent: Document, entry: Any, place: Place, report: Report) -> Path | None:
+    """The file that an import names."""
+    entry = _named(entry)
     if not isinstance(entry, str):
         report.add(place, "an import has to be the path of a file")
         return None
@@ -185,6 +198,9 @@ def load(path: Path, report: Report) -> Library:
         BadTemplate: the template itself cannot be read.
     """
     template = document.read(path, report, folders(path))
-    library = Library(template)
+    indigo = _is_indigo(template.data.get("imports"))
+    if indigo:
+        template = replace(template, data=dialect.inputs(template.data, template.root))
+    library = Library(template, indigo=indigo)
     _collect(library, template, {path.resolve()}, report)
     return library

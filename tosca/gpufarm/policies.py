@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from gpufarm.catalogue import Catalogue
+from gpufarm.catalogue import Catalogue, idle
 from gpufarm.document import Document
 from gpufarm.interfaces import Keys, mapping
 from gpufarm.problems import Report, near
@@ -42,6 +42,12 @@ def entries(written: Any, document: Document, report: Report) -> Iterator[tuple[
             yield str(name), body, (*keys, name)
 
 
+def _is_idle(kind: str, catalogue: Catalogue) -> bool:
+    """Whether a type says of all its properties that they do nothing here, as tosca-parser takes no more."""
+    properties = catalogue.members("policy_types", kind, "properties")
+    return bool(properties) and all(map(idle, properties.values()))
+
+
 def understood(
     name: str,
     body: Mapping[str, Any],
@@ -74,6 +80,7 @@ def understood(
         entry
         for entry in catalogue.names("policy_types")
         if MEANINGFUL & set(catalogue.ancestry("policy_types", entry)[1:]) | ({entry} & {PLACEMENT, SCALING})
+        or _is_idle(entry, catalogue)
     ]
     if kind is None or kind not in known:
         text = f"policy {name} has no type that does anything here; {near(body.get('type'), known)}"

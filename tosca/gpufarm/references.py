@@ -120,6 +120,10 @@ class References:
             return (
                 "" if key in known else f"{text}: node {found.name} has no artifact {key}; {near(key, known)}"
             )
+        if path[0] == "SELF" and len(path) > 2 and key in found.requirements:
+            each = ([target, *path[2:]] for target in found.requirements[key])
+            wrong = (self._reference(name, one, place, node, own, before=before) for one in each)
+            return next(filter(None, wrong), "")
         if name == "get_attribute" and (key == "tosca_name" or (len(path) > 2 and key in found.capabilities)):
             return ""
         if name == "get_property" and len(path) > 2 and key in found.capabilities:

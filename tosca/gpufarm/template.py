@@ -6,12 +6,12 @@ from __future__ import annotations
 import graphlib
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from gpufarm import library, policies, schemas, values
-from gpufarm.catalogue import Catalogue
+from gpufarm import dialect, library, policies, schemas, values
+from gpufarm.catalogue import Catalogue, idle
 from gpufarm.document import Document
 from gpufarm.errors import BadTemplate
 from gpufarm.interfaces import Keys, artifacts, mapping, operations
@@ -58,10 +58,13 @@ class _Reader:
     """Reads one template."""
 
     def __init__(self, source: Library, report: Report) -> None:
+        self.catalogue = Catalogue(source)
+        if source.indigo:
+            data = dialect.properties(source.template.data, self.properties_of)
+            source.template = replace(source.template, data=data)
         self.document: Document = source.template
         self.source = source
         self.report = report
-        self.catalogue = Catalogue(source)
         self.known_kinds: dict[str, _Kind] = {}
         self.policy_places: dict[str, Keys] = {}
         self.untyped: set[str] = set()
@@ -81,6 +84,11 @@ class _Reader:
 
     def at(self, *keys: str | int) -> Place:
         return self.document.at(*keys)
+
+    def properties_of(self, kind: str) -> Mapping[str, Any]:
+        return self.catalogue.members(
+            "node_types", self.catalogue.named("node_types", kind) or "", "properties"
+        )
 
     def kind(self, name: str) -> _Kind:
         if name not in self.known_kinds:
@@ -202,7 +210,7 @@ class _Reader:
                 what = f"capability {entry} of node {name}"
                 own = self.values(what, content.get("properties"), properties, place, defaults)
                 for key in own if kind.is_machine and entry in _HEEDED else ():
-                    if key in properties and key not in _HEEDED[entry] and not _idle(properties[key]):
+                    if key in properties and key not in _HEEDED[entry] and not idle(properties[key]):
                         text = f"{entry}.{key} of node {name} does nothing: machines are not chosen by it"
                         self.report.add(self.at(*place, key), f"{text}; remove it")
             found[entry] = {**defaults, **own}
@@ -269,6 +277,10 @@ class _Reader:
             inventory_group=str(kind.metadata.get("inventory_group") or ""),
             lists=kind.lists,
             artifacts=_files(body.get("artifacts")),
+            requirements={
+                known: tuple(target for requirement, target in pairs if requirement == known)
+                for known in self.catalogue.requirements(kinds[name])
+            },
         )
 
     def ordered(self, nodes: dict[str, Node]) -> dict[str, Node]:
@@ -374,12 +386,6 @@ def _file_variables(catalogue: Catalogue, key: str) -> frozenset[str]:
     return frozenset(name for names in listed for name in names.split())
 
 
-def _idle(definition: Any) -> bool:
-    """Whether the type itself says that a property does nothing."""
-    metadata = definition.get("metadata") if isinstance(definition, dict) else None
-    return isinstance(metadata, dict) and metadata.get("effect") == "none"
-
-
 def _with_properties(node: Node, properties: dict[str, Any]) -> Node:
     return Node(**{**vars(node), "properties": properties})
 
@@ -454,7 +460,8 @@ def read(path: Path) -> tuple[Library, Topology]:
         kind = reader.catalogue.named("node_types", body["type"])
         if kind is None:
             hint = near(body["type"], reader.catalogue.names("node_types"))
-            report.add(reader.at(*_NODES, name, "type"), f"there is no type {body['type']}; {hint}")
+            text = dialect.refusal(body["type"]) or f"there is no type {body['type']}; {hint}"
+            report.add(reader.at(*_NODES, name, "type"), text)
         else:
             kinds[name] = kind
     reader.untyped = set(bodies) - set(kinds)

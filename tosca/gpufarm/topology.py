@@ -89,6 +89,7 @@ class Node:
         is_machine: whether the type derives from ``tosca.nodes.Compute``.
         host: node that it is hosted on, if any.
         needs: nodes that must be set up before it.
+        requirements: nodes that fulfil each requirement of the type; an optional one may have none.
         properties: expression of each property that has one, defaults of the type included.
         defaults: default of each property of the type that has one.
         attributes: default expression of each attribute of the type; None without one.
@@ -122,6 +123,7 @@ class Node:
     inventory_group: str = ""
     lists: frozenset[str] = frozenset()
     artifacts: dict[str, Any] = field(default_factory=dict)
+    requirements: dict[str, tuple[str, ...]] = field(default_factory=dict)
     among: Any = None
     by_policy: frozenset[str] = frozenset()
 

@@ -70,6 +70,14 @@ def test_a_job() -> None:
     assert chronos_job({**job, "num_gpus": 0})["container"]["type"] == "DOCKER"
 
 
+def test_a_job_without_a_schedule_is_run_once() -> None:
+    job = {**APP, "schedule": ""}
+    once = chronos_job({**job, "parents": [None]})
+    assert once["schedule"] == "R1//P1Y" and "parents" not in once
+    after = chronos_job({**job, "parents": ["first"]})
+    assert after["parents"] == ["first"] and "schedule" not in after
+
+
 def test_volumes_are_refused() -> None:
     with pytest.raises(IndigoError, match="volumes of an INDIGO template are not supported"):
         marathon_app({**APP, "volumes": ["tensorflow:/tf:rw:dvdi:rexray"]})

@@ -96,6 +96,9 @@ def _sources() -> Iterator[tuple[str, dict[str, Any]]]:
         yield name, yaml.safe_load(text.replace(" playbooks/", f" {DATA}/playbooks/"))
     for path in sorted((ROOT / "tosca" / "templates").glob("*.yaml")):
         yield path.stem, yaml.safe_load(path.read_text().replace("../types/", f"{ROOT}/tosca/types/"))
+    for path in sorted((DATA / "indigo").glob("*.yaml")):
+        text = path.read_text().replace("distribution: ubuntu", "distribution: debian").replace("22.04", "12")
+        yield f"indigo-{path.stem}", yaml.safe_load(text)
 
 
 SOURCES = dict(_sources())

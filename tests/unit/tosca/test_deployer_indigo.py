@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from deployer_site import DATA, Site
 from gpufarm import indigo, inputs, instances, plan, template, waves
 from gpufarm.catalogue import Catalogue
 from gpufarm.deployment import evaluate_outputs
+from gpufarm.errors import BadInput
 from gpufarm.functions import Scope
 from gpufarm.instances import multiply
 from gpufarm.match import MachineRequest
@@ -21,6 +23,8 @@ INDIGO = DATA / "indigo"
 NOTEBOOKS = INDIGO / "notebooks.yaml"
 MESOS = INDIGO / "mesos.yaml"
 APPS = INDIGO / "apps.yaml"
+ELASTIC = INDIGO / "elastic.yaml"
+PRIVATE = INDIGO / "private.yaml"
 ROOT = Path(__file__).resolve().parents[3]
 USER = {
     "os_user_name": "ada",
@@ -94,6 +98,97 @@ def test_apps_and_jobs() -> None:
     job = chronos_job(made["job.configure"].variables["indigo_app"])
     assert (job["name"], job["retries"], job["command"]) == ("job", 3, "/bin/bash run.sh")
     assert job["container"]["image"] == "indigodatacloud/ambertools_app" and "gpus" not in job
+    upload = chronos_job(made["upload.configure"].variables["indigo_app"])
+    assert upload["parents"] == ["job"] and "schedule" not in upload
+    assert "parents" not in job and job["schedule"] == "R0/2015-12-25T17:22:00Z/PT5M"
+    wave = waves.levels(list(made.values()))
+    assert wave["upload.configure"] > wave["job.configure"], "Chronos wants the parent first"
+
+
+def test_an_elastic_cluster_of_slurm() -> None:
+    found = scope(ELASTIC)
+    hosts = {name: name for name, node in found.topology.nodes.items() if node.is_machine}
+    made = {step.name: step for step in plan.steps(found, hosts, frozenset())}
+    assert {found.topology.nodes[name].inventory_group for name in ("front_end", "worker", "worker[2]")} == {
+        *("slurm_controllers", "slurm_nodes")
+    }
+    wave = waves.levels(list(made.values()))
+    assert wave["worker[2].configure"] > wave["front_end.configure"], "it needs the key of the cluster"
+    assert not any(name.startswith("elastic_cluster") for name in made)
+
+
+@pytest.mark.parametrize("workers", [1, 5])
+def test_the_number_of_workers_is_within_the_bounds_of_an_elastic_cluster(workers: int) -> None:
+    topology = template.read(ELASTIC)[1]
+    given = {"most": 5, "at_first": 2, "access_key": "1234"}
+    assert instances.counts(topology, given, {})["worker_server"] == 2
+    numbers = instances.counts(topology, given, {"worker_server": workers})
+    made = multiply(topology, numbers)
+    assert len(made.groups["worker"]) == len(made.groups["worker_server"]) == workers
+
+
+def test_more_workers_than_an_elastic_cluster_may_have_are_refused() -> None:
+    topology = template.read(ELASTIC)[1]
+    for number in (0, 6):
+        with pytest.raises(BadInput, match=rf"worker_server={number}: elastic\.yaml allows 1 to 5 instances"):
+            instances.counts(topology, {"most": 5, "at_first": 2}, {"worker_server": number})
+
+
+def test_an_elastic_cluster_begins_with_a_worker() -> None:
+    """Clouds begin without; there is nobody here who would start the first one."""
+    topology = template.read(ELASTIC)[1]
+    assert instances.counts(topology, {"most": 5, "at_first": 0}, {})["worker_server"] == 1
+    with pytest.raises(BadInput, match="has a count of -1; it has to be 1 or more"):
+        instances.counts(topology, {"most": 5, "at_first": -1}, {})
+    private = template.read(NOTEBOOKS)[1]
+    node = private.nodes["vm_server"]
+    none = replace(node, capabilities={**node.capabilities, "scalable": {"count": 0}})
+    with pytest.raises(BadInput, match="has a count of 0; it has to be 1 or more"):
+        instances.counts(replace(private, nodes={**private.nodes, "vm_server": none}), {}, {})
+
+
+def test_inputs_are_read_as_their_orchestrator_reads_them() -> None:
+    topology = template.read(PRIVATE)[1]
+    assert topology.inputs["os_version"].default == "12.10", "as it is written, and no number"
+    constraints = topology.inputs["os_version"].schema["constraints"]
+    assert constraints == [{"valid_values": ["11", "12.10"]}]
+    assert topology.inputs["storage_size"].schema["constraints"] == [{"in_range": ["1 GB", "100 GB"]}]
+    assert topology.inputs["fail2ban"].schema["constraints"] == [{"valid_values": [True, False]}]
+    assert (topology.inputs["fail2ban"].kind, topology.inputs["fail2ban"].default) == ("boolean", False)
+    assert template.read_inputs(PRIVATE)[1].inputs == topology.inputs
+    assert topology.nodes["other"].properties["fail2ban_enabled"] is True
+    given = template.read(ELASTIC)[1].inputs
+    assert (given["most"].default, given["access_key"].default) == (5, "1234")
+
+
+def test_others_inputs_stay_strict(site: Site) -> None:
+    path = site.root / "strict.yaml"
+    own = PRIVATE.read_text().replace(
+        "https://baltig.infn.it/infn-cloud/tosca-types/raw/v3.4.0/tosca_types/applications/iam_types.yaml",
+        str(ROOT / "tosca/types/indigo_types.yaml"),
+    )
+    path.write_text(own)
+    answer = site.gpufarm("validate", path)
+    assert answer.status == 2
+    assert '"12.1" is no string; write it in quotes' in answer.error
+    assert "constraints have to be a list" in answer.error
+
+
+def test_a_private_network_and_a_volume_stand_for_nothing(site: Site) -> None:
+    found = scope(PRIVATE)
+    made = plan.steps(found, {"server": "a", "other": "b"}, frozenset())
+    assert {step.name for step in made} == {"server.configure", "other.configure"}
+    assert evaluate_outputs(found, Deployment("x", str(PRIVATE), ""))["jump"] == "ssh -J user@"
+
+
+def test_a_policy_that_does_nothing_is_still_read(site: Site) -> None:
+    path = site.root / "elastic.yaml"
+    path.write_text(ELASTIC.read_text().replace("          username: {get_input: access_key}\n", ""))
+    answer = site.gpufarm("validate", path)
+    assert answer.status == 2 and "needs the property username" in answer.error
+    path.write_text(ELASTIC.read_text().replace("targets: [worker_server]", "targets: [nobody]"))
+    answer = site.gpufarm("validate", path)
+    assert answer.status == 2 and "is for nobody, which is no node" in answer.error
 
 
 def test_artifacts_that_are_not_there(site: Site) -> None:
@@ -220,6 +315,23 @@ def test_what_cannot_be_meant_is_refused(site: Site) -> None:
     assert answer.status == 2 and '"kubernetes" is not one of local' in answer.error
 
 
+@pytest.mark.parametrize(
+    ("kind", "why"),
+    [
+        ("tosca.nodes.indigo.LRMS.FrontEnd.Kubernetes", "there is no Kubernetes here"),
+        ("tosca.nodes.DODAS.HelmInstall.Spark", "there is no Kubernetes here"),
+        ("tosca.nodes.indigo.OnedataSpace", "Onedata is not supported"),
+        ("tosca.nodes.indigo.Kepler", "no role here stands for it"),
+    ],
+)
+def test_types_without_a_meaning_are_refused_with_the_reason(site: Site, kind: str, why: str) -> None:
+    path = changed(site, "tosca.nodes.DODAS.single-node-jupyterhub", kind)
+    answer = site.gpufarm("validate", path)
+    assert answer.status == 2
+    assert f"the type {kind} is not supported: {why}; docs/indigo.md lists" in answer.error
+    assert "did you mean" not in answer.error
+
+
 def variables() -> set[str]:
     """The variables of all roles."""
     found: set[str] = set()
@@ -256,7 +368,7 @@ def test_every_word_leads_to_a_variable_of_a_role() -> None:
         }
         silent = {
             *("client_id", "registration_access_token", "spawner", "authenticator"),
-            *("marathon_enable_ssl", "chronos_enable_ssl"),
+            *("marathon_enable_ssl", "chronos_enable_ssl", "proxy_host"),
         }
         assert set(body.get("properties", {})) == (used | idle | silent) & set(body.get("properties", {})), (
             name

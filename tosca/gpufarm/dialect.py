@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Reads what is special in templates of INDIGO and INFN Cloud. Pure.
+
+Their orchestrator is less strict than TOSCA, as their public templates show, which work there (infn-cloud
+tosca-templates 3.4.0, indigo-dc/tosca-types and tosca-templates): an input of type string or version has
+`default: 7`, one of type integer `default: "7"`, a property of type boolean is "true" or an input of type
+string, and one constraint needs no list: `constraints: {in_range: [1 GB, 9 GB]}`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import yaml
+
+_TYPES = ("tosca.nodes.indigo.", "tosca.nodes.DODAS.")
+# What in the name of a type tells why no role stands for it; the first that fits counts.
+_REASONS = {
+    "kubernetes": "there is no Kubernetes here",
+    "helm": "there is no Kubernetes here",
+    "onedata": "Onedata is not supported",
+    "s3": "object storage is not supported",
+}
+_READ: dict[str, Callable[[str], Any]] = {
+    "integer": int,
+    "float": float,
+    "boolean": {"true": True, "false": False}.__getitem__,
+}
+
+
+def _texts(node: yaml.Node | None, value: Any) -> Any:
+    """Scalars as they are written: 16.10 stays "16.10"."""
+    if isinstance(node, yaml.ScalarNode) and value is not None:
+        return node.value
+    if isinstance(node, yaml.SequenceNode) and isinstance(value, list):
+        return [_texts(item, one) for item, one in zip(node.value, value, strict=True)]
+    return value
+
+
+def _below(node: yaml.Node | None, key: str) -> yaml.Node | None:
+    pairs = node.value if isinstance(node, yaml.MappingNode) else ()
+    return next((found for name, found in pairs if name.value == key), None)
+
+
+def _input(schema: Mapping[str, Any], node: yaml.Node | None) -> dict[str, Any]:
+    found = dict(schema)
+    constraints = found.get("constraints")
+    if isinstance(constraints, dict):
+        constraints = [{name: value} for name, value in constraints.items()]
+        found["constraints"] = constraints
+    kind = found.get("type")
+    if kind in ("string", "version"):
+        if "default" in found:
+            found["default"] = _texts(_below(node, "default"), found["default"])
+        for index, constraint in enumerate(constraints if isinstance(constraints, list) else ()):
+            if isinstance(constraint, dict) and isinstance(constraint.get("valid_values"), list):
+                written = _below(node, "constraints")
+                if isinstance(written, yaml.SequenceNode):
+                    written = written.value[index]
+                values = _texts(_below(written, "valid_values"), constraint["valid_values"])
+                constraint["valid_values"] = values
+    elif "default" in found:
+        found["default"] = _read(kind, found["default"])
+    return found
+
+
+def _read(kind: Any, value: Any) -> Any:
+    """A text as what the type wants, if it is that."""
+    if isinstance(kind, str) and kind in _READ and isinstance(value, str):
+        with contextlib.suppress(ValueError, KeyError):
+            return _READ[kind](value.lower())
+    return value
+
+
+def inputs(data: Mapping[str, Any], root: yaml.Node) -> dict[str, Any]:
+    """Read the inputs of a template.
+
+    Args:
+        data: the template.
+        root: the same as nodes, which have scalars as they are written.
+
+    Returns:
+        The template, with inputs that TOSCA allows; what cannot be understood stays as it is.
+    """
+    topology = data.get("topology_template")
+    written = topology.get("inputs") if isinstance(topology, dict) else None
+    if not isinstance(topology, dict) or not isinstance(written, dict):
+        return dict(data)
+    node = _below(_below(root, "topology_template"), "inputs")
+    read = {
+        name: _input(schema, _below(node, name)) if isinstance(schema, dict) else schema
+        for name, schema in written.items()
+    }
+    return {**data, "topology_template": {**topology, "inputs": read}}
+
+
+def _typed(schema: Any, kind: Any) -> Any:
+    """An input of type string as one of the type that a property wants, if its values are that."""
+    if not (isinstance(schema, dict) and schema.get("type") == "string"):
+        return schema
+    if not (isinstance(kind, str) and kind in _READ):
+        return schema
+    found = schema | {"type": kind, "default": _read(kind, schema.get("default"))}
+    constraints = schema.get("constraints")
+    if isinstance(constraints, list):
+        found["constraints"] = [
+            {name: [_read(kind, one) for one in value] if isinstance(value, list) else value}
+            for constraint in constraints
+            if isinstance(constraint, dict)
+            for name, value in constraint.items()
+        ]
+    return found
+
+
+def properties(data: Mapping[str, Any], kinds: Callable[[str], Mapping[str, Any]]) -> dict[str, Any]:
+    """Read the properties of nodes, of which the texts may be numbers or booleans.
+
+    Args:
+        data: the template.
+        kinds: gives the schemas of the properties of a type of nodes.
+
+    Returns:
+        The template, with values that TOSCA allows.
+    """
+    topology = data.get("topology_template")
+    nodes = topology.get("node_templates") if isinstance(topology, dict) else None
+    if not isinstance(topology, dict) or not isinstance(nodes, dict):
+        return dict(data)
+    read = {}
+    given = topology.get("inputs")
+    given = dict(given) if isinstance(given, dict) else {}
+    for name, node in nodes.items():
+        written = node.get("properties") if isinstance(node, dict) else None
+        if isinstance(written, dict):
+            schemas = kinds(str(node.get("type")))
+            types = {key: schemas.get(key, {}).get("type") for key in written}
+            for key, value in written.items():
+                source = value.get("get_input") if isinstance(value, dict) else None
+                if isinstance(source, str) and source in given:
+                    given[source] = _typed(given[source], types[key])
+            node = {**node, "properties": {key: _read(types[key], one) for key, one in written.items()}}
+        read[name] = node
+    return {**data, "topology_template": {**topology, "inputs": given, "node_templates": read}}
+
+
+def refusal(kind: str) -> str:
+    """Say why a type of INDIGO's or INFN's libraries is not taken.
+
+    Args:
+        kind: a name for which there is no type here.
+
+    Returns:
+        A sentence; empty if the name is from no such library.
+    """
+    if not kind.startswith(_TYPES):
+        return ""
+    why = next((why for word, why in _REASONS.items() if word in kind.lower()), "no role here stands for it")
+    return f"the type {kind} is not supported: {why}; docs/indigo.md lists the types that are"
