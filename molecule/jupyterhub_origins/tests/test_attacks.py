@@ -95,7 +95,7 @@ def prefix(hub):
 def look_at(page, hub, owner):
     """Open the notebook of somebody, as users do, and then the page that was planted there."""
     page.goto(f"{hub}/user/{owner}/lab")
-    allow = page.get_by_role("button", name="Authorize")
+    allow = page.get_by_role("button", name="Agree and open")
     expect(page.locator("#jp-main-dock-panel").or_(allow)).to_be_visible()
     if allow.is_visible():
         allow.click()
