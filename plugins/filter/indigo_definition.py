@@ -1,12 +1,12 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Filter that says an app or a job of an INDIGO template in the words of Marathon or Chronos."""
+"""Filter that says what an INDIGO template runs in the words of Marathon, Chronos or Compose."""
 
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 name: indigo_definition
-short_description: Say an app or a job of an INDIGO template in the words of Marathon or Chronos
+short_description: Say what an INDIGO template runs in the words of Marathon, Chronos or Compose
 version_added: 0.1.0
 description:
   - Does with the properties of INDIGO's TOSCA types what INDIGO's orchestrator does with them.
@@ -15,13 +15,16 @@ options:
   _input:
     description:
       - Properties of the node and of the runtime that it stands on, by their names in INDIGO's types, and
-        C(name) and C(image).
-    type: dict
+        C(name) and C(image). For C(compose) those of a container without their prefix C(docker_). For
+        C(environment) the list of variables.
+    type: raw
     required: true
   service:
-    description: Framework that runs it; an app on Marathon, a job on Chronos.
+    description: >-
+      Framework that runs it; an app on Marathon, a job on Chronos, a container by Compose; C(environment) is
+      the environment of a container.
     type: str
-    choices: [marathon, chronos]
+    choices: [marathon, chronos, compose, environment]
     required: true
 author:
   - gpufarm maintainers (@gpufarm)
@@ -47,10 +50,15 @@ from typing import Any
 from ansible.errors import AnsibleFilterError
 from ansible_collections.gpufarm.cluster.plugins.module_utils import _indigo_app
 
-DEFINITIONS = {"marathon": _indigo_app.marathon_app, "chronos": _indigo_app.chronos_job}
+DEFINITIONS: dict[str, Callable[[Any], dict[str, Any]]] = {
+    "marathon": _indigo_app.marathon_app,
+    "chronos": _indigo_app.chronos_job,
+    "compose": _indigo_app.compose_definition,
+    "environment": _indigo_app.environment,
+}
 
 
-def indigo_definition(words: dict[str, Any], service: str) -> dict[str, Any]:
+def indigo_definition(words: Any, service: str) -> dict[str, Any]:
     """Return the definition."""
     try:
         return DEFINITIONS[service](words)

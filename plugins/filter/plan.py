@@ -25,6 +25,7 @@ options:
     choices:
       - app_gateway
       - chronos
+      - compose_project
       - container_request
       - cvmfs_client
       - gpu_health
@@ -120,6 +121,7 @@ UTILITIES = "ansible_collections.gpufarm.cluster.plugins.module_utils"
 MODULES = {
     "app_gateway": "_gateway.settings",
     "chronos": "_chronos.settings",
+    "compose_project": "_compose.settings",
     "container_request": "_container_request",
     "cvmfs_client": "_cvmfs.client",
     "gpu_health": "_health.machine",

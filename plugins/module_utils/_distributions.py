@@ -14,6 +14,8 @@ _SLURM = {"Debian": "13"}
 SUPPORTED: dict[str, dict[str, str]] = {
     "app_gateway": _PACKAGES,
     "chronos": _PACKAGES,
+    # Ubuntu has Compose in packages of other names.
+    "compose_project": {"Debian": "12"},
     "cvmfs_client": _PACKAGES,
     # Its lock of Python packages is for Python 3.11 and later, as those of notebook_environments are.
     "jupyterhub": {"Debian": "12", "Ubuntu": "24.04"},

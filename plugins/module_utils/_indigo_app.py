@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Apps and jobs in the words of INDIGO's TOSCA types, said in those of Marathon and Chronos. Pure.
+"""Apps, jobs and containers of INDIGO's TOSCA types in the words of Marathon, Chronos and Compose. Pure.
 
 Words are translated as INDIGO's orchestrator does (indigo-dc/orchestrator, MarathonServiceImpl
 and ChronosServiceImpl): containers with GPUs are run by Mesos itself, in the network of the host, others by
@@ -10,6 +10,7 @@ Docker.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
 _UNITS = {"": 1, "b": 1, "kb": 10**3, "kib": 2**10, "mb": 10**6, "mib": 2**20, "gb": 10**9, "gib": 2**30}
@@ -136,3 +137,55 @@ def chronos_job(words: dict[str, Any]) -> dict[str, Any]:
         "forcePullImage": docker["forcePullImage"],
     }
     return found
+
+
+def environment(words: list[Mapping[str, Any]]) -> dict[str, str]:
+    """Read the environment of a container.
+
+    Args:
+        words: maps, each with variables, or with `key` and `value` of one.
+
+    Returns:
+        The values by name; of several with one name the last.
+
+    Raises:
+        IndigoError: an entry is no map of texts.
+    """
+    found: dict[str, str] = {}
+    for entry in words:
+        own = (
+            {entry["key"]: entry["value"]}
+            if isinstance(entry, Mapping) and entry.keys() == {"key", "value"}
+            else entry
+        )
+        if not isinstance(own, Mapping) or any(isinstance(value, (Mapping, list)) for value in own.values()):
+            raise IndigoError("environment_variables has an entry that is no map of names to texts")
+        found |= {str(name): str(value) for name, value in own.items()}
+    return found
+
+
+def compose_definition(words: dict[str, Any]) -> dict[str, Any]:
+    """Say a container in the words of Compose.
+
+    Args:
+        words: properties of the node without their prefix `docker_`, by their names in INDIGO's types, and
+            `variables`, the names in its environment.
+
+    Returns:
+        The Compose file. Compose takes the values of the variables from its own environment.
+    """
+    # Compose reads a dollar sign as the begin of a variable
+    plain = {
+        key: str(words.get(key) or "").replace("$", "$$") for key in ("image", "tag", "command", "volume")
+    }
+    service: dict[str, Any] = {
+        "image": f"{plain['image']}:{plain['tag'] or 'latest'}",
+        "restart": "unless-stopped",
+        "ports": [str(port) for port in words.get("ports") or []],
+        "environment": sorted(words.get("variables") or []),
+        # INDIGO's role shares this folder of the machine with the container
+        "volumes": [f"/data:{plain['volume']}"] if plain["volume"] else [],
+    }
+    if plain["command"]:
+        service["command"] = plain["command"]
+    return {"services": {words["appname"]: {key: value for key, value in service.items() if value}}}

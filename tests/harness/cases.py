@@ -179,6 +179,12 @@ _CASES = {
             "chronos_job_definition": {"name": "ada.train", "command": "python3 train.py"},
         }
     ),
+    "compose_project": Case(
+        {
+            "compose_project_name": "tracking",
+            "compose_project_definition": {"services": {"web": {"image": "tracking:1"}}},
+        },
+    ),
     "container_request": Case(
         {
             "container_request_owner": "ada",

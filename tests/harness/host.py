@@ -61,6 +61,7 @@ class Host:
         held: packages that apt is not to change.
         unread: units that have changed since systemd last read all.
         made: what each role has recorded.
+        projects: file and environment of each Compose project that runs.
     """
 
     files: dict[str, File] = field(default_factory=dict)
@@ -70,6 +71,7 @@ class Host:
     held: set[str] = field(default_factory=set)
     unread: set[str] = field(default_factory=set)
     made: dict[str, Any] = field(default_factory=dict)
+    projects: dict[str, Any] = field(default_factory=dict)
     now: int = 0
 
     def answers(self, known: Mapping[str, Answer]) -> dict[str, Answer]:
@@ -90,6 +92,7 @@ class Host:
             "ansible.builtin.systemd_service": self._unit,
             "ansible.builtin.template": self._copy,
             "ansible.builtin.user": self._account,
+            "gpufarm.cluster.compose_project": self._compose_project,
             "gpufarm.cluster.gpu_settings": self._gpu_settings,
             "gpufarm.cluster.host_program": self._host_program,
             "gpufarm.cluster.lustre_info": self._lustre_info,
@@ -232,6 +235,17 @@ class Host:
         if step != "compare":
             return {}
         return {"run": call.args["state"], "made": bool(self.made.get(role)), "done": {}}
+
+    def _compose_project(self, call: Call) -> Mapping[str, Any]:
+        """Run the containers of a file with an environment."""
+        file = self.files.get(call.args["file"])
+        wanted = (
+            None if call.args.get("state") == "absent" else (file and file.content, call.args["secret_env"])
+        )
+        changed = self.projects.get(call.args["name"]) != wanted
+        if not call.check_mode:
+            self.projects[call.args["name"]] = wanted
+        return {"changed": changed, "services": {}}
 
     def _gpu_settings(self, call: Call) -> Mapping[str, Any]:
         """Its file remembers what was asked for, while anything is."""

@@ -18,6 +18,7 @@ OTHERWISE = "otherwise"
 # Variables that keep their value then, as the role refuses another one together with the other values.
 SAME = {
     "chronos": ("certificate_file", "certificate_key_file", "tls", "name"),
+    "compose_project": ("checksum", "name", "url"),  # another name is another project
     "cvmfs_client": ("alien_cache", "repository_parameters"),
     "jupyterhub": ("use_gpu",),
     "lustre_server": ("file_systems",),

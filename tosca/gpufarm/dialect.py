@@ -16,7 +16,7 @@ from typing import Any
 import yaml
 
 _TYPES = ("tosca.nodes.indigo.", "tosca.nodes.DODAS.")
-# What in the name of a type tells why no role stands for it; the first that fits counts.
+# A part of the name of a type, and the reason why no role stands for it; the first that fits counts.
 _REASONS = {
     "kubernetes": "there is no Kubernetes here",
     "helm": "there is no Kubernetes here",

@@ -22,6 +22,10 @@ VALUES: dict[str, Any] = {
     "chronos_job_definition": {"name": "ada.train", "command": "other"},
     "chronos_job_secret_env": {"TOKEN": "other"},
     "chronos_job_urls": ["https://other.example.org:4443"],
+    "compose_project_checksum": f"sha256:{'0' * 64}",
+    "compose_project_definition": {"services": {"web": {"image": "tracking:2"}}},
+    "compose_project_secret_env": {"TOKEN": "other"},
+    "compose_project_url": "https://other.example.org/compose.yaml",
     "container_request_disk": "11 GB",
     "container_request_libraries": ["numpy"],
     "container_request_marathon_urls": ["https://other.example.org:8443"],
@@ -38,9 +42,12 @@ SSH = {
     "container_request_password": "",
     "container_request_ssh_keys": PUBLIC_KEY,
 }
+FETCHED = {"compose_project_definition": {}, "compose_project_url": "https://example.org/compose.yaml"}
 NEEDS: dict[str, dict[str, Any]] = {
     "app_gateway_certificate_file": PROVIDED,
     "app_gateway_certificate_key_file": PROVIDED,
+    "compose_project_checksum": FETCHED,
+    "compose_project_url": FETCHED,
     "container_request_ssh_keys": SSH,
 }
 WITH: dict[str, dict[str, Any]] = {

@@ -57,7 +57,7 @@ def ask(url: str) -> Any:
         return json.load(answer)
 
 
-def gpufarm(folder: Path, *words: str | Path) -> None:
+def gpufarm(folder: Path, *words: str | Path) -> str:
     done = subprocess.run(
         [sys.executable, "-m", "gpufarm", *words],
         env=os.environ | {"GPUFARM_STATE_DIR": str(folder / "state")},
@@ -66,6 +66,7 @@ def gpufarm(folder: Path, *words: str | Path) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 def test_an_app_and_a_job(tmp_path: Path) -> None:
@@ -79,17 +80,20 @@ def test_an_app_and_a_job(tmp_path: Path) -> None:
         where |= {f"{role}_user": "me" for role in servers} | {
             f"{role}_password": PASSWORD for role in servers
         }
+        where["indigo_load_balancer_ips"] = ["192.0.2.9"]
         pool = tmp_path / "hosts.yml"
         pool.write_text(yaml.safe_dump({"all": {"vars": where, "hosts": {"somewhere": {}}}}))
         gpufarm(tmp_path, "deploy", APPS, "--pool", pool)
         (app,) = ask(f"{marathon}/v2/apps")["apps"]
         assert app["gpus"] == 1 and app["container"]["type"] == "MESOS" and app["tasksRunning"] == 1
+        assert json.loads(gpufarm(tmp_path, "outputs", "apps", "--json"))["gateway"] == "192.0.2.9"
         gpufarm(tmp_path, "deploy", APPS, "--pool", pool, "--input", "gpus=0")
         (app,) = ask(f"{marathon}/v2/apps")["apps"]
         assert app["id"] == "/tensorflow" and app["env"] == {"TOKEN": "opensesame"}
         assert app["container"]["portMappings"][0]["containerPort"] == 8888
-        (job,) = ask(f"{chronos}/v1/scheduler/jobs")
-        assert job["name"] == "job" and job["container"]["image"] == "indigodatacloud/ambertools_app"
+        jobs = {job["name"]: job for job in ask(f"{chronos}/v1/scheduler/jobs")}
+        job, upload = jobs["job"], jobs["upload"]
+        assert upload["parents"] == ["job"] and job["container"]["image"] == "indigodatacloud/ambertools_app"
         assert {"name": "OUTPUT_FILENAME", "value": "result"} in job["environmentVariables"]
         gpufarm(tmp_path, "undeploy", "apps", "--yes")
         assert ask(f"{marathon}/v2/apps")["apps"] == [] and ask(f"{chronos}/v1/scheduler/jobs") == []

@@ -8,6 +8,8 @@ import pytest
 from ansible_collections.gpufarm.cluster.plugins.module_utils._indigo_app import (
     IndigoError,
     chronos_job,
+    compose_definition,
+    environment,
     marathon_app,
     mebibytes,
 )
@@ -76,6 +78,43 @@ def test_a_job_without_a_schedule_is_run_once() -> None:
     assert once["schedule"] == "R1//P1Y" and "parents" not in once
     after = chronos_job({**job, "parents": ["first"]})
     assert after["parents"] == ["first"] and "schedule" not in after
+
+
+def test_a_container_of_docker() -> None:
+    words = {
+        "appname": "nginx",
+        "image": "nginx",
+        "tag": "1.27",
+        "command": "sh -c 'echo $HOME'",
+        "ports": ["8080:80"],
+        "volume": "/data_on_container",
+        "variables": ["PASSWORD", "MODE"],
+    }
+    assert compose_definition(words) == {
+        "services": {
+            "nginx": {
+                "image": "nginx:1.27",
+                "restart": "unless-stopped",
+                "ports": ["8080:80"],
+                "environment": ["MODE", "PASSWORD"],
+                "volumes": ["/data:/data_on_container"],
+                "command": "sh -c 'echo $$HOME'",
+            }
+        }
+    }
+    least = compose_definition({"appname": "web", "image": "nginx", "tag": "", "volume": ""})
+    assert least == {"services": {"web": {"image": "nginx:latest", "restart": "unless-stopped"}}}
+
+
+def test_the_environment_of_a_container() -> None:
+    assert environment([{"A": "1", "B": 2}, {"key": "C", "value": "3"}, {"A": "4"}]) == {
+        "A": "4",
+        "B": "2",
+        "C": "3",
+    }
+    for wrong in (["A=1"], [{"A": ["x"]}]):
+        with pytest.raises(IndigoError, match="no map of names to texts"):
+            environment(wrong)  # type: ignore[arg-type]
 
 
 def test_volumes_are_refused() -> None:

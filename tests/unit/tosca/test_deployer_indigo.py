@@ -8,7 +8,11 @@ from typing import Any
 
 import pytest
 import yaml
-from ansible_collections.gpufarm.cluster.plugins.module_utils._indigo_app import chronos_job, marathon_app
+from ansible_collections.gpufarm.cluster.plugins.module_utils._indigo_app import (
+    chronos_job,
+    compose_definition,
+    marathon_app,
+)
 from deployer_site import DATA, Site
 from gpufarm import indigo, inputs, instances, plan, template, waves
 from gpufarm.catalogue import Catalogue
@@ -24,6 +28,7 @@ NOTEBOOKS = INDIGO / "notebooks.yaml"
 MESOS = INDIGO / "mesos.yaml"
 APPS = INDIGO / "apps.yaml"
 ELASTIC = INDIGO / "elastic.yaml"
+DOCKER = INDIGO / "docker.yaml"
 PRIVATE = INDIGO / "private.yaml"
 ROOT = Path(__file__).resolve().parents[3]
 USER = {
@@ -105,6 +110,23 @@ def test_apps_and_jobs() -> None:
     assert wave["upload.configure"] > wave["job.configure"], "Chronos wants the parent first"
 
 
+def test_containers_on_a_machine() -> None:
+    found = scope(DOCKER, image="nginx")
+    made = {step.name: step for step in plan.steps(found, {"server": "a"}, frozenset())}
+    web, tracking = made["docker.configure"], made["compose.configure"]
+    assert web.variables["compose_project_name"] == "web" and web.host == "a"
+    assert web.variables["indigo_app"]["image"] == "nginx" and web.variables["indigo_app"]["ports"] == [
+        "8080:80"
+    ]
+    assert web.variables["indigo_secret_environment"] == [{"TOKEN": "opensesame"}]
+    assert web.secrets == tracking.secrets == {"indigo_secret_environment"}
+    assert "opensesame" not in str(web.variables["indigo_app"])
+    assert tracking.variables["compose_project_url"] == "https://example.org/compose.yaml"
+    assert made["condor.configure"].variables["indigo_app"]["image"] == "htcondor/mini"
+    said = compose_definition({**web.variables["indigo_app"], "variables": ["TOKEN"]})
+    assert said["services"]["web"]["image"] == "nginx:1.27"
+
+
 def test_an_elastic_cluster_of_slurm() -> None:
     found = scope(ELASTIC)
     hosts = {name: name for name, node in found.topology.nodes.items() if node.is_machine}
@@ -114,7 +136,7 @@ def test_an_elastic_cluster_of_slurm() -> None:
     }
     wave = waves.levels(list(made.values()))
     assert wave["worker[2].configure"] > wave["front_end.configure"], "it needs the key of the cluster"
-    assert not any(name.startswith("elastic_cluster") for name in made)
+    assert not any(name.startswith(("elastic_cluster", "central", "client", "router")) for name in made)
 
 
 @pytest.mark.parametrize("workers", [1, 5])
@@ -358,6 +380,7 @@ def test_every_word_leads_to_a_variable_of_a_role() -> None:
     for name, body in types.items():
         passed = body.get("interfaces", {}).get("Standard", {}).get("inputs", {})
         own = {"indigo_use_gpu", "indigo_num_gpus", "indigo_chronos", "indigo_masters", "indigo_app"}
+        own |= {"indigo_secret_environment"}
         known = variables() | own
         assert set(passed) <= known, name
         used = set().union(*(properties_in(entry["value"]) for entry in passed.values()))
