@@ -172,3 +172,29 @@ def _renamed(text: str, names: Mapping[str, str], foreign: set[str], name: str) 
         return names.get(match[0], match[0])
 
     return re.sub(r"\w+", word, text)
+
+
+def plain(schema: Words) -> Words:
+    """Say an input in characters that the dashboard bears: its page ends at a double quote or a backslash.
+
+    Args:
+        schema: of the input.
+
+    Returns:
+        The same with single quotes, and without patterns that have one of these characters; the deployer
+        checks values by the template that it has itself.
+    """
+    found = dict(schema)
+    if "description" in found:
+        found["description"] = found["description"].replace('"', "'")
+    if "constraints" in found:
+        patterns = (str(rule.get("pattern", "")) for rule in found["constraints"])
+        kept = [
+            rule
+            for rule, text in zip(found["constraints"], patterns, strict=True)
+            if not {'"', "\\"} & {*text}
+        ]
+        found["constraints"] = kept
+        if not kept:
+            del found["constraints"]
+    return found

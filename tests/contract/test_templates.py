@@ -100,10 +100,15 @@ def form(name: str) -> dict[str, Any]:
 
 
 def offered() -> dict[str, list[str]]:
-    """The flavors that the form of ml_infn offers for each GPU model."""
-    found: dict[str, list[str]] = {}
-    for one in form("ml_infn")["inputs"]["gpu_partition_flavor"]["constraints"]:
-        found.setdefault(one["parent_value"], []).append(one["value"])
+    """The flavors that the form of ml_infn offers for each GPU model; labels name the models of a flavor."""
+    inputs = form("ml_infn")["inputs"]
+    models = [one["value"] for one in inputs["gpu_model"]["constraints"]]
+    found: dict[str, list[str]] = {model: [] for model in models}
+    for one in inputs["gpu_partition_flavor"]["constraints"]:
+        flavor, _, named = one["label"].partition(" (")
+        assert flavor == one["value"]
+        for model in named.removesuffix(")").split(", ") if named else models:
+            found[model].append(flavor)
     return found
 
 
@@ -153,6 +158,9 @@ def test_a_plan_is_made_of_the_forms_defaults_alone(path: Path) -> None:
     name = path.name.partition(".")[0]
     shown = load(path)["inputs"]
     given = {key: one["default"] for key, one in shown.items() if "default" in one}
+    declared = load(ROOT / "tosca" / "templates" / f"{name}.yaml")["topology_template"]["inputs"]
+    written = {key for key, value in given.items() if declared[key]["type"] in ("list", "map") and value}
+    given |= {key: yaml.safe_load(str(given[key])) for key in written}
     given |= {key: value for key, value in ASKED.items() if key in shown and key not in given}
     steps = list(planned(name, given))
     assert steps
@@ -168,6 +176,7 @@ def test_the_form_places_every_input_on_a_tab(path: Path) -> None:
     assert list(shown["inputs"]) == list(topology["inputs"])
     assert set(shown["outputs"]) == set(topology["outputs"])
     unplaced = {key for key, one in shown["inputs"].items() if one.get("tab") not in shown["tabs"]}
+    unplaced -= {key for key, one in shown["inputs"].items() if one.get("updatable")}
     assert {shown["inputs"][key]["type"] for key in unplaced} <= {"hidden", "ssh_user"}
 
 
@@ -236,7 +245,7 @@ def test_as_many_slices_as_fit_are_offered() -> None:
 def test_every_model_can_be_picked_and_without_one_nothing_is_promised() -> None:
     models = [one["value"] for one in form("ml_infn")["inputs"]["gpu_model"]["constraints"]]
     assert models == list(offered())
-    assert offered()[""] == ["None", "disabled"]
+    assert offered()[""] == ["None"]
     assert offered()["Tesla T4"] == ["None"]
     assert all(flavor in offered()["NVIDIA A100-SXM4-80GB"] for flavor in FLAVORS)
 
