@@ -1,4 +1,4 @@
-"""What was changed is as its new file says, and what had been ended by hand runs again."""
+"""The changed project is as its new file says, and a container that had been ended by hand runs again."""
 
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
