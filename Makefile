@@ -188,7 +188,7 @@ LOCK := uv pip compile --quiet --upgrade --universal --generate-hashes --no-emit
 
 .PHONY: lock
 lock: setup ## Resolve the Python packages of controller, GPU modules and hub anew and lock them with hashes
-	$(LOCK) --python-version 3.11 --extra dev --output-file requirements/controller.lock pyproject.toml
+	$(LOCK) --python-version 3.11 --extra dev --extra serve --output-file requirements/controller.lock pyproject.toml
 	for tools in docs workflows; do \
 		$(LOCK) --python-version 3.11 --no-annotate --constraint requirements/controller.lock \
 			--output-file requirements/$$tools.lock requirements/$$tools.in; \

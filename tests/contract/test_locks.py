@@ -36,7 +36,7 @@ def asked_by(file: Path) -> str:
 ASKED = {lock: asked_by(lock.with_suffix(".in")) for lock in LOCKS if lock.with_suffix(".in").exists()}
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 ASKED[ROOT / "requirements" / "controller.lock"] = "\n".join(
-    [*PROJECT["dependencies"], *PROJECT["optional-dependencies"]["dev"]]
+    sum(PROJECT["optional-dependencies"].values(), PROJECT["dependencies"])
 )
 
 

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Databases for the tests: SQLite always, PostgreSQL where its server is installed."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import subprocess
+import time
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from gpufarm.serve.database import Database
+
+
+def _programs() -> Path | None:
+    """Return the folder of PostgreSQL's programs; Debian keeps them out of PATH."""
+    found = shutil.which("initdb")
+    if found:
+        return Path(found).resolve().parent
+    return next(iter(sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)), None)
+
+
+@pytest.fixture(scope="session")
+def postgresql() -> Iterator[str]:
+    """URL of a server of its own, without the name of a database."""
+    programs = _programs()
+    if programs is None:
+        pytest.skip("PostgreSQL is not installed")
+    account = "nobody" if os.geteuid() == 0 else pwd.getpwuid(os.geteuid()).pw_name  # it refuses root
+    with TemporaryDirectory(prefix="gpufarm-pg-") as name:
+        folder = Path(name)
+        shutil.chown(folder, account)
+        as_account = {"user": account} if os.geteuid() == 0 else {}
+        initdb = [programs / "initdb", "-D", folder / "data", "-U", "gpufarm", "-A", "trust", "-N"]
+        subprocess.run(initdb, check=True, capture_output=True, cwd="/", **as_account)
+        server = subprocess.Popen(
+            [programs / "postgres", "-D", folder / "data", "-k", name, "-c", "listen_addresses=", "-F"],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            cwd="/",
+            **as_account,
+        )
+        try:
+            ready = [programs / "pg_isready", "-h", name]
+            while subprocess.run(ready, capture_output=True).returncode:
+                assert server.poll() is None
+                time.sleep(0.1)
+            yield f"postgresql+psycopg://gpufarm@/{{}}?host={name}"
+        finally:
+            server.terminate()
+            server.wait()
+
+
+@pytest.fixture
+def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """URL of an empty database; parametrized indirectly with ``postgresql`` for the other kind."""
+    if getattr(request, "param", "sqlite") == "sqlite":
+        yield f"sqlite:///{tmp_path}/serve.db"
+        return
+    url = request.getfixturevalue("postgresql")
+    name = f"test{uuid.uuid4().hex}"
+    engine = Database(url.format("postgres")).engine.execution_options(isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection:
+        connection.exec_driver_sql(f"CREATE DATABASE {name}")
+    engine.dispose()
+    yield url.format(name)
+
+
+@pytest.fixture
+def database(database_url: str) -> Iterator[Database]:
+    made = Database(database_url)
+    made.upgrade()
+    yield made
+    made.engine.dispose()

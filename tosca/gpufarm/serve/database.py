@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Opens the database, brings its tables up to date, and gives transactions."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from alembic import command
+from alembic.config import Config
+from alembic.script import ScriptDirectory
+from alembic.util import CommandError
+from sqlalchemy import Engine, create_engine, event, make_url, text
+from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
+from sqlalchemy.orm import Session
+
+from gpufarm.errors import BadInput, GpufarmError
+
+# Seconds that a transaction waits for another one. A client of the interface waits 60 seconds at most.
+PATIENCE = 10
+# Of PostgreSQL: transactions that reserve, and those that change the tables, follow each other.
+_LOCK = 0x6770_7566
+
+
+class Unavailable(GpufarmError):
+    """The database does not answer now, or its disk is full; nothing was changed."""
+
+
+class Database:
+    """A database with the tables of `gpufarm.serve.tables`."""
+
+    def __init__(self, url: str) -> None:
+        """Name the database; nothing is opened yet.
+
+        Args:
+            url: such as ``sqlite:////var/lib/gpufarm-serve/serve.db`` or ``postgresql+psycopg://...``.
+
+        Raises:
+            BadInput: it is no URL of a database of these kinds.
+        """
+        try:
+            self.url = make_url(url)
+        except ArgumentError as error:
+            raise BadInput(f"database: {url} is no URL; write sqlite:////FILE") from error
+        if self.url.get_backend_name() not in ("sqlite", "postgresql"):
+            raise BadInput(
+                f"database: {self.url.get_backend_name()} is not supported; use sqlite or postgresql+psycopg"
+            )
+        self._lite = self.url.get_backend_name() == "sqlite"
+        wait: dict[str, Any] = {"timeout": PATIENCE} if self._lite else {"connect_timeout": PATIENCE}
+        try:
+            self.engine: Engine = create_engine(self.url, pool_pre_ping=not self._lite, connect_args=wait)
+        except (NoSuchModuleError, ImportError) as error:
+            raise BadInput(f"database: {error}; write postgresql+psycopg://USER@HOST/NAME") from error
+        if self._lite:
+            event.listen(self.engine, "connect", _of_sqlite)
+            event.listen(self.engine, "begin", _begin_of_sqlite)
+
+    def upgrade(self) -> None:
+        """Make the tables, or bring them up to date. Servers and workers that start together wait here.
+
+        Raises:
+            BadInput: a newer release has made the tables.
+            Unavailable: the database does not answer.
+        """
+        if self._lite and self.url.database:
+            Path(self.url.database).touch(mode=0o600)
+        config = Config()
+        config.set_main_option("script_location", str(Path(__file__).with_name("schema")))
+        with self._translated(), self.engine.begin() as connection:
+            self._queue_up(connection)
+            config.attributes["connection"] = connection
+            try:
+                command.upgrade(config, ScriptDirectory.from_config(config).get_current_head() or "head")
+            except CommandError as error:
+                raise BadInput(
+                    f"database: its tables are of a newer release of gpufarm ({error}); install that release"
+                ) from error
+
+    @contextlib.contextmanager
+    def changing(self) -> Iterator[Session]:
+        """Give a transaction that changes something, and commit it at the end.
+
+        Yields:
+            The session.
+
+        Raises:
+            Unavailable: the database does not answer, is locked for too long, or its disk is full.
+        """
+        with self._translated(), Session(self.engine, expire_on_commit=False) as session, session.begin():
+            yield session
+
+    @contextlib.contextmanager
+    def reserving(self) -> Iterator[Session]:
+        """Give a transaction during which no other one reserves, so that sums in it stay true.
+
+        Yields:
+            The session.
+
+        Raises:
+            Unavailable: as in `changing`.
+        """
+        with self.changing() as session:
+            self._queue_up(session)
+            yield session
+
+    @contextlib.contextmanager
+    def reading(self) -> Iterator[Session]:
+        """Give a transaction that only reads, and waits for no other one.
+
+        Yields:
+            The session.
+
+        Raises:
+            Unavailable: the database does not answer.
+        """
+        engine = self.engine.execution_options(gpufarm_reads=True)
+        with self._translated(), Session(engine, expire_on_commit=False) as session:
+            yield session
+
+    def _queue_up(self, connection: Any) -> None:
+        if not self._lite:  # SQLite has one writer at a time anyhow
+            connection.execute(text("SELECT pg_advisory_xact_lock(:number)"), {"number": _LOCK})
+
+    @contextlib.contextmanager
+    def _translated(self) -> Iterator[None]:
+        try:
+            yield
+        except DBAPIError as error:
+            raise Unavailable(f"the database cannot be used now: {error.orig}; try again later") from error
+
+
+def _of_sqlite(connection: Any, _record: Any) -> None:
+    connection.isolation_level = None  # transactions begin where SQLAlchemy says so
+    for setting in ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON"):
+        connection.execute(f"PRAGMA {setting}")
+
+
+def _begin_of_sqlite(connection: Any) -> None:
+    # A transaction that reads first and writes later could not wait for another writer.
+    reads = connection.get_execution_options().get("gpufarm_reads")
+    connection.exec_driver_sql("BEGIN" if reads else "BEGIN IMMEDIATE")

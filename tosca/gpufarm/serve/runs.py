@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The queue of runs, as workers see it: claimed by a lease, which signs of life prolong."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session, aliased
+
+from gpufarm.serve import outbox, statuses
+from gpufarm.serve.database import Database
+from gpufarm.serve.deployments import cancel
+from gpufarm.serve.statuses import Kind, Status
+from gpufarm.serve.tables import Deployment, Run
+
+# A run that ends three workers would end a fourth one, too.
+ATTEMPTS = 3
+# Letters of the log of a run that are kept; the beginning of a longer one is cut off.
+LOG = 1_000_000
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A run that a worker holds.
+
+    Attributes:
+        id: of the run.
+        attempt: which one this is; 1 for the first.
+        worker: that holds it.
+        kind: of the run.
+        began: time at which the first attempt began.
+        deployment: to which it belongs, as it was when the run was claimed.
+    """
+
+    id: int
+    attempt: int
+    worker: str
+    kind: Kind
+    began: float
+    deployment: Deployment
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How a run ended.
+
+    Attributes:
+        well: whether all is done.
+        reason: why not, as a sentence; empty if it is.
+        outputs, resources: of the deployment, if all is done.
+        log: the last lines of progress.
+    """
+
+    well: bool
+    reason: str = ""
+    outputs: dict[str, Any] = field(default_factory=dict)
+    resources: list[dict[str, Any]] = field(default_factory=list)
+    log: str = ""
+
+
+class Lost(Exception):
+    """Another worker holds the run by now, or it is over."""
+
+
+class Runs:
+    """The runs of a database."""
+
+    def __init__(self, database: Database, base: str) -> None:
+        """Take the database.
+
+        Args:
+            database: with the tables.
+            base: public URL of this service, without a slash at its end.
+        """
+        self._database = database
+        self._base = base
+
+    def claim(self, worker: str, lease: float) -> Claim | None:
+        """Take a run whose worker is lost, or else the oldest one that waits.
+
+        Args:
+            worker: name of the worker, which no other one has.
+            lease: seconds for which the run is held.
+
+        Returns:
+            The run; None if there is none to do.
+
+        Raises:
+            Unavailable: the database does not answer.
+        """
+        with self._database.changing() as session:
+            self._give_up(session)
+            now = time.time()
+            other = aliased(Run)
+            busy = select(other.id).where(other.deployment == Run.deployment, other.state == "running")
+            for which in (
+                (Run.state == "running", Run.lease < now),
+                (Run.state == "queued", ~busy.exists()),
+            ):
+                wanted = select(Run).where(*which).order_by(Run.id).limit(1)
+                found = session.scalar(wanted.with_for_update(skip_locked=True))
+                if found is not None:
+                    break
+            else:
+                return None
+            deployment = session.get_one(Deployment, found.deployment)
+            found.state, found.worker, found.lease = "running", worker, now + lease
+            found.attempt += 1
+            found.began = found.began or now
+            session.flush()
+            return Claim(found.id, found.attempt, worker, Kind(found.kind), found.began, deployment)
+
+    def beat(self, claim: Claim, lease: float, log: str = "") -> bool:
+        """Prolong the lease and note progress.
+
+        Args:
+            claim: the run.
+            lease: seconds from now for which it is held.
+            log: new lines of progress.
+
+        Returns:
+            Whether the run shall be stopped.
+
+        Raises:
+            Lost: the run is no longer held.
+            Unavailable: the database does not answer.
+        """
+        with self._database.changing() as session:
+            found = self._held(session, claim)
+            found.lease = time.time() + lease
+            _write(found, log)
+            return found.cancel
+
+    def finish(self, claim: Claim, ending: Ending) -> None:
+        """Note how a run ended.
+
+        Args:
+            claim: the run.
+            ending: how it ended.
+
+        Raises:
+            Lost: the run is no longer held.
+            Unavailable: the database does not answer.
+        """
+        with self._database.changing() as session:
+            found = self._held(session, claim)
+            _write(found, ending.log)
+            self._end(session, found, ending)
+
+    def release(self, claim: Claim, log: str = "") -> None:
+        """Give a run back to the queue, as this worker stops; that attempt does not count.
+
+        Args:
+            claim: the run.
+            log: new lines of progress.
+
+        Raises:
+            Lost: the run is no longer held.
+            Unavailable: the database does not answer.
+        """
+        with self._database.changing() as session:
+            found = self._held(session, claim)
+            _write(found, log)
+            found.lease = 0.0
+            # an attempt of 0 would mean that nothing of it can be on any machine
+            found.attempt = max(1, found.attempt - 1)
+
+    def counts(self) -> dict[str, int]:
+        """Count the runs, for metrics.
+
+        Returns:
+            The number by state.
+        """
+        with self._database.reading() as session:
+            return dict(session.execute(select(Run.state, func.count()).group_by(Run.state)))
+
+    def _held(self, session: Session, claim: Claim) -> Run:
+        found = session.scalar(select(Run).where(Run.id == claim.id).with_for_update())
+        if found is None or (found.state, found.worker, found.attempt) != (
+            "running",
+            claim.worker,
+            claim.attempt,
+        ):
+            raise Lost
+        return found
+
+    def _give_up(self, session: Session) -> None:
+        """End the runs whose workers were lost too often, or that nobody wants any more."""
+        stale = select(Run).where(Run.state == "running", Run.lease < time.time())
+        for run in session.scalars(stale.with_for_update(skip_locked=True)).all():
+            if run.cancel:
+                run.state, run.ended = "cancelled", time.time()
+            elif run.attempt >= ATTEMPTS:
+                why = f"the worker was lost {run.attempt} times during this run; see the log of the workers"
+                self._end(session, run, Ending(well=False, reason=why))
+        session.flush()
+
+    def _end(self, session: Session, run: Run, ending: Ending) -> None:
+        kind = Kind(run.kind)
+        found = session.scalar(select(Deployment).where(Deployment.uuid == run.deployment).with_for_update())
+        assert found is not None, run.deployment  # a foreign key
+        before = Status(found.status)
+        after = statuses.ended(before, kind, well=ending.well, cancelled=run.cancel)
+        run.state = "done" if ending.well else "cancelled" if run.cancel else "failed"
+        run.ended, run.reason = time.time(), ending.reason
+        if after is before:
+            return
+        found.status, found.updated = after, time.time()
+        found.reason = ending.reason
+        if ending.well:
+            found.secrets = ""  # the deployer has them by now, or they are of no use any more
+            found.outputs, found.resources = ending.outputs, ending.resources
+        if after is Status.DELETE_COMPLETE:
+            cancel(session, found.uuid)
+        outbox.add(session, found, self._base)
+
+
+def _write(run: Run, log: str) -> None:
+    if log:
+        run.log = (run.log + log)[-LOG:]

@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The tables. A change here needs a version in `schema/versions`; a test compares both."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import JSON, BigInteger, Double, ForeignKey, Index, Integer, MetaData, String, Text, text
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+
+# SQLite counts by itself in columns that are exactly INTEGER only.
+_COUNT = BigInteger().with_variant(Integer, "sqlite")
+_NAMES = {
+    "ix": "ix_%(column_0_label)s",
+    "fk": "fk_%(table_name)s_%(column_0_name)s_%(referred_table_name)s",
+    "pk": "pk_%(table_name)s",
+}
+
+
+class Table(DeclarativeBase):
+    """Base of all tables. Times are seconds since 1970 in UTC."""
+
+    metadata = MetaData(naming_convention=_NAMES)
+
+
+class Deployment(Table):
+    """A deployment as clients see it.
+
+    Attributes:
+        uuid: made once; the name of the deployment in the state of the deployer, too.
+        issuer, subject: the owner.
+        user_group: the active group of the owner; empty for none.
+        status, reason: as in `statuses`, and the sentence that explains a failure.
+        template: name of the template in the catalogue of the operator.
+        text: the template as the client sent it.
+        parameters: values of inputs, in the types of the template, without the secrets.
+        secrets: sealed values of secret inputs that no run has passed on yet; empty for none.
+        machines: number that the quotas count.
+        outputs, resources: as the last run returned them.
+        callback: URL; empty for none.
+        timeout: of each run, in minutes.
+        created, updated: times.
+    """
+
+    __tablename__ = "deployments"
+    __table_args__ = (Index("ix_deployments_owner", "issuer", "subject", "created"),)
+
+    uuid: Mapped[str] = mapped_column(String(36), primary_key=True)
+    issuer: Mapped[str] = mapped_column(String(512))
+    subject: Mapped[str] = mapped_column(String(255))
+    user_group: Mapped[str] = mapped_column(String(256), default="")
+    status: Mapped[str] = mapped_column(String(32))
+    reason: Mapped[str] = mapped_column(Text, default="")
+    template: Mapped[str] = mapped_column(String(128))
+    text: Mapped[str] = mapped_column(Text)
+    parameters: Mapped[dict[str, Any]] = mapped_column(JSON, default=dict)
+    secrets: Mapped[str] = mapped_column(Text, default="")
+    machines: Mapped[int] = mapped_column(default=0)
+    outputs: Mapped[dict[str, Any]] = mapped_column(JSON, default=dict)
+    resources: Mapped[list[dict[str, Any]]] = mapped_column(JSON, default=list)
+    callback: Mapped[str] = mapped_column(Text, default="")
+    timeout: Mapped[int] = mapped_column()
+    created: Mapped[float] = mapped_column(Double)
+    updated: Mapped[float] = mapped_column(Double)
+
+
+class Run(Table):
+    """A run that a worker carries out; the table is the queue.
+
+    Attributes:
+        id: in the order of the requests.
+        deployment: its uuid.
+        kind: of `statuses.Kind`.
+        state: ``queued``, ``running``, ``done``, ``failed`` or ``cancelled``.
+        cancel: whether a later request takes its place.
+        attempt: number of workers that have taken it.
+        worker, lease: the worker that holds it, and the time until when it need not show signs of life.
+        created, began, ended: times; 0 for not yet.
+        log: progress, for the owner.
+        reason: why it failed.
+    """
+
+    __tablename__ = "runs"
+    __table_args__ = (
+        Index(
+            "ix_runs_one_at_a_time",
+            "deployment",
+            unique=True,
+            sqlite_where=text("state = 'running'"),
+            postgresql_where=text("state = 'running'"),
+        ),
+        Index("ix_runs_state", "state"),
+    )
+
+    id: Mapped[int] = mapped_column(_COUNT, primary_key=True)
+    deployment: Mapped[str] = mapped_column(ForeignKey("deployments.uuid"))
+    kind: Mapped[str] = mapped_column(String(8))
+    state: Mapped[str] = mapped_column(String(12), default="queued")
+    cancel: Mapped[bool] = mapped_column(default=False)
+    attempt: Mapped[int] = mapped_column(default=0)
+    worker: Mapped[str] = mapped_column(String(128), default="")
+    lease: Mapped[float] = mapped_column(Double, default=0.0)
+    created: Mapped[float] = mapped_column(Double)
+    began: Mapped[float] = mapped_column(Double, default=0.0)
+    ended: Mapped[float] = mapped_column(Double, default=0.0)
+    log: Mapped[str] = mapped_column(Text, default="")
+    reason: Mapped[str] = mapped_column(Text, default="")
+
+
+class Callback(Table):
+    """A message about a final status that has to be posted.
+
+    Attributes:
+        id: in the order of the events.
+        deployment, url, body: what is posted where.
+        state: ``waiting``, ``sent`` or ``failed``.
+        attempt: number of attempts so far.
+        due: time of the next attempt.
+        failure: of the last attempt.
+    """
+
+    __tablename__ = "callbacks"
+    __table_args__ = (Index("ix_callbacks_due", "state", "due"),)
+
+    id: Mapped[int] = mapped_column(_COUNT, primary_key=True)
+    deployment: Mapped[str] = mapped_column(ForeignKey("deployments.uuid"))
+    url: Mapped[str] = mapped_column(Text)
+    body: Mapped[dict[str, Any]] = mapped_column(JSON)
+    state: Mapped[str] = mapped_column(String(8), default="waiting")
+    attempt: Mapped[int] = mapped_column(default=0)
+    due: Mapped[float] = mapped_column(Double)
+    failure: Mapped[str] = mapped_column(Text, default="")
+
+
+class Audit(Table):
+    """An entry for each change, and for each look of an administrator at what others own.
+
+    Attributes:
+        id: in the order of the events.
+        time: of the event.
+        issuer, subject: the user.
+        action: such as ``create`` or ``read``.
+        deployment: its uuid; empty for a list.
+        detail: more about it.
+    """
+
+    __tablename__ = "audit"
+
+    id: Mapped[int] = mapped_column(_COUNT, primary_key=True)
+    time: Mapped[float] = mapped_column(Double, index=True)
+    issuer: Mapped[str] = mapped_column(String(512))
+    subject: Mapped[str] = mapped_column(String(255))
+    action: Mapped[str] = mapped_column(String(32))
+    deployment: Mapped[str] = mapped_column(String(36), default="", index=True)
+    detail: Mapped[str] = mapped_column(Text, default="")
