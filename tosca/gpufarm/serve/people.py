@@ -13,7 +13,7 @@ class Person:
     """An account of an issuer.
 
     Attributes:
-        issuer: URL, without a slash at its end: clients write it in both ways.
+        issuer: URL, exactly as the issuer writes it.
         subject: claim ``sub``.
     """
 

@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Tells who sends a request: by the access token in it, which an issuer of the settings has made."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+import threading
+import time
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any, TypeGuard
+
+from joserfc import jwt
+from joserfc.errors import JoseError
+
+from gpufarm.serve.people import User
+from gpufarm.serve.provider import Provider
+from gpufarm.serve.refusals import Unauthorized
+from gpufarm.serve.settings import Issuer
+
+# Letters of a token; those of INDIGO IAM with groups have some 2,000.
+LONGEST = 16_384
+# Seconds by which clocks may differ.
+LEEWAY = 30
+# Seconds for which an answer of an issuer about a token is kept, and the number of tokens.
+KEPT = 60.0
+MOST = 10_000
+_TOKEN = re.compile(r"[A-Za-z0-9._~+/-]+=*")  # RFC 6750, section 2.1
+_BEARER = re.compile(r"bearer +(\S+)", re.IGNORECASE)
+# Claims that only ID tokens have: they say who has signed in, and give no access (OpenID Connect Core, 2).
+_OF_ID_TOKENS = ("nonce", "at_hash", "c_hash")
+
+
+class Identity:
+    """The issuers, and what they said a moment ago."""
+
+    def __init__(self, issuers: Iterable[Issuer], needed: Collection[str] = ()) -> None:
+        """Prepare; nothing is asked yet.
+
+        Args:
+            issuers: of access tokens.
+            needed: claims of a user without which userinfo is asked.
+        """
+        self._providers = {issuer.url.rstrip("/"): Provider(issuer) for issuer in issuers}
+        self._needed = frozenset(needed)
+        self._lock = threading.Lock()
+        self._users: dict[str, tuple[float, User]] = {}
+
+    def user(self, authorization: str | None) -> User:
+        """Tell who sends a request.
+
+        Args:
+            authorization: header of the request; None if it has none.
+
+        Returns:
+            The user.
+
+        Raises:
+            Unauthorized: there is no valid token in it.
+            NoAnswer: the issuer has to be asked and does not answer.
+        """
+        if not authorization:
+            raise Unauthorized("this request needs an access token; send it as Authorization: Bearer TOKEN")
+        found = _BEARER.fullmatch(authorization)
+        if len(authorization) > LONGEST or not found or not _TOKEN.fullmatch(found[1]):
+            raise Unauthorized("the header Authorization has no access token; send Bearer and the token")
+        token = found[1]
+        known = hashlib.sha256(token.encode()).hexdigest()
+        with self._lock:
+            until, user = self._users.get(known, (0.0, None))
+        if user is not None and until > time.time():
+            return user
+        user, until = self._asked(token)
+        with self._lock:
+            if len(self._users) >= MOST:
+                self._users.clear()
+            self._users[known] = (min(until, time.time() + KEPT), user)
+        return user
+
+    def issuer(self, name: str) -> str | None:
+        """Find an issuer, as clients write it with and without a slash at its end.
+
+        Args:
+            name: its URL.
+
+        Returns:
+            The URL as the issuer itself writes it; None if it is not in the settings.
+        """
+        found = self._providers.get(name.rstrip("/"))
+        return found.issuer.url if found else None
+
+    def _asked(self, token: str) -> tuple[User, float]:
+        claims: dict[str, Any]
+        claimed = _unverified(token)
+        if claimed is None:
+            provider, claims = self._opaque(token)
+        else:
+            issuer = claimed[1].get("iss")
+            chosen = self._providers.get(issuer.rstrip("/")) if isinstance(issuer, str) else None
+            if chosen is None:
+                raise Unauthorized("the issuer of the access token is not accepted; sign in with another one")
+            provider, claims = chosen, _verified(chosen, token, claimed[0])
+        until = claims.get("exp")
+        known = {*claims}
+        if not {provider.issuer.groups_claim, *self._needed} <= known:
+            more = provider.userinfo(token)
+            if more and more.get("sub") != claims.get("sub"):
+                raise Unauthorized("the issuer names another user for the access token; sign in again")
+            claims = {**more, **claims}
+        return _user(provider.issuer, claims), until if _time(until) else time.time() + KEPT
+
+    def _opaque(self, token: str) -> tuple[Provider, dict[str, Any]]:
+        provider = next((one for one in self._providers.values() if one.issuer.opaque != "refuse"), None)
+        if provider is None:
+            raise Unauthorized("the access token is no JWT; this service accepts no other tokens")
+        if provider.issuer.opaque == "userinfo":
+            return provider, provider.userinfo(token)
+        claims = provider.introspect(token)
+        if not claims:
+            raise Unauthorized("the issuer does not accept the access token; sign in again")
+        _check(provider.issuer, claims, {"iss": provider.issuer.url, "exp": time.time() + KEPT})
+        return provider, claims
+
+
+def _unverified(token: str) -> tuple[dict[str, Any], dict[str, Any]] | None:
+    """Header and claims of a JWT, of which nothing is proved yet; None if it is none."""
+    parts = token.split(".")
+    if len(parts) != 3:
+        return None
+    found = []
+    for part in parts[:2]:
+        try:
+            value = json.loads(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)))
+        except (ValueError, RecursionError):
+            return None
+        if not isinstance(value, dict):
+            return None
+        found.append(value)
+    return found[0], found[1]
+
+
+def _verified(provider: Provider, token: str, header: Mapping[str, Any]) -> dict[str, Any]:
+    """The claims of a JWT that the issuer has signed and that is valid now."""
+    algorithm, kid = header.get("alg"), header.get("kid")
+    if algorithm not in provider.issuer.algorithms:
+        raise Unauthorized("the access token is not signed as this service demands; sign in again")
+    if kid is not None and not isinstance(kid, str):
+        raise Unauthorized("the access token names its key wrongly; sign in again")
+    keys = provider.keys(kid)  # the header's own jwk, jku and x5u are never used
+    try:
+        found = jwt.decode(token, keys, algorithms=[algorithm])
+    except (JoseError, ValueError, TypeError, KeyError) as error:
+        raise Unauthorized("the signature of the access token is wrong; sign in again") from error
+    _check(provider.issuer, found.claims, {})
+    if any(name in found.claims for name in _OF_ID_TOKENS):
+        raise Unauthorized("the token is an ID token; send the access token")
+    return dict(found.claims)
+
+
+def _time(value: Any) -> TypeGuard[float]:
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e12
+
+
+def _check(issuer: Issuer, claims: Mapping[str, Any], assumed: Mapping[str, Any]) -> None:
+    """Refuse claims that are not for us, or not for now (RFC 7519, section 4.1)."""
+    claims = {**assumed, **claims}
+    now = time.time()
+    if claims.get("iss") != issuer.url:
+        raise Unauthorized("the issuer of the access token is not accepted; sign in with another one")
+    if not _time(claims.get("exp")) or claims["exp"] <= now - LEEWAY:
+        raise Unauthorized("the access token has expired; sign in again")
+    for name in ("nbf", "iat"):
+        if name in claims and (not _time(claims[name]) or claims[name] > now + LEEWAY):
+            raise Unauthorized("the access token is not valid yet; compare the clocks")
+    if issuer.audience:
+        named = claims.get("aud")
+        audience = [named] if isinstance(named, str) else named if isinstance(named, list) else []
+        if not any(one in issuer.audience for one in audience):
+            raise Unauthorized(f"the access token is for another service; ask for {issuer.audience[0]}")
+
+
+def _user(issuer: Issuer, claims: Mapping[str, Any]) -> User:
+    subject = claims.get("sub")
+    if not isinstance(subject, str) or not 0 < len(subject) <= 255 or not subject.isprintable():
+        raise Unauthorized("the access token names no user; sign in as a person")
+    named = claims.get(issuer.groups_claim)
+    groups = frozenset(
+        one
+        for one in (named if isinstance(named, list) else [])
+        if isinstance(one, str) and 0 < len(one) <= 256 and one.isprintable()
+    )
+    return User(
+        issuer=issuer.url,
+        subject=subject,
+        groups=groups,
+        administrator=bool(issuer.administrators) and issuer.administrators in groups,
+        claims=dict(claims),
+    )

@@ -1,0 +1,273 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The settings file of the service. docs/serve.md describes each entry."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gpufarm import document
+from gpufarm.errors import BadInput
+from gpufarm.serve.fields import Fields
+from gpufarm.serve.quotas import Quota, Quotas
+
+# Signatures by a key that only the issuer has (RFC 7518, RFC 8037); never by a shared one, and never none.
+ALGORITHMS = (
+    *("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"),
+    *("ES256", "ES384", "ES512", "EdDSA", "Ed25519"),
+)
+OPAQUE = ("refuse", "introspection", "userinfo")
+_HOST = re.compile(r"(?!-)[A-Za-z0-9-]{1,63}(\.(?!-)[A-Za-z0-9-]{1,63})*")
+_MIB = 1024 * 1024
+
+
+@dataclass(frozen=True)
+class Issuer:
+    """An issuer of access tokens.
+
+    Attributes:
+        url: its name, as in the claim ``iss``.
+        audience: of which a token has to name one; empty if tokens have none.
+        administrators: group of the administrators; empty for none.
+        groups_claim: claim that has the groups.
+        algorithms: of signatures that are accepted.
+        opaque: whether and how tokens are checked that are no JWT.
+        client_id: of this service, for the introspection.
+        secret_file: has the secret of this client; None for none.
+        ca_file: certificates of its authority; None for those of the machine.
+    """
+
+    url: str
+    audience: tuple[str, ...] = ()
+    administrators: str = ""
+    groups_claim: str = "groups"
+    algorithms: tuple[str, ...] = ("RS256", "ES256")
+    opaque: str = "refuse"
+    client_id: str = ""
+    secret_file: Path | None = None
+    ca_file: Path | None = None
+
+
+@dataclass(frozen=True)
+class Offer:
+    """A template that users may deploy.
+
+    Attributes:
+        name: in lists and logs.
+        template: a file, or the bare name of a template of the collection.
+        groups: of which a user has to be in one; empty for everybody.
+        people: claim of the user that an input gets, whatever the request says.
+    """
+
+    name: str
+    template: str
+    groups: frozenset[str] = frozenset()
+    people: Mapping[str, str] | None = None
+
+
+@dataclass(frozen=True)
+class Settings:
+    """All settings.
+
+    Attributes:
+        url: public address of this service, without a slash at its end.
+        address, port: on which it listens.
+        certificate, key: for TLS; None behind a proxy.
+        folder: private one, for the key of secrets and, unless said otherwise, the database.
+        database: its URL.
+        state, pool, password_file: of the deployer.
+        issuers: of access tokens.
+        offers: templates that users may deploy.
+        quotas: of users and groups.
+        callback_hosts: that callbacks may name.
+        callback_private: those of them that may have a private address.
+        callback_ca_file: certificates of their authority; None for those of the machine.
+        body: largest body of a request in bytes.
+        requests: of a user, or from an address without a valid token, in a minute.
+        timeout: longest run in minutes.
+        lease: seconds after which a silent worker is lost.
+    """
+
+    url: str
+    address: str
+    port: int
+    certificate: Path | None
+    key: Path | None
+    folder: Path
+    database: str
+    state: Path
+    pool: Path
+    password_file: Path | None
+    issuers: tuple[Issuer, ...]
+    offers: tuple[Offer, ...]
+    quotas: Quotas
+    callback_hosts: frozenset[str]
+    callback_private: frozenset[str]
+    callback_ca_file: Path | None
+    body: int
+    requests: int
+    timeout: int
+    lease: int
+
+
+def read(path: Path) -> Settings:
+    """Read a settings file.
+
+    Args:
+        path: the file, in YAML.
+
+    Returns:
+        The settings.
+
+    Raises:
+        BadInput: something is wrong; the sentence names its place.
+    """
+    return parsed(document.read(path).data, path)
+
+
+def parsed(data: Mapping[str, Any], path: Path) -> Settings:
+    """Check the content of a settings file.
+
+    Args:
+        data: its content.
+        path: the file; relative names of files are beside it.
+
+    Returns:
+        The settings.
+
+    Raises:
+        BadInput: something is wrong; the sentence names its place.
+    """
+    beside = path.absolute().parent
+    fields = Fields(data, str(path))
+    folder = fields.path("folder", beside, "/var/lib/gpufarm-serve")
+    url = fields.url("url").rstrip("/")
+    listen = fields.inner("listen")
+    deployer, limits = fields.inner("deployer"), fields.inner("limits")
+    callbacks = fields.inner("callbacks")
+    found = Settings(
+        url=url,
+        address=listen.text("address", "127.0.0.1"),
+        port=listen.number("port", 8080, 1, 65535),
+        certificate=listen.file("certificate", beside),
+        key=listen.file("key", beside, secret=True),
+        folder=folder,
+        database=fields.text("database", f"sqlite:///{folder}/serve.db"),
+        state=deployer.path("state", beside),
+        pool=deployer.path("pool", beside),
+        password_file=deployer.file("vault_password_file", beside, secret=True),
+        issuers=_issuers(fields, beside),
+        offers=_offers(fields.inner("templates"), beside),
+        quotas=_quotas(fields.inner("quotas")),
+        callback_hosts=_hosts(callbacks, "hosts"),
+        callback_private=_hosts(callbacks, "private"),
+        callback_ca_file=callbacks.file("ca_file", beside),
+        body=limits.number("body_mib", 1, 1, 64) * _MIB,
+        requests=limits.number("requests_per_minute", 120, 1, 100_000),
+        timeout=limits.number("run_minutes", 1440, 1, 100_000),
+        lease=limits.number("lease_seconds", 60, 10, 3600),
+    )
+    for part in (listen, deployer, limits, callbacks, fields):
+        part.done()
+    _check_listen(found, path)
+    unknown = found.callback_private - found.callback_hosts
+    if unknown:
+        raise BadInput(
+            f"{path}: callbacks: private names {min(unknown)}, which is not in hosts; add it there"
+        )
+    return found
+
+
+def _check_listen(found: Settings, path: Path) -> None:
+    try:
+        loopback = ipaddress.ip_address(found.address).is_loopback
+    except ValueError as error:
+        raise BadInput(f"{path}: listen: address is {found.address}; write an IP address") from error
+    if bool(found.certificate) != bool(found.key):
+        raise BadInput(f"{path}: listen: certificate and key belong together; name both files")
+    if not loopback and not found.certificate:
+        raise BadInput(
+            f"{path}: listen: {found.address} is reached from outside, so tokens need TLS; "
+            "name certificate and key, or listen on 127.0.0.1 behind a proxy"
+        )
+
+
+def _issuers(fields: Fields, beside: Path) -> tuple[Issuer, ...]:
+    found = []
+    for entry in fields.maps("issuers"):
+        one = Issuer(
+            url=entry.url("issuer"),
+            audience=entry.texts("audience"),
+            administrators=entry.text("administrators", ""),
+            groups_claim=entry.text("groups_claim", "groups"),
+            algorithms=entry.texts("algorithms", Issuer.algorithms),
+            opaque=entry.choice("opaque", OPAQUE, "refuse"),
+            client_id=entry.text("client_id", ""),
+            secret_file=entry.file("client_secret_file", beside, secret=True),
+            ca_file=entry.file("ca_file", beside),
+        )
+        entry.done()
+        for algorithm in one.algorithms:
+            if algorithm not in ALGORITHMS:
+                raise BadInput(
+                    f"issuer {one.url}: algorithm {algorithm} is not accepted; use {', '.join(ALGORITHMS)}"
+                )
+        if one.opaque == "introspection" and not (one.client_id and one.secret_file):
+            raise BadInput(f"issuer {one.url}: introspection needs client_id and client_secret_file")
+        if one.opaque == "userinfo" and one.audience:
+            raise BadInput(f"issuer {one.url}: userinfo tells no audience; use introspection or none")
+        found.append(one)
+    names = [one.url.rstrip("/") for one in found]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice:
+        raise BadInput(f"issuer {twice} is there twice; remove one entry")
+    if sum(one.opaque != "refuse" for one in found) > 1:
+        raise BadInput(
+            "issuers: opaque tokens do not name their issuer, and none may see tokens of another; "
+            "set opaque for one issuer only"
+        )
+    return tuple(found)
+
+
+def _offers(fields: Fields, beside: Path) -> tuple[Offer, ...]:
+    found = []
+    for name, value in fields.named():
+        entry = Fields(value, f"template {name}")
+        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}", name):
+            raise BadInput(f'template {name}: use letters, digits, ".", "_" and "-" in its name')
+        written = entry.text("template", longest=4096)
+        bare = "/" not in written and not Path(written).suffix
+        people = dict(entry.inner("people").named())
+        if not all(isinstance(claim, str) and claim for claim in people.values()):
+            raise BadInput(f"template {name}: people has to be a map of names of inputs to names of claims")
+        groups = frozenset(entry.texts("groups"))
+        entry.done()
+        found.append(Offer(name, written if bare else str(beside / written), groups, people))
+    if not found:
+        raise BadInput("templates are missing; name at least one template that users may deploy")
+    return tuple(found)
+
+
+def _quotas(fields: Fields) -> Quotas:
+    def quota(entry: Fields) -> Quota:
+        found = Quota(entry.limit("deployments"), entry.limit("machines"))
+        entry.done()
+        return found
+
+    user, group = quota(fields.inner("user")), quota(fields.inner("group"))
+    named = fields.inner("groups").named()
+    groups = {name: quota(Fields(value, f"quota of group {name}")) for name, value in named}
+    fields.done()
+    return Quotas(user, group, groups)
+
+
+def _hosts(fields: Fields, name: str) -> frozenset[str]:
+    found = fields.texts(name)
+    for host in found:
+        if not _HOST.fullmatch(host):
+            raise BadInput(f"callbacks: {host} is no name of a host; write it without a scheme and a port")
+    return frozenset(host.lower() for host in found)
