@@ -14,7 +14,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
+from gpufarm.serve import database as databases
 from gpufarm.serve.database import Database
+from serve_issuer import Issuer, issuer
+from serve_site import Site, site
 
 
 def _programs() -> Path | None:
@@ -72,8 +75,26 @@ def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str
 
 
 @pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(databases, "PATIENCE", 0.05)
+
+
+@pytest.fixture
 def database(database_url: str) -> Iterator[Database]:
     made = Database(database_url)
     made.upgrade()
     yield made
     made.engine.dispose()
+
+
+@pytest.fixture(scope="session")
+def iam(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Issuer]:
+    with issuer(tmp_path_factory.mktemp("iam")) as made:
+        yield made
+
+
+@pytest.fixture
+def paas(tmp_path: Path, iam: Issuer, request: pytest.FixtureRequest) -> Iterator[Site]:
+    """The service; parametrized indirectly with other settings."""
+    with site(tmp_path, iam, **getattr(request, "param", {})) as made:
+        yield made

@@ -15,7 +15,6 @@ import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from gpufarm.errors import BadInput
-from gpufarm.serve import database as databases
 from gpufarm.serve.database import Database, Unavailable
 from gpufarm.serve.deployments import Deployments, Filter, Wanted
 from gpufarm.serve.people import User
@@ -57,11 +56,6 @@ def test_the_file_is_for_its_owner_alone(database: Database, tmp_path: Path) -> 
 def test_other_databases_are_refused(url: str) -> None:
     with pytest.raises(BadInput, match="database"):
         Database(url)
-
-
-@pytest.fixture
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(databases, "PATIENCE", 0.05)
 
 
 @pytest.mark.usefixtures("impatient")

@@ -14,6 +14,7 @@ from alembic.script import ScriptDirectory
 from alembic.util import CommandError
 from sqlalchemy import Engine, create_engine, event, make_url, text
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
+from sqlalchemy.exc import TimeoutError as NoConnection
 from sqlalchemy.orm import Session
 
 from gpufarm.errors import BadInput, GpufarmError
@@ -130,6 +131,8 @@ class Database:
             yield
         except DBAPIError as error:
             raise Unavailable(f"the database cannot be used now: {error.orig}; try again later") from error
+        except NoConnection as error:
+            raise Unavailable("the database is too busy now; try again later") from error
 
 
 def _of_sqlite(connection: Any, _record: Any) -> None:

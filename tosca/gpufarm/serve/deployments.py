@@ -282,7 +282,7 @@ class Deployments:
         """
         with self._database.reading() as session:
             found = select(Deployment.status, func.count()).group_by(Deployment.status)
-            return dict(session.execute(found))
+            return dict(session.execute(found).all())
 
     def _visible(self, session: Session, user: User, uuid: str, *, lock: bool = False) -> Deployment:
         wanted = select(Deployment).where(Deployment.uuid == uuid)

@@ -175,7 +175,8 @@ class Runs:
             The number by state.
         """
         with self._database.reading() as session:
-            return dict(session.execute(select(Run.state, func.count()).group_by(Run.state)))
+            found = select(Run.state, func.count()).group_by(Run.state)
+            return dict(session.execute(found).all())
 
     def _held(self, session: Session, claim: Claim) -> Run:
         found = session.scalar(select(Run).where(Run.id == claim.id).with_for_update())
@@ -211,9 +212,9 @@ class Runs:
         found.status, found.updated = after, time.time()
         found.reason = ending.reason
         if ending.well:
-            found.secrets = ""  # the deployer has them by now, or they are of no use any more
             found.outputs, found.resources = ending.outputs, ending.resources
         if after is Status.DELETE_COMPLETE:
+            found.secrets = ""
             cancel(session, found.uuid)
         outbox.add(session, found, self._base)
 

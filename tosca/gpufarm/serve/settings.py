@@ -21,6 +21,12 @@ ALGORITHMS = (
     *("ES256", "ES384", "ES512", "EdDSA", "Ed25519"),
 )
 OPAQUE = ("refuse", "introspection", "userinfo")
+# Names in the answer to GET /configuration.
+CONFIGURATION = (
+    *("cpr_url", "slam_url", "cmdb_url", "im_url"),
+    *("monitoring_url", "vault_url", "rucio_url"),
+)
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 _HOST = re.compile(r"(?!-)[A-Za-z0-9-]{1,63}(\.(?!-)[A-Za-z0-9-]{1,63})*")
 _MIB = 1024 * 1024
 
@@ -90,6 +96,8 @@ class Settings:
         requests: of a user, or from an address without a valid token, in a minute.
         timeout: longest run in minutes.
         lease: seconds after which a silent worker is lost.
+        metrics: networks from which the metrics may be read.
+        configuration: URLs of other services, for clients.
     """
 
     url: str
@@ -112,6 +120,8 @@ class Settings:
     requests: int
     timeout: int
     lease: int
+    metrics: tuple[Network, ...]
+    configuration: Mapping[str, str]
 
 
 def read(path: Path) -> Settings:
@@ -148,7 +158,7 @@ def parsed(data: Mapping[str, Any], path: Path) -> Settings:
     url = fields.url("url").rstrip("/")
     listen = fields.inner("listen")
     deployer, limits = fields.inner("deployer"), fields.inner("limits")
-    callbacks = fields.inner("callbacks")
+    callbacks, configuration = fields.inner("callbacks"), fields.inner("configuration")
     found = Settings(
         url=url,
         address=listen.text("address", "127.0.0.1"),
@@ -170,8 +180,10 @@ def parsed(data: Mapping[str, Any], path: Path) -> Settings:
         requests=limits.number("requests_per_minute", 120, 1, 100_000),
         timeout=limits.number("run_minutes", 1440, 1, 100_000),
         lease=limits.number("lease_seconds", 60, 10, 3600),
+        metrics=_networks(listen),
+        configuration={name: configuration.url(name) for name in CONFIGURATION if configuration.has(name)},
     )
-    for part in (listen, deployer, limits, callbacks, fields):
+    for part in (listen, deployer, limits, callbacks, configuration, fields):
         part.done()
     _check_listen(found, path)
     unknown = found.callback_private - found.callback_hosts
@@ -271,3 +283,13 @@ def _hosts(fields: Fields, name: str) -> frozenset[str]:
         if not _HOST.fullmatch(host):
             raise BadInput(f"callbacks: {host} is no name of a host; write it without a scheme and a port")
     return frozenset(host.lower() for host in found)
+
+
+def _networks(listen: Fields) -> tuple[Network, ...]:
+    found = []
+    for written in listen.texts("metrics_from", ("127.0.0.1", "::1")):
+        try:
+            found.append(ipaddress.ip_network(written))
+        except ValueError as error:
+            raise BadInput(f"listen: metrics_from has {written}; write an address or a network") from error
+    return tuple(found)

@@ -34,7 +34,7 @@ class Deployment(Table):
         template: name of the template in the catalogue of the operator.
         text: the template as the client sent it.
         parameters: values of inputs, in the types of the template, without the secrets.
-        secrets: sealed values of secret inputs that no run has passed on yet; empty for none.
+        secrets: sealed values of secret inputs; empty for none, and when the deployment is gone.
         machines: number that the quotas count.
         outputs, resources: as the last run returned them.
         callback: URL; empty for none.

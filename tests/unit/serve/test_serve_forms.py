@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Values of forms: all that a template can ask for arrives as it was meant, and nonsense is told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from gpufarm import asking, collection
+from gpufarm.errors import BadInput
+from gpufarm.serve import forms
+from gpufarm.serve.offers import Offered, Offers
+from gpufarm.serve.people import User
+from gpufarm.serve.refusals import Refused
+from gpufarm.serve.settings import Offer
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from serve_site import TEMPLATE, TYPES
+
+ANN = User("https://iam.example.org/", "ann", frozenset({"physics"}), claims={"sub": "ann"})
+
+
+@pytest.fixture(scope="module")
+def notes(tmp_path_factory: pytest.TempPathFactory) -> Offered:
+    folder = tmp_path_factory.mktemp("templates")
+    (folder / "types.yaml").write_text(TYPES)
+    (folder / "notes.yaml").write_text(TEMPLATE)
+    return Offers([Offer("notes", str(folder / "notes.yaml"), people={"owner": "sub"})]).named("notes")
+
+
+RIGHT: list[tuple[str, Any, Any]] = [
+    ("cpus", "2", 2),
+    ("cpus", "2.0", 2),
+    ("cpus", " 2 ", 2),
+    ("cpus", 2, 2),
+    ("share", "2", 2.0),
+    ("share", "0.5", 0.5),
+    ("share", "1e-3", 0.001),
+    ("public", "true", True),
+    ("public", "False", False),
+    ("public", True, True),
+    ("text", "2", "2"),
+    ("text", "true", "true"),
+    ("text", "[]", "[]"),
+    ("memory", "64 GB", "64 GB"),
+    ("names", "[]", []),
+    ("names", '["a", "b"]', ["a", "b"]),
+    ("names", "['a', 'b']", ["a", "b"]),
+    ("names", ["a"], ["a"]),
+    ("resources", "{'cpus': 2.0}", {"cpus": 2.0}),
+    ("resources", '{"cpus": "2"}', {"cpus": 2.0}),
+    ("resources", {"cpus": "2.5"}, {"cpus": 2.5}),
+    ("ports", {"web": {"protocol": "tcp", "source": "80"}}, {"web": {"protocol": "tcp", "source": 80}}),
+    ("disks", "[{'size': '1 GB', 'copies': '2', 'label': ''}]", [{"size": "1 GB", "copies": 2, "label": ""}]),
+    ("disks", [{"size": "1 GB", "copies": ""}], [{"size": "1 GB"}]),
+]
+
+
+@pytest.mark.parametrize(("name", "sent", "meant"), RIGHT)
+def test_a_value_arrives_as_it_was_meant(notes: Offered, name: str, sent: Any, meant: Any) -> None:
+    found = forms.given(notes, {name: sent})
+    assert found == {name: meant}
+    assert type(found[name]) is type(meant)
+    notes.machines({"owner": "ann", **found})  # the template takes it
+
+
+def test_empty_fields_and_those_of_the_form_itself_are_left_out(notes: Offered) -> None:
+    parameters = {"cpus": "", "names": "", "text": "", "public": None, "additional_description": "mine"}
+    assert forms.given(notes, parameters | {"owner": "root"}) == {}
+
+
+WRONG: list[tuple[str, Any]] = [
+    ("cpus", "two"),
+    ("cpus", "2.5"),
+    ("cpus", "9" * 5000),
+    ("cpus", "nan"),
+    ("cpus", "inf"),
+    ("cpus", "1_000"),
+    ("cpus", True),
+    ("cpus", {"a": 1}),
+    ("share", "nan"),
+    ("share", "1e999"),
+    ("public", "yes please"),
+    ("public", 1),
+    ("text", 7),
+    ("text", ["a"]),
+    ("memory", "64"),
+    ("names", "a, b"),
+    ("names", "{'a': 1}"),
+    ("names", "[1]"),
+    ("names", "__import__('os').system('id')"),
+    ("names", "[" * 10_000),
+    ("names", "(" * 300 + ")" * 300),
+    ("names", "['a'] * 10**9"),
+    ("resources", "['cpus']"),
+    ("resources", "{'cpus': 'many'}"),
+    ("resources", "{1: 2.0}"),
+    ("resources", "{'cpus': {1, 2}}"),
+    ("ports", {"web": {"protocol": "tcp", "source": "99999"}}),
+    ("ports", {"web": {"colour": "red"}}),
+    ("disks", [{"copies": "2"}]),
+    ("disks", [{"size": "1 GB", "copies": "two"}]),
+]
+
+
+@pytest.mark.parametrize(("name", "sent"), WRONG, ids=lambda value: str(value)[:30])
+def test_nonsense_is_told_with_its_input(notes: Offered, name: str, sent: Any) -> None:
+    with pytest.raises(BadInput, match=name):
+        notes.machines({"owner": "ann", **forms.given(notes, {name: sent})})
+
+
+def test_a_secret_is_not_repeated(notes: Offered) -> None:
+    with pytest.raises(BadInput) as refused:
+        notes.machines({"owner": "ann", **forms.given(notes, {"admin_password": ["swordfish"]})})
+    assert "swordfish" not in refused.value.message
+
+
+_leaves = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20)
+_values = st.recursive(
+    _leaves, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=9
+)
+_texts = _values.map(str) | _values.map(repr) | st.text()
+_names = st.sampled_from([entry[0] for entry in RIGHT])
+
+
+@given(st.dictionaries(_names | st.text(), _values | _texts))
+@settings(max_examples=400, deadline=None)
+def test_any_value_is_taken_or_refused_in_words(notes: Offered, parameters: dict[str, Any]) -> None:
+    try:
+        found = forms.given(notes, parameters)
+        notes.machines({"owner": "ann", **found})
+    except BadInput as error:
+        assert error.message
+    else:
+        assert forms.given(notes, found) == found  # converted once is converted
+
+
+TEMPLATES = sorted(path.stem for path in (collection.root() / "tosca/templates").glob("*.yaml"))
+
+
+@pytest.mark.parametrize("name", TEMPLATES)
+def test_all_templates_of_the_collection_can_be_offered(name: str) -> None:
+    """In both dialects, with all fields of a form as the dashboard fills them with defaults."""
+    offers = Offers([Offer(name, name)])
+    offered = offers.named(name)
+    root = collection.root() / "tosca"
+    for folder in (root / "templates", root / "indigo" / "templates"):
+        assert offers.sent((folder / f"{name}.yaml").read_text(), ANN) is offered
+    defaults = {
+        entry.name: entry.default
+        for entry in offered.topology.inputs.values()
+        if entry.default not in (None, "")
+    }
+    assert forms.given(offered, {key: str(value) for key, value in defaults.items()}) == defaults
+
+
+def test_an_input_that_is_not_there_cannot_be_set(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="people names the input ownr"):
+        Offers([Offer("vm", "jupyter_vm", people={"ownr": "sub"})])
+
+
+def test_a_template_is_there_once() -> None:
+    with pytest.raises(BadInput, match="same"):
+        Offers([Offer("a", "jupyter_vm"), Offer("b", str(asking.located("jupyter_vm")))])
+    with pytest.raises(Refused, match="offered no more"):
+        Offers([Offer("a", "jupyter_vm")]).named("b")

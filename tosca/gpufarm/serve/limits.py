@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Limits of the size of requests, and of their rate."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import OrderedDict
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from gpufarm.serve.refusals import TooMany
+
+# Users and addresses that are remembered; the one that was seen least recently is forgotten first.
+MOST = 10_000
+
+
+class Rate:
+    """Allows each key so many requests in a minute, and as many at once."""
+
+    def __init__(self, each_minute: int) -> None:
+        """Begin without any request.
+
+        Args:
+            each_minute: number of requests.
+        """
+        self._most = float(each_minute)
+        self._lock = threading.Lock()
+        self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()
+
+    def _filled(self, key: str) -> float:
+        left, since = self._left.get(key, (self._most, time.monotonic()))
+        return min(self._most, left + (time.monotonic() - since) * self._most / 60)
+
+    def check(self, key: str) -> None:
+        """Refuse a request of a key that has none left.
+
+        Args:
+            key: a user or an address.
+
+        Raises:
+            TooMany: the key has no request left now.
+        """
+        with self._lock:
+            if self._filled(key) < 1:
+                raise TooMany(f"more than {self._most:.0f} requests in a minute; wait a few seconds")
+
+    def take(self, key: str) -> None:
+        """Count a request.
+
+        Args:
+            key: a user or an address.
+
+        Raises:
+            TooMany: the key had no request left.
+        """
+        self.check(key)
+        with self._lock:
+            self._left[key] = (self._filled(key) - 1, time.monotonic())
+            self._left.move_to_end(key)
+            if len(self._left) > MOST:
+                self._left.popitem(last=False)
+
+
+class Sized:
+    """Refuses requests whose body is too large, and reads a body before anything else is done."""
+
+    def __init__(self, app: ASGIApp, largest: int, refused: ASGIApp) -> None:
+        """Take the application.
+
+        Args:
+            app: the application.
+            largest: size in bytes.
+            refused: answer to a request that is larger.
+        """
+        self._app = app
+        self._largest = largest
+        self._refused = refused
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve a request.
+
+        Args:
+            scope: of ASGI.
+            receive: of ASGI.
+            send: of ASGI.
+        """
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        said = next((value for name, value in scope["headers"] if name == b"content-length"), b"0")
+        body, more = b"", True
+        too_large = len(said) > 12 or (said.isdigit() and int(said) > self._largest)
+        while more and not too_large:
+            message = await receive()
+            if message["type"] != "http.request":
+                return  # the client is gone
+            body += message.get("body", b"")
+            more = message.get("more_body", False)
+            too_large = len(body) > self._largest
+        if too_large:
+            await self._refused(scope, receive, send)
+            return
+        given = False
+
+        async def replayed() -> Message:
+            nonlocal given
+            if given:
+                return await receive()
+            given = True
+            return {"type": "http.request", "body": body, "more_body": False}
+
+        await self._app(scope, replayed, send)

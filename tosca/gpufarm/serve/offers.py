@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The catalogue: templates that the operator offers. A request names one by its content."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gpufarm import asking, collection, document, evaluated, instances
+from gpufarm import inputs as values
+from gpufarm import template as templates
+from gpufarm.catalogue import Catalogue
+from gpufarm.errors import BadInput, BadTemplate
+from gpufarm.functions import Scope
+from gpufarm.library import Library
+from gpufarm.problems import near
+from gpufarm.secrecy import holds_secret
+from gpufarm.serve.people import User
+from gpufarm.serve.refusals import Forbidden, Refused
+from gpufarm.serve.settings import Offer
+from gpufarm.topology import Topology
+
+
+@dataclass(frozen=True)
+class Offered:
+    """A template of the catalogue, read and checked.
+
+    Attributes:
+        offer: its settings.
+        path: the file that is deployed.
+        library: its types.
+        topology: the template.
+        data_types: definitions of data types that its inputs may have.
+    """
+
+    offer: Offer
+    path: Path
+    library: Library
+    topology: Topology
+    data_types: Mapping[str, Any]
+
+    def admits(self, user: User) -> bool:
+        """Tell whether a user may deploy it.
+
+        Args:
+            user: the user.
+
+        Returns:
+            True if it is for everybody, or the user is in one of its groups.
+        """
+        return not self.offer.groups or bool(self.offer.groups & user.groups)
+
+    def of_person(self, user: User) -> dict[str, Any]:
+        """Give the inputs that identify the owner.
+
+        Args:
+            user: the owner.
+
+        Returns:
+            The values by name.
+
+        Raises:
+            Forbidden: the issuer does not tell a claim that one of them needs.
+        """
+        found = {}
+        for name, claim in (self.offer.people or {}).items():
+            value = user.claims.get(claim)
+            if value in (None, "", []):
+                raise Forbidden(
+                    f"template {self.offer.name} needs the claim {claim}, which your issuer does not give; "
+                    "ask its administrators for it"
+                )
+            found[name] = value
+        return found
+
+    def separated(self, given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Take the secrets out of values.
+
+        Args:
+            given: values by name.
+
+        Returns:
+            The public values, and the secret ones.
+        """
+        secret = {
+            name: value
+            for name, value in given.items()
+            if self.topology.inputs[name].secret or holds_secret(value)
+        }
+        return {name: value for name, value in given.items() if name not in secret}, secret
+
+    def machines(self, given: Mapping[str, Any]) -> int:
+        """Check values, and count the machines.
+
+        Args:
+            given: values by name.
+
+        Returns:
+            The number of machines of a deployment with these values.
+
+        Raises:
+            BadInput: values are missing or wrong; all of them are told.
+        """
+        full = values.known(self.topology, given, self.data_types)
+        missing = [
+            entry.name
+            for entry in self.topology.inputs.values()
+            if entry.required and full.get(entry.name) is None
+        ]
+        if missing:
+            raise BadInput(f"template {self.offer.name} needs a value for {', '.join(missing)}")
+        try:
+            evaluated.examine(Scope(self.topology, full), self.library)
+        except BadTemplate as error:  # its places are files of this server
+            raise BadInput("\n".join(problem.text for problem in error.problems)) from error
+        return sum(instances.counts(self.topology, full, {}).values())
+
+
+class Offers:
+    """All templates of the catalogue."""
+
+    def __init__(self, offers: Iterable[Offer]) -> None:
+        """Read them.
+
+        Args:
+            offers: of the settings.
+
+        Raises:
+            BadInput: a template is wrong, is there twice, or has no such input.
+        """
+        self._named: dict[str, Offered] = {}
+        self._known: dict[str, Offered] = {}
+        for offer in offers:
+            library, topology = templates.read(asking.located(offer.template))
+            made = Offered(offer, topology.path, library, topology, Catalogue(library).names("data_types"))
+            for name in offer.people or {}:
+                if name not in topology.inputs:
+                    raise BadInput(
+                        f"template {offer.name}: people names the input {name}, which it lacks; "
+                        f"{near(name, topology.inputs)}"
+                    )
+            self._named[offer.name] = made
+            for path in _texts(topology.path):
+                own = _fingerprint(document.read(path).data)
+                other = self._known.setdefault(own, made)
+                if other is not made:
+                    raise BadInput(
+                        f"templates {other.offer.name} and {offer.name} are the same; remove one of them"
+                    )
+
+    def named(self, name: str) -> Offered:
+        """Find a template by its name.
+
+        Args:
+            name: in the settings.
+
+        Returns:
+            The template.
+
+        Raises:
+            Refused: the operator offers it no more.
+        """
+        if name not in self._named:
+            raise Refused(f"template {name} is offered no more; ask the operator of this service")
+        return self._named[name]
+
+    def sent(self, text: str, user: User) -> Offered:
+        """Find the template that a client sent.
+
+        Args:
+            text: the template, perhaps written again by another program.
+            user: the user.
+
+        Returns:
+            The template of the catalogue with the same data.
+
+        Raises:
+            BadInput: it is no YAML.
+            Refused: it is none of the catalogue.
+            Forbidden: it is for other groups.
+        """
+        found = self._known.get(_fingerprint(document.value(text)))
+        if found is None:
+            offered = ", ".join(name for name, one in self._named.items() if one.admits(user)) or "none"
+            raise Refused(
+                f"the template is not in the catalogue, or was changed; use one of these unchanged: {offered}"
+            )
+        if not found.admits(user):
+            groups = ", ".join(sorted(found.offer.groups))
+            raise Forbidden(f"template {found.offer.name} is for members of {groups}; ask for a membership")
+        return found
+
+    def claims(self) -> Iterator[str]:
+        """List the claims that inputs get.
+
+        Yields:
+            Their names.
+        """
+        for one in self._named.values():
+            yield from (one.offer.people or {}).values()
+
+
+def _texts(path: Path) -> Iterator[Path]:
+    """The files with a template: one of the collection is there in both dialects, and clients send either."""
+    yield path
+    root = collection.root() / "tosca"
+    other = root / "indigo" / "templates" / path.name
+    if path.resolve().parent == (root / "templates").resolve() and other.is_file():
+        yield other
+
+
+def _fingerprint(data: Any) -> str:
+    return hashlib.sha256(json.dumps(_typed(data), sort_keys=True).encode("utf-8", "replace")).hexdigest()
+
+
+def _typed(value: Any) -> Any:
+    """A value in which 1, 1.0, true and "1" differ, also as keys."""
+    if isinstance(value, dict):
+        return {f"{type(key).__name__} {key}": _typed(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_typed(item) for item in value]
+    return f"{type(value).__name__} {value}"

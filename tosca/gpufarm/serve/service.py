@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Requests of clients, checked and carried out, without anything of HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+from gpufarm import values
+from gpufarm.errors import BadInput
+from gpufarm.key import Key
+from gpufarm.serve import forms
+from gpufarm.serve.database import Database
+from gpufarm.serve.deployments import Deployments, Filter, Wanted
+from gpufarm.serve.fields import https
+from gpufarm.serve.identity import Identity
+from gpufarm.serve.models import Create, Update
+from gpufarm.serve.offers import Offered, Offers
+from gpufarm.serve.people import Person, User
+from gpufarm.serve.refusals import Forbidden, Refused
+from gpufarm.serve.settings import Settings
+from gpufarm.serve.statuses import Status
+from gpufarm.serve.tables import Deployment
+
+
+class Service:
+    """The service of some settings."""
+
+    def __init__(self, settings: Settings) -> None:
+        """Read the catalogue, and bring the database up to date.
+
+        Args:
+            settings: of the service.
+
+        Raises:
+            BadInput: a template or the database is wrong.
+            Unavailable: the database does not answer.
+        """
+        self.settings = settings
+        self.offers = Offers(settings.offers)
+        self.identity = Identity(settings.issuers, {*self.offers.claims()})
+        settings.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self.key = Key(settings.folder / "key")
+        self.database = Database(settings.database)
+        self.database.upgrade()
+        self.deployments = Deployments(self.database, settings.quotas, settings.url)
+
+    def create(self, user: User, body: Create) -> Deployment:
+        """Reserve a new deployment.
+
+        Args:
+            user: its owner.
+            body: of the request.
+
+        Returns:
+            The deployment.
+
+        Raises:
+            GpufarmError: the request is refused; the sentence says why.
+        """
+        group = body.userGroup or ""
+        if group and group not in user.groups:
+            raise Forbidden(f"you are not in group {group}; choose one of your groups")
+        offered = self._offered(body, user)
+        if group and offered.offer.groups and group not in offered.offer.groups:
+            raise Forbidden(f"template {offered.offer.name} is not for group {group}; choose another group")
+        given = {**forms.given(offered, body.parameters or {}), **offered.of_person(user)}
+        return self.deployments.create(user, self._wanted(offered, body, given, {}, group))
+
+    def update(self, user: User, uuid: str, body: Update) -> None:
+        """Change values of a deployment.
+
+        Args:
+            user: the user.
+            uuid: of the deployment.
+            body: of the request.
+
+        Raises:
+            GpufarmError: the request is refused; the sentence says why.
+        """
+        seen = self.deployments.find(user, uuid, "look before update")
+        offered = self._offered(body, user)
+        if offered.offer.name != seen.template:
+            raise Refused(f"deployment {uuid} has template {seen.template}; an update cannot replace it")
+        # inputs that identify a person stay those of the owner
+        given = {**seen.parameters, **forms.given(offered, body.parameters or {})}
+        secrets = self.key.unseal(seen.secrets) if seen.secrets else {}
+        self.deployments.update(user, seen, self._wanted(offered, body, given, secrets, seen.user_group))
+
+    def owner(self, user: User, created_by: str | None) -> Person | None:
+        """Read the filter by owner.
+
+        Args:
+            user: the user.
+            created_by: ``me`` or ``subject@issuer``; None for all users.
+
+        Returns:
+            The owner; None for all users.
+
+        Raises:
+            Refused: it is neither.
+            Forbidden: it is of an unknown issuer.
+        """
+        if created_by is None or created_by == "me":
+            return user if created_by else None
+        subject, at, named = created_by.rpartition("@")
+        if not at or not subject:
+            raise Refused("createdBy has to be me or SUBJECT@ISSUER; correct it")
+        issuer = self.identity.issuer(named)
+        if issuer is None:
+            raise Forbidden("createdBy names an issuer that this service does not accept; correct it")
+        return Person(issuer, subject)
+
+    def chosen(self, owner: Person | None, group: str | None, without: str | None) -> Filter:
+        """Read the filters of a list.
+
+        Args:
+            owner: as `owner` returned it.
+            group: active group; None for any.
+            without: statuses to leave out, with commas between them.
+
+        Returns:
+            The filter.
+
+        Raises:
+            Refused: there is no such status.
+        """
+        statuses = [word for word in (without or "").split(",") if word]
+        for word in statuses:
+            if word not in Status.__members__:
+                raise Refused(f"excludedStatus has {word[:64]}; write one of {', '.join(Status)}")
+        return Filter(owner, group, statuses)
+
+    def _offered(self, body: Update, user: User) -> Offered:
+        wrong = values.unfit(body.template) or values.unfit(body.parameters or {})
+        if wrong:
+            raise BadInput(f"the request {wrong}")
+        if body.providerTimeoutMins and body.timeoutMins and body.providerTimeoutMins > body.timeoutMins:
+            raise Refused("providerTimeoutMins may not be longer than timeoutMins; correct one of them")
+        return self.offers.sent(body.template, user)
+
+    def _wanted(
+        self,
+        offered: Offered,
+        body: Update,
+        given: Mapping[str, Any],
+        secrets: Mapping[str, Any],
+        group: str,
+    ) -> Wanted:
+        machines = offered.machines({**secrets, **given})
+        public, secret = offered.separated(given)
+        sealed = {**secrets, **secret}
+        return Wanted(
+            template=offered.offer.name,
+            text=body.template,
+            machines=machines,
+            timeout=min(body.timeoutMins or self.settings.timeout, self.settings.timeout),
+            parameters=public,
+            secrets=self.key.seal(sealed) if sealed else "",
+            user_group=group,
+            callback=self._callback(body.callback),
+        )
+
+    def _callback(self, url: str | None) -> str:
+        if not url:
+            return ""
+        # the same check as before each post, of which the settings may be others
+        if not https(url) or (urlsplit(url).hostname or "") not in self.settings.callback_hosts:
+            raise Refused("callback has to be an https URL on a host that the operator allows; leave it out")
+        return url
