@@ -14,6 +14,7 @@ from gpufarm import deployment_commands, show, template_commands
 from gpufarm.api import Deployer
 from gpufarm.deployment_commands import EVENTS
 from gpufarm.errors import GpufarmError, Interrupted
+from gpufarm.serve.commands import serve
 
 # Words of other deployers (Terraform, Helm, xOpera) for commands of this one.
 ALIASES = {"delete": "undeploy", "destroy": "undeploy", "list": "status", "ls": "status", "show": "status"}
@@ -128,6 +129,7 @@ for _command in (
     deployment_commands.status,
     deployment_commands.outputs,
     deployment_commands.undeploy,
+    serve,
     completion,
 ):
     main.add_command(_command)

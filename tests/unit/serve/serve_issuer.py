@@ -62,6 +62,7 @@ def certificate(folder: Path) -> tuple[Path, Path]:
             serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
         )
     )
+    private.chmod(0o600)
     return public, private
 
 

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The command ``gpufarm serve``: help, a check of the settings, and the manual that goes with them."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from gpufarm.cli import main
+from gpufarm.serve import commands, settings
+from serve_site import Site
+
+MANUAL = (Path(__file__).parents[3] / "docs" / "serve.md").read_text()
+
+
+def invoked(*arguments: str | Path) -> tuple[int, str]:
+    result = CliRunner().invoke(main, [str(argument) for argument in arguments])
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    return result.exit_code, result.output
+
+
+def test_settings_and_templates_can_be_checked(paas: Site) -> None:
+    path = paas.folder / "serve.yml"
+    assert invoked("serve", "--settings", path, "check") == (
+        0,
+        "the settings are in order; users may deploy: needy, notes\n",
+    )
+    path.write_text(path.read_text().replace("notes.yaml", "missing.yaml"))
+    status, output = invoked("serve", "--settings", path, "check")
+    assert status == 2 and "missing.yaml" in output
+    assert invoked("serve", "--settings", paas.folder / "other.yml", "check")[0] == 2
+
+
+def test_without_its_libraries_it_tells_how_to_get_them(monkeypatch: pytest.MonkeyPatch, paas: Site) -> None:
+    monkeypatch.setattr(commands.importlib.util, "find_spec", lambda _name: None)
+    status, output = invoked("serve", "--settings", paas.folder / "serve.yml", "check")
+    assert status == 1 and 'pip install "gpufarm[serve]"' in output
+
+
+def test_the_examples_of_manual_and_help_are_right(tmp_path: Path) -> None:
+    example = re.search(r"```yaml\n(# /etc/gpufarm/serve.yml.*?)```", MANUAL, re.DOTALL)
+    assert example
+    path = tmp_path / "serve.yml"
+    path.write_text(example[1])
+    assert [offer.name for offer in settings.read(path).offers] == ["notebooks", "containers"]
+    assert invoked("serve", "--settings", path, "check")[0] == 0
+    text = commands.serve.help or ""
+    smallest = re.search(r"The smallest settings.*?\n(.*?)\n\n", text, re.DOTALL)
+    assert smallest
+    path.write_text(smallest[1])
+    assert settings.read(path).offers[0].groups == {"physics"}
+
+
+def test_the_manual_names_every_setting() -> None:
+    source = (Path(settings.__file__)).read_text()
+    names = set(
+        re.findall(r"\.(?:text|texts|url|number|path|file|inner|maps|choice|limit)\(\"(\w+)\"", source)
+    )
+    names |= {*settings.CONFIGURATION}
+    words = set(re.findall(r"\w+", MANUAL))
+    assert names and names <= words

@@ -1,0 +1,251 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A worker: carries out, cancels, times out, and says how it ended."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import serve_fake
+from gpufarm.serve import child, worker
+from gpufarm.serve.worker import Worker
+from serve_site import Site
+
+FAKE = (sys.executable, serve_fake.__file__)
+SECRET = "correct horse"
+
+
+def until(true: Callable[[], Any], seconds: float = 60) -> Any:
+    """Wait for something, as long as a busy machine may need."""
+    end = time.monotonic() + seconds
+    while not (found := true()):
+        assert time.monotonic() < end, "it never came"
+        time.sleep(0.02)
+    return found
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker, "PAUSE", 0.05)
+
+
+@contextmanager
+def working(paas: Site, program: tuple[str, ...] = FAKE) -> Iterator[Worker]:
+    made = Worker(paas.service, program)
+    thread = threading.Thread(target=made.run)
+    thread.start()
+    try:
+        yield made
+    finally:
+        made.stop()
+        thread.join()
+
+
+@pytest.fixture
+def state(paas: Site) -> Path:
+    return paas.folder / "state"
+
+
+class Client:
+    """A user's client with one deployment."""
+
+    def __init__(self, paas: Site, **fields: Any) -> None:
+        self.http, self.template = paas.user("ann", "physics"), paas.template
+        answer = self.http.post("/deployments", json={"template": paas.template, **fields})
+        assert answer.status_code == 201, answer.text
+        self.own = answer.json()["uuid"]
+        self.here = f"/deployments/{self.own}"
+
+    def body(self) -> dict[str, Any]:
+        return self.http.get(self.here).json()
+
+    def ends_in(self, status: str) -> dict[str, Any]:
+        until(lambda: not self.body()["status"].endswith("IN_PROGRESS"))
+        assert self.body()["status"] == status, self.body()
+        return self.body()
+
+    def log(self) -> str:
+        return self.http.get(f"{self.here}/log").text
+
+
+def test_the_whole_life(paas: Site, state: Path) -> None:
+    client = Client(paas, parameters={"text": "one"}, userGroup="physics")
+    with working(paas):
+        assert client.ends_in("CREATE_COMPLETE")["outputs"] == {"text": "one", "node_ip": "192.0.2.1"}
+        assert "hub.configure on gpu1: ok, 1 changed" in client.log()
+        (machine,) = client.http.get(f"{client.here}/resources").json()["content"]
+        assert machine["physicalId"] == "gpu1"
+        assert "192.0.2.1" in machine["metadata"]["VirtualMachineInfo"]
+        remembered = json.loads((state / f"{client.own}.json").read_text())
+        assert remembered["inputs"] == {"text": "one", "owner": "ann"}
+        assert remembered["group"] == "physics"
+        client.http.put(client.here, json={"template": paas.template, "parameters": {"text": "two"}})
+        assert client.ends_in("UPDATE_COMPLETE")["outputs"]["text"] == "two"
+        client.http.delete(client.here)
+        client.ends_in("DELETE_COMPLETE")
+    assert not (state / f"{client.own}.json").exists()
+
+
+def test_a_failure_is_told_without_files_of_the_server(paas: Site) -> None:
+    client = Client(paas, parameters={"text": "fail"})
+    with working(paas):
+        body = client.ends_in("CREATE_FAILED")
+        assert body["statusReason"] == "hub.configure on gpu1: a task failed"
+        client.http.delete(client.here)
+        client.ends_in("DELETE_COMPLETE")
+
+
+def test_a_deployer_that_dies_is_told(paas: Site) -> None:
+    client = Client(paas, parameters={"text": "crash"})
+    with working(paas):
+        assert "signal 9" in client.ends_in("CREATE_FAILED")["statusReason"]
+
+
+@pytest.mark.parametrize("program", [("/bin/false",), ("/bin/echo", "[1, {"), ("/bin/echo", "[1]")])
+def test_a_deployer_that_talks_nonsense_is_told(paas: Site, program: tuple[str, ...]) -> None:
+    client = Client(paas)
+    with working(paas, program):
+        assert "no answer" in client.ends_in("CREATE_FAILED")["statusReason"]
+
+
+def test_a_lost_key_is_told_and_stops_no_other_run(paas: Site) -> None:
+    secret = Client(paas, parameters={"admin_password": SECRET})
+    other = Client(paas)
+    (paas.folder / "serve" / "key").write_text("another one")
+    paas.service.key._known = b""
+    with working(paas):
+        assert "cannot begin" in secret.ends_in("CREATE_FAILED")["statusReason"]
+        other.ends_in("CREATE_COMPLETE")
+        secret.http.delete(secret.here)
+        secret.ends_in("DELETE_COMPLETE")
+
+
+def test_a_deletion_stops_what_runs(paas: Site, state: Path) -> None:
+    client = Client(paas, parameters={"text": "slow"})
+    with working(paas):
+        until(lambda: (state / f"{client.own}.json").exists())
+        client.http.delete(client.here)
+        client.ends_in("DELETE_COMPLETE")
+    assert serve_fake.FakeDeployer(state, None, print).names() == []
+
+
+@pytest.mark.parametrize("deaf", [False, True])
+def test_a_run_that_takes_too_long_is_stopped(
+    paas: Site, state: Path, monkeypatch: pytest.MonkeyPatch, deaf: bool
+) -> None:
+    monkeypatch.setattr(child, "GRACE", 0.2 if deaf else 60.0)
+    sleeps = "import sys, time; sys.stdin.readline(); time.sleep(3600)"
+    client = Client(paas, parameters={"text": "slow"}, timeoutMins=1)
+    real = time.time
+    with working(paas, (sys.executable, "-c", sleeps) if deaf else FAKE):
+        until(lambda: deaf or (state / f"{client.own}.json").exists())
+        until(lambda: paas.runs.counts().get("running"))
+        monkeypatch.setattr(worker.time, "time", lambda: real() + 61)
+        body = client.ends_in("CREATE_FAILED")
+    assert "after 1 minutes" in body["statusReason"]
+
+
+def test_a_worker_that_stops_gives_its_run_back(paas: Site, state: Path) -> None:
+    client = Client(paas, parameters={"text": "slow"})
+    with working(paas):
+        until(lambda: (state / f"{client.own}.json").exists())
+    assert client.body()["status"] == "CREATE_IN_PROGRESS"
+    path = state / f"{client.own}.json"
+    assert json.loads(path.read_text())["status"] == "deploying"
+    with paas.service.database.changing() as session:
+        from gpufarm.serve.tables import Deployment
+
+        session.get_one(Deployment, client.own).parameters = {"text": "quick"}
+    with working(paas):
+        assert client.ends_in("CREATE_COMPLETE")["outputs"]["text"] == "quick"
+
+
+def test_secrets_are_in_no_list_of_processes_and_no_file(paas: Site, state: Path) -> None:
+    client = Client(paas, parameters={"text": "slow", "admin_password": SECRET})
+    with working(paas):
+        until(lambda: (state / f"{client.own}.json").exists())
+        found = subprocess.run(["ps", "axeww"], capture_output=True, text=True, check=True).stdout
+        assert "serve_fake" in found and SECRET not in found
+        assert json.loads((state / f"{client.own}.json").read_text())["inputs"]["admin_password"] == SECRET
+
+
+def test_a_template_that_is_offered_no_more_can_be_removed(paas: Site, state: Path) -> None:
+    client = Client(paas)
+    with working(paas):
+        client.ends_in("CREATE_COMPLETE")
+        client.http.put(client.here, json={"template": paas.template})
+        paas.service.offers._named.clear()
+        until(lambda: not client.body()["status"].endswith("IN_PROGRESS"))
+        client.http.delete(client.here)
+        client.ends_in("DELETE_COMPLETE")
+
+
+def test_an_attempt_ends_with_its_worker(paas: Site, state: Path) -> None:
+    """Its input ends, whatever has killed the worker."""
+    client = Client(paas, parameters={"text": "slow"})
+    claim = paas.runs.claim("w", 60)
+    assert claim
+    order = Worker(paas.service)._order(claim)
+    process = subprocess.Popen(FAKE, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert process.stdin and process.stdout
+    process.stdin.write(json.dumps(order) + "\n")
+    process.stdin.flush()
+    until(lambda: (state / f"{client.own}.json").exists())
+    process.stdin.close()
+    *_progress, last = process.stdout.read().splitlines()
+    assert json.loads(last)["ending"] == {"well": False, "reason": "the run was stopped", "stopped": True}
+    assert process.wait() == 0
+
+
+def test_a_second_attempt_waits_for_the_first(paas: Site, state: Path) -> None:
+    client = Client(paas)
+    deployer = serve_fake.FakeDeployer(state, None, print)
+    with deployer.locked(client.own), working(paas):
+        time.sleep(0.3)
+        assert client.body()["status"] == "CREATE_IN_PROGRESS"
+    with working(paas):
+        client.ends_in("CREATE_COMPLETE")
+
+
+def test_a_worker_that_cannot_tell_that_it_lives_stops_its_run(
+    paas: Site, state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another worker may take the run when the lease ends, so no attempt may go on by then."""
+    paas.service.settings = replace(paas.service.settings, lease=1)
+    client = Client(paas, parameters={"text": "slow"})
+    with working(paas) as made:
+        until(lambda: (state / f"{client.own}.json").exists())
+
+        def locked(*_what: Any) -> bool:
+            raise worker.Unavailable("the database is locked")
+
+        monkeypatch.setattr(made._runs, "beat", locked)
+        deployer = serve_fake.FakeDeployer(state, None, print)
+
+        def free() -> bool:
+            try:
+                with deployer.locked(client.own):
+                    return True
+            except serve_fake.Locked:
+                return False
+
+        until(free)
+
+
+def test_the_command_ends_when_it_is_told_to(paas: Site) -> None:
+    command = [sys.executable, "-m", "gpufarm", "serve", "--settings", paas.folder / "serve.yml", "worker"]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    assert process.stderr
+    until(lambda: "is ready" in process.stderr.readline())
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(60) == 0

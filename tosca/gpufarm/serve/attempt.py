@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""One attempt at a run, in a process of its own, which talks with its worker over standard input and output.
+
+The order is the first line; secrets in it are in no file and in no list of processes. When the input ends, as
+the worker closes it or is killed, the attempt stops like after Ctrl-C, and the next one can continue.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TextIO
+
+from gpufarm import template
+from gpufarm.api import Deployer
+from gpufarm.errors import GpufarmError, Interrupted, Locked
+from gpufarm.instances import parsed
+from gpufarm.state import now
+
+# Seconds for which an attempt waits until the one before it has stopped.
+PATIENCE = 120.0
+_FILE = re.compile(r" \(log: [^)]*\)")
+
+
+class Teller:
+    """Writes progress and the end as lines of JSON; also a listener of the deployer."""
+
+    def __init__(self, stream: TextIO) -> None:
+        """Take the stream.
+
+        Args:
+            stream: to the worker.
+        """
+        self._stream = stream
+        self._lock = threading.Lock()
+
+    def tell(self, **what: Any) -> None:
+        """Write a line.
+
+        Args:
+            what: its entries.
+        """
+        with self._lock:
+            self._stream.write(json.dumps(what) + "\n")
+            self._stream.flush()
+
+    def say(self, sentence: str) -> None:
+        """Write a line of progress.
+
+        Args:
+            sentence: for the owner of the deployment.
+        """
+        self.tell(log=f"{now()} {sentence}\n")
+
+    def started(self, step: Any) -> None:
+        """A step begins.
+
+        Args:
+            step: the step.
+        """
+        self.say(f"{step.name} on {step.host} ...")
+
+    def task(self, step: Any, name: str) -> None:
+        """A task begins.
+
+        Args:
+            step: the step.
+            name: of the task.
+        """
+
+    def finished(self, step: Any, done: Any) -> None:
+        """A step is done.
+
+        Args:
+            step: the step.
+            done: what it did.
+        """
+        self.say(f"{step.name} on {step.host}: ok, {len(done.tasks)} changed, {done.seconds:.0f} s")
+
+    def failed(self, step: Any, failure: str, done: Any) -> None:
+        """A step has failed.
+
+        Args:
+            step: the step.
+            failure: a sentence.
+            done: what it did before.
+        """
+        self.say(f"{step.name} on {step.host}: failed: {failure}")
+
+
+def resources(path: Path, machines: dict[str, dict[str, str]]) -> list[dict[str, Any]]:
+    """List the nodes of a deployment for clients.
+
+    Args:
+        path: of the template.
+        machines: ``host`` and ``address`` of each Compute node.
+
+    Returns:
+        An entry for each machine, and for each other node of the template.
+    """
+    nodes = template.read(path)[1].nodes
+    found = []
+    for name in [*machines, *(name for name, node in nodes.items() if not node.is_machine)]:
+        base = parsed(name)[0]
+        entry: dict[str, Any] = {"node": name, "type": nodes[base].type, "state": "STARTED"}
+        entry["required_by"] = [
+            other for other, node in nodes.items() if base in (node.host, *node.needs) and other != base
+        ]
+        if name in machines:
+            host, address = machines[name]["host"], machines[name]["address"]
+            system = {"class": "system", "instance_name": host, "net_interface.0.ip": address}
+            properties = [system, {"class": "network", "id": "pub_network"}]
+            entry["host"] = host
+            entry["metadata"] = {"VirtualMachineInfo": json.dumps({"vmProperties": properties})}
+        found.append(entry)
+    return found
+
+
+def carry_out(order: dict[str, Any], deployer: Any, teller: Teller) -> dict[str, Any]:
+    """Do what an order says.
+
+    Args:
+        order: ``kind``, ``name``, ``template``, ``pool``, ``inputs`` and ``group``.
+        deployer: a `gpufarm.api.Deployer`.
+        teller: told how it goes.
+
+    Returns:
+        Outputs and resources.
+
+    Raises:
+        GpufarmError: it failed, or was stopped.
+    """
+    name = order["name"]
+    if order["kind"] == "DELETE":
+        if name in deployer.names():
+            deployer.undeploy(name, listener=teller)
+        return {"outputs": {}, "resources": []}
+    if order["kind"] == "UPDATE":
+        done = deployer.update(name, inputs=order["inputs"], listener=teller)
+    else:
+        done = deployer.deploy(
+            order["template"],
+            Path(order["pool"]),
+            name=name,
+            inputs=order["inputs"],
+            group=order["group"],
+            listener=teller,
+        )
+    return {
+        "outputs": deployer.outputs(name, indigo=True),
+        "resources": resources(Path(order["template"]), done.deployment.machines),
+    }
+
+
+def _patiently(order: dict[str, Any], deployer: Any, teller: Teller) -> dict[str, Any]:
+    """Do it when the attempt before, whose worker was lost, has stopped."""
+    until = time.monotonic() + PATIENCE
+    while True:
+        try:
+            return carry_out(order, deployer, teller)
+        except Locked:
+            if time.monotonic() > until:
+                raise
+            time.sleep(1)
+
+
+def _watch(stream: TextIO) -> None:
+    while stream.read(4096):
+        pass
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+def main(make: Callable[..., Any] = Deployer) -> None:
+    """Carry out the order on standard input.
+
+    Args:
+        make: makes the deployer.
+    """
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    teller = Teller(os.fdopen(os.dup(1), "w"))
+    os.dup2(2, 1)  # whatever prints something does not disturb the answers
+    order = json.loads(sys.stdin.readline())
+    threading.Thread(target=_watch, args=(sys.stdin,), daemon=True).start()
+    ending: dict[str, Any]
+    try:
+        password_file = order["password_file"] and Path(order["password_file"])
+        deployer = make(Path(order["state"]), password_file, lambda text: teller.say(f"warning: {text}"))
+        ending = {"well": True, **_patiently(order, deployer, teller)}
+    except (KeyboardInterrupt, Interrupted):
+        ending = {"well": False, "reason": "the run was stopped", "stopped": True}
+    except GpufarmError as error:
+        ending = {"well": False, "reason": _FILE.sub("", error.message)}
+    except OSError as error:
+        ending = {"well": False, "reason": f"{error.filename or 'the system'}: {error.strerror or error}"}
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    teller.tell(ending=ending)
+    os._exit(0)  # a thread that still waits for input holds nothing up
+
+
+if __name__ == "__main__":
+    main()
