@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 import pytest
 from gpufarm.serve import database as databases
 from gpufarm.serve.database import Database
-from serve_issuer import Issuer, issuer
+from harness.issuer import Issuer, issuer
 from serve_site import Site, site
 
 

@@ -14,7 +14,7 @@ from gpufarm.serve import settings
 from gpufarm.serve.application import application
 from gpufarm.serve.runs import Ending, Runs
 from gpufarm.serve.service import Service
-from serve_issuer import ANN, Issuer
+from harness.issuer import ANN, Issuer
 
 TYPES = """
 tosca_definitions_version: tosca_simple_yaml_1_3

@@ -18,7 +18,7 @@ from gpufarm.serve import outbox
 from gpufarm.serve.callbacks import Poster
 from gpufarm.serve.outbox import Outbox
 from gpufarm.serve.settings import Settings
-from serve_issuer import certificate
+from harness.issuer import certificate
 from serve_site import Site
 
 

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 import yaml
 from gpufarm.serve import tables
+from harness.issuer import Issuer
 from httpx import Response
-from serve_issuer import Issuer
 from serve_site import Site
 from sqlalchemy import select
 

@@ -18,8 +18,8 @@ from gpufarm.serve.identity import LONGEST, Identity
 from gpufarm.serve.people import User
 from gpufarm.serve.refusals import NoAnswer, Unauthorized
 from gpufarm.serve.settings import Issuer as Trusted
+from harness.issuer import ANN, CLIENT, OTHER_KEY, SECRET, Issuer, issuer, shared_key
 from joserfc.jwk import RSAKey
-from serve_issuer import ANN, CLIENT, OTHER_KEY, SECRET, Issuer, issuer, shared_key
 
 
 @pytest.fixture

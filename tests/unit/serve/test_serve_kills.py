@@ -16,7 +16,7 @@ import httpx
 import pytest
 import serve_fake
 from gpufarm.serve.tables import Deployment, Run
-from serve_issuer import Issuer, certificate
+from harness.issuer import Issuer, certificate
 from serve_site import Site, site
 from sqlalchemy import select
 

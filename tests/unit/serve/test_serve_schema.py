@@ -11,6 +11,7 @@ import schemathesis
 from fastapi import APIRouter
 from fastapi.routing import APIRoute
 from gpufarm.serve import routes
+from harness.issuer import Issuer
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from schemathesis import GenerationMode
@@ -22,7 +23,6 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
     unsupported_method,
 )
-from serve_issuer import Issuer
 from serve_site import Site, site
 
 CHECKS = [
