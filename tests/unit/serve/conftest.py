@@ -59,19 +59,23 @@ def postgresql() -> Iterator[str]:
             server.wait()
 
 
+def empty(url: str) -> str:
+    """Make a database on a server of PostgreSQL."""
+    name = f"test{uuid.uuid4().hex}"
+    engine = Database(url.format("postgres")).engine.execution_options(isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection:
+        connection.exec_driver_sql(f"CREATE DATABASE {name}")
+    engine.dispose()
+    return url.format(name)
+
+
 @pytest.fixture
 def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     """URL of an empty database; parametrized indirectly with ``postgresql`` for the other kind."""
     if getattr(request, "param", "sqlite") == "sqlite":
         yield f"sqlite:///{tmp_path}/serve.db"
         return
-    url = request.getfixturevalue("postgresql")
-    name = f"test{uuid.uuid4().hex}"
-    engine = Database(url.format("postgres")).engine.execution_options(isolation_level="AUTOCOMMIT")
-    with engine.connect() as connection:
-        connection.exec_driver_sql(f"CREATE DATABASE {name}")
-    engine.dispose()
-    yield url.format(name)
+    yield empty(request.getfixturevalue("postgresql"))
 
 
 @pytest.fixture
@@ -97,4 +101,14 @@ def iam(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Issuer]:
 def paas(tmp_path: Path, iam: Issuer, request: pytest.FixtureRequest) -> Iterator[Site]:
     """The service; parametrized indirectly with other settings."""
     with site(tmp_path, iam, **getattr(request, "param", {})) as made:
+        yield made
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def database_paas(tmp_path: Path, iam: Issuer, request: pytest.FixtureRequest) -> Iterator[Site]:
+    """The service on each kind of database."""
+    changes = {}
+    if request.param == "postgresql":
+        changes["database"] = empty(request.getfixturevalue("postgresql"))
+    with site(tmp_path, iam, **changes) as made:
         yield made

@@ -292,6 +292,36 @@ def test_a_wrong_body_is_refused(paas: Site, body: Any) -> None:
     refused(paas.user().post("/deployments", content=text), 400)
 
 
+def test_texts_that_no_database_takes_are_refused(database_paas: Site) -> None:
+    paas = database_paas
+    client = paas.user("ann", "physics")
+    own = made(paas, client)
+    for odd in ("\0", "\ud800", "a\0b"):
+        for fields in ({"userGroup": odd}, {"callback": odd}, {odd: 1}, {"parameters": {odd: odd}}):
+            assert sent(paas, client, **fields).status_code in (400, 403)
+        refused(sent(paas, client, parameters={"text": odd}), 400)
+        refused(sent(paas, client, parameters={"names": [{odd: odd}]}), 400)
+    assert sent(paas, client, parameters={"text": "\U0001f600"}).status_code == 201
+    for path in ("%00", f"{own}%00", "%ff", "x" * 65, "x" * 5000):
+        assert client.get(f"/deployments/{path}").status_code in (400, 404)
+        assert client.delete(f"/deployments/{path}").status_code in (400, 404)
+        assert client.get(f"/deployments/{own}/resources/{path}").status_code in (400, 404)
+    for query in ("userGroup=%00", "createdBy=%00@x", f"createdBy=%00@{paas.iam.url}", "userGroup=%ed%a0%80"):
+        assert client.get(f"/deployments?createdBy=me&{query}").status_code in (200, 400, 403)
+
+
+@pytest.mark.parametrize("depth", [30, 300, 900, 5_000, 400_000])
+def test_values_with_many_levels_are_refused(paas: Site, depth: int) -> None:
+    client = paas.user()
+    nested = "[" * depth + "]" * depth
+    body = json.dumps({"template": paas.template, "parameters": {"names": "NESTED"}})
+    refused(client.post("/deployments", content=body.replace('"NESTED"', nested)), 400)
+    maps = '{"a":' * depth + "1" + "}" * depth
+    answer = client.post("/deployments", content=body.replace('"NESTED"', maps))
+    assert answer.status_code in (400, 413)
+    refused(client.post("/deployments", content=nested), 400)
+
+
 def test_both_clients_may_write_numbers_and_flags_as_texts(paas: Site) -> None:
     own = made(
         paas,
@@ -446,6 +476,16 @@ def test_rates_are_limited_for_each_user_and_for_guesses(paas: Site) -> None:
     guesser = paas.client("guess", address="198.51.100.1")
     assert [guesser.get("/deployments").status_code for _ in range(6)] == [401] * 5 + [429]
     assert paas.client("guess", address="198.51.100.2").get("/deployments").status_code == 401
+
+
+@pytest.mark.parametrize("paas", [{"limits": {"requests_per_minute": 5}}], indirect=True)
+def test_guesses_lock_out_no_user_who_has_just_been_there(paas: Site) -> None:
+    """All users of a dashboard come from its address."""
+    client = paas.user()
+    assert client.get("/deployments?createdBy=me").status_code == 200
+    guesser = paas.client("guess")
+    assert [guesser.get("/deployments").status_code for _ in range(6)] == [401] * 5 + [429]
+    assert client.get("/deployments?createdBy=me").status_code == 200
 
 
 def test_large_bodies_are_refused_whether_they_say_so_or_not(paas: Site) -> None:

@@ -105,7 +105,8 @@ def refusal(code: int, message: str, headers: Mapping[str, str] | None = None) -
     body = {
         "code": code,
         "title": HTTPStatus(code).phrase,
-        "message": html.escape(shortened(message), quote=False),
+        # it may repeat a text of the request that UTF-8 cannot encode
+        "message": html.escape(shortened(message), quote=False).encode(errors="replace").decode(),
     }
     return JSONResponse(body, code, dict(headers or {}))
 

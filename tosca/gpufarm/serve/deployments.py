@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 import uuid
 from collections.abc import Collection
@@ -20,7 +21,7 @@ from gpufarm.serve.refusals import Conflict, Forbidden, Missing
 from gpufarm.serve.statuses import Kind, Status
 from gpufarm.serve.tables import Deployment, Run
 
-ACTIVE = ("queued", "running")
+_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 @dataclass(frozen=True)
@@ -286,6 +287,8 @@ class Deployments:
 
     def _visible(self, session: Session, user: User, uuid: str, *, lock: bool = False) -> Deployment:
         wanted = select(Deployment).where(Deployment.uuid == uuid)
+        if not _UUID.fullmatch(uuid):  # PostgreSQL refuses some texts, and none of them is a deployment
+            raise Missing(f"there is no deployment {uuid[:64]}")
         found = session.scalar(wanted.with_for_update() if lock else wanted)
         if found is None or not user.sees(found.issuer, found.subject):
             raise Missing(f"there is no deployment {uuid[:64]}")

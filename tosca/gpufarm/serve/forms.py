@@ -45,7 +45,7 @@ def given(offered: Offered, parameters: Mapping[str, Any]) -> dict[str, Any]:
         if name in (offered.offer.people or {}) or value is None or value == "":
             continue
         try:
-            found[name] = _converted(known[name].schema, value, offered.data_types, 0)
+            found[name] = _converted(known[name].schema, value, offered.data_types)
         except ValueError as error:
             hidden = known[name].secret
             wrong.append(f"input {name}: {'the value is of another type' if hidden else error}")
@@ -54,10 +54,29 @@ def given(offered: Offered, parameters: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _converted(schema: Mapping[str, Any], value: Any, data_types: Mapping[str, Any], depth: int) -> Any:
+def too_deep(value: Any) -> bool:
+    """Tell whether a value has more levels than functions that call themselves can follow.
+
+    Args:
+        value: anything that JSON can carry.
+
+    Returns:
+        True if it has.
+    """
+    left = [(value, 0)]
+    while left:
+        inner, depth = left.pop()
+        if depth > DEEPEST:
+            return True
+        if isinstance(inner, dict):
+            left += [(item, depth + 1) for item in inner.values()]
+        elif isinstance(inner, list):
+            left += [(item, depth + 1) for item in inner]
+    return False
+
+
+def _converted(schema: Mapping[str, Any], value: Any, data_types: Mapping[str, Any]) -> Any:
     """A value as a schema wants it, as far as that is possible; the checks of the template follow."""
-    if depth > DEEPEST:
-        raise ValueError("the value has too many levels")
     kind = str(schema.get("type"))
     inner: Any = schema
     for _ in range(DEEPEST):  # a data type may be an integer with limits
@@ -74,16 +93,16 @@ def _converted(schema: Mapping[str, Any], value: Any, data_types: Mapping[str, A
         value = _structure(value)
     if isinstance(value, list):
         entry = values.entries(schema.get("entry_schema"))
-        return [_converted(entry, item, data_types, depth + 1) for item in value] if entry else value
+        return [_converted(entry, item, data_types) for item in value] if entry else value
     if isinstance(value, dict):
         if kind in ("map", "list"):
             entry = values.entries(schema.get("entry_schema"))
             if not entry:
                 return value
-            return {key: _converted(entry, item, data_types, depth + 1) for key, item in value.items()}
+            return {key: _converted(entry, item, data_types) for key, item in value.items()}
         fields = _fields(named, data_types)
         return {
-            key: _converted(fields[key], item, data_types, depth + 1) if key in fields else item
+            key: _converted(fields[key], item, data_types) if key in fields else item
             for key, item in value.items()
             # an empty field of a form, unless a text is wanted
             if item != "" or fields.get(key, {}).get("type") == "string"
@@ -133,6 +152,8 @@ def _structure(text: str) -> Any:
             found = ast.literal_eval(text)
         except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
             found = None
+    if too_deep(found):
+        raise ValueError(f"the value has more than {DEEPEST} levels")
     if not isinstance(found, list | dict):
         raise ValueError(f'"{text[:100]}" is neither a list nor a map; write JSON')
     return found

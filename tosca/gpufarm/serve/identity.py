@@ -63,21 +63,31 @@ class Identity:
         """
         if not authorization:
             raise Unauthorized("this request needs an access token; send it as Authorization: Bearer TOKEN")
+        user = self.known(authorization)
+        if user is not None:
+            return user
         found = _BEARER.fullmatch(authorization)
         if len(authorization) > LONGEST or not found or not _TOKEN.fullmatch(found[1]):
             raise Unauthorized("the header Authorization has no access token; send Bearer and the token")
-        token = found[1]
-        known = hashlib.sha256(token.encode()).hexdigest()
-        with self._lock:
-            until, user = self._users.get(known, (0.0, None))
-        if user is not None and until > time.time():
-            return user
-        user, until = self._asked(token)
+        user, until = self._asked(found[1])
         with self._lock:
             if len(self._users) >= MOST:
                 self._users.clear()
-            self._users[known] = (min(until, time.time() + KEPT), user)
+            self._users[_digest(authorization)] = (min(until, time.time() + KEPT), user)
         return user
+
+    def known(self, authorization: str | None) -> User | None:
+        """Tell who sends a request, if that was found out a moment ago.
+
+        Args:
+            authorization: header of the request; None if it has none.
+
+        Returns:
+            The user; None if the token has to be checked.
+        """
+        with self._lock:
+            until, user = self._users.get(_digest(authorization or ""), (0.0, None))
+        return user if until > time.time() else None
 
     def issuer(self, name: str) -> str | None:
         """Find an issuer, as clients write it with and without a slash at its end.
@@ -122,6 +132,10 @@ class Identity:
             raise Unauthorized("the issuer does not accept the access token; sign in again")
         _check(provider.issuer, claims, {"iss": provider.issuer.url, "exp": time.time() + KEPT})
         return provider, claims
+
+
+def _digest(authorization: str) -> str:
+    return hashlib.sha256(authorization.encode(errors="replace")).hexdigest()
 
 
 def _unverified(token: str) -> tuple[dict[str, Any], dict[str, Any]] | None:

@@ -102,6 +102,8 @@ class Service:
             Refused: it is neither.
             Forbidden: it is of an unknown issuer.
         """
+        if created_by is not None and values.unfit(created_by):
+            raise Refused("createdBy is no text of a name; correct it")
         if created_by is None or created_by == "me":
             return user if created_by else None
         subject, at, named = created_by.rpartition("@")
@@ -126,6 +128,8 @@ class Service:
         Raises:
             Refused: there is no such status.
         """
+        if group is not None and values.unfit(group):
+            raise Refused("userGroup is no text of a name; correct it")
         statuses = [word for word in (without or "").split(",") if word]
         for word in statuses:
             if word not in Status.__members__:
@@ -133,6 +137,8 @@ class Service:
         return Filter(owner, group, statuses)
 
     def _offered(self, body: Update, user: User) -> Offered:
+        if forms.too_deep(body.parameters):
+            raise Refused(f"the parameters have more than {forms.DEEPEST} levels; send fewer")
         wrong = values.unfit(body.template) or values.unfit(body.parameters or {})
         if wrong:
             raise BadInput(f"the request {wrong}")
