@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import contextlib
 from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
 
 import pytest
 from gpufarm.serve.database import Database
@@ -11,7 +13,7 @@ from gpufarm.serve.deployments import Deployments, Filter, Wanted
 from gpufarm.serve.people import Person, User
 from gpufarm.serve.quotas import Quota, Quotas
 from gpufarm.serve.refusals import Conflict, Forbidden, Missing
-from gpufarm.serve.runs import Ending, Lost, Runs
+from gpufarm.serve.runs import Claim, Ending, Lost, Runs
 from gpufarm.serve.tables import Audit
 from sqlalchemy import select
 
@@ -147,6 +149,37 @@ def test_each_run_is_claimed_once(database: Database) -> None:
     assert len(claimed) == len(set(claimed))
     claimed += work(9)  # PostgreSQL skips what another transaction locks
     assert len(claimed) == len(set(claimed)) == 20
+
+
+@both
+def test_requests_and_workers_that_meet_wait_for_each_other(database: Database) -> None:
+    """None is refused because two transactions want the same rows in another order."""
+    deployments, runs = store(database)
+    for number in range(40):
+        made = deployments.create(ANN, wanted())
+        lost = runs.claim("w", -1 if number % 2 else 60)
+        assert lost
+        together = Barrier(2)
+
+        def ends(claim: Claim = lost, together: Barrier = together) -> None:
+            together.wait()
+            with contextlib.suppress(Lost):
+                runs.finish(claim, WELL)
+
+        def loses(together: Barrier = together) -> None:
+            together.wait()
+            runs.claim("other", 60)
+
+        def deletes(uuid: str = made.uuid, together: Barrier = together) -> None:
+            together.wait()
+            deployments.delete(ANN, uuid)
+
+        with ThreadPoolExecutor(2) as pool:
+            done = [pool.submit(loses if number % 2 else ends), pool.submit(deletes)]
+            for one in done:
+                one.result()
+        while claim := runs.claim("w", 60):
+            runs.finish(claim, WELL)
 
 
 def test_a_create_becomes_what_the_run_says(database: Database) -> None:

@@ -43,8 +43,8 @@ class Database:
         """
         try:
             self.url = make_url(url)
-        except ArgumentError as error:
-            raise BadInput(f"database: {url} is no URL; write sqlite:////FILE") from error
+        except ArgumentError:  # the text may have a password in it, so it is not repeated
+            raise BadInput("database: the text is no URL; write sqlite:////FILE") from None
         if self.url.get_backend_name() not in ("sqlite", "postgresql"):
             raise BadInput(
                 f"database: {self.url.get_backend_name()} is not supported; use sqlite or postgresql+psycopg"

@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import func, select
+from sqlalchemy import func, or_, select
 from sqlalchemy.orm import Session, aliased
 
 from gpufarm.serve import outbox, statuses
@@ -146,9 +146,10 @@ class Runs:
             Unavailable: the database does not answer.
         """
         with self._database.changing() as session:
+            deployment = _locked(session, claim.deployment.uuid)
             found = self._held(session, claim)
             _write(found, ending.log)
-            self._end(session, found, ending)
+            self._end(session, deployment, found, ending)
 
     def release(self, claim: Claim, log: str = "") -> None:
         """Give a run back to the queue, as this worker stops; that attempt does not count.
@@ -190,19 +191,22 @@ class Runs:
 
     def _give_up(self, session: Session) -> None:
         """End the runs whose workers were lost too often, or that nobody wants any more."""
-        stale = select(Run).where(Run.state == "running", Run.lease < time.time())
-        for run in session.scalars(stale.with_for_update(skip_locked=True)).all():
+        over = (Run.cancel, Run.attempt >= ATTEMPTS)
+        stale = (Run.state == "running", Run.lease < time.time(), or_(*over))
+        for id, uuid in session.execute(select(Run.id, Run.deployment).where(*stale).order_by(Run.id)).all():
+            deployment = _locked(session, uuid)
+            run = session.scalar(select(Run).where(Run.id == id, *stale).with_for_update())
+            if run is None:
+                continue  # another worker was faster
             if run.cancel:
                 run.state, run.ended = "cancelled", time.time()
-            elif run.attempt >= ATTEMPTS:
+            else:
                 why = f"the worker was lost {run.attempt} times during this run; see the log of the workers"
-                self._end(session, run, Ending(well=False, reason=why))
+                self._end(session, deployment, run, Ending(well=False, reason=why))
         session.flush()
 
-    def _end(self, session: Session, run: Run, ending: Ending) -> None:
+    def _end(self, session: Session, found: Deployment, run: Run, ending: Ending) -> None:
         kind = Kind(run.kind)
-        found = session.scalar(select(Deployment).where(Deployment.uuid == run.deployment).with_for_update())
-        assert found is not None, run.deployment  # a foreign key
         before = Status(found.status)
         after = statuses.ended(before, kind, well=ending.well, cancelled=run.cancel)
         run.state = "done" if ending.well else "cancelled" if run.cancel else "failed"
@@ -217,6 +221,11 @@ class Runs:
             found.secrets = ""
             cancel(session, found.uuid)
         outbox.add(session, found, self._base)
+
+
+def _locked(session: Session, uuid: str) -> Deployment:
+    """Lock a deployment. All transactions lock it before its runs, so none waits in a circle."""
+    return session.scalars(select(Deployment).where(Deployment.uuid == uuid).with_for_update()).one()
 
 
 def _write(run: Run, log: str) -> None:
