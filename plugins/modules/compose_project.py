@@ -10,18 +10,20 @@ module: compose_project
 short_description: Start, change or remove the containers of a Compose project
 version_added: 0.1.0
 description:
-  - Brings the containers of a project in line with its Compose file, and waits until all of them run, are
-    healthy if they have a health check, or have ended with 0.
+  - Brings the containers of a project in line with its Compose file, and waits until all of them run and are
+    healthy, if they have a health check, or have ended with 0 and are not to be started again.
   - Nothing is done if they are in line. Images that are there are not pulled again.
+  - What was applied is written down beside the Compose file, as a digest.
   - Containers of a project of the same name that were made from another file are left alone, and refused.
-  - Removal takes the containers and networks of the project. Its named volumes stay.
+  - Removal stops the containers, gives them time to end, and takes them and the networks of the project. Its
+    named volumes stay.
   - It takes Compose's plug-in of Docker, or else the program C(docker-compose).
 extends_documentation_fragment:
   - gpufarm.cluster.attributes.changing_module
 attributes:
   diff_mode:
     support: full
-    description: Shows which services are changed, and why.
+    description: Shows what is changed, and why.
 options:
   name:
     description: Name of the project.
@@ -57,11 +59,12 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
-services:
-  description: Each service with its image, its state and the ports of the machine that lead to it.
+containers:
+  description: Each container with its service, its image, its state and the ports that lead to it.
   returned: success
   type: dict
-  sample: {web: {image: "nginx:1.27", state: running, ports: ["0.0.0.0:8080->80/tcp"]}}
+  sample:
+    tracking-web-1: {service: web, image: "nginx:1.27", state: running, ports: ["0.0.0.0:8080->80/tcp"]}
 """
 
 import json
@@ -72,8 +75,14 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.gpufarm.cluster.plugins.module_utils._compose import project
+from ansible_collections.gpufarm.cluster.plugins.module_utils._host.io.module_files import (
+    replace_file,
+    temporary_file,
+)
 
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin"
+# Seconds in which a container that ends at once is started again; Docker waits 100 ms at first.
+STEADY = 3
 
 
 class Problem(Exception):
@@ -86,17 +95,20 @@ class Project:
     def __init__(self, module: AnsibleModule) -> None:
         self.module = module
         self.name: str = module.params["name"]
-        self.file: str = module.params["file"]
+        self.file = Path(module.params["file"])
+        self.memory = self.file.with_name("applied.json")
         self.docker = shutil.which("docker", path=PATH)
+        if self.docker and module.check_mode and module.run_command([self.docker, "version"])[0]:
+            self.docker = None  # the role starts it later
+        self.mark = f"label={project.LABEL}.project={self.name}"
 
-    def run(self, *command: str, **environment: str) -> str:
+    def run(self, *command: str) -> str:
         """Return what a command prints."""
-        variables = {"LC_ALL": "C", "PATH": PATH, **environment}
-        code, out, err = self.module.run_command(list(command), environ_update=variables)
+        code, out, err = self.module.run_command(list(command), environ_update={"LC_ALL": "C", "PATH": PATH})
         if code:
             lines = (err or out).strip().splitlines() or ["no reason given"]
             raise Problem(
-                f"'{' '.join(command[:2])}' of the project {self.name} failed: {lines[-1].rstrip('.')}."
+                f"'{command[0]}' of the project {self.name} failed: {lines[-1].strip().rstrip('.')}."
             )
         return str(out)
 
@@ -108,25 +120,28 @@ class Project:
         )
         if not program[0]:
             raise Problem("There is no Compose on this machine: install docker-compose, or Docker's plug-in.")
-        environment = {name: str(value) for name, value in self.module.params["secret_env"].items()}
-        return self.run(*program, "--project-name", self.name, "--file", self.file, *arguments, **environment)
+        version = self.run(*program, "version", "--short").strip().lstrip("v")
+        values = {name: str(value) for name, value in self.module.params["secret_env"].items()}
+        # In a file and not in its environment, where some names would change what the program itself does.
+        file = temporary_file(self.module, project.dotenv(values, int(version.partition(".")[0])))
+        options = ["--project-name", self.name, "--file", str(self.file), "--env-file", file]
+        return self.run(*program, *options, *arguments)
 
     def listed(self, kind: str, *options: str) -> list[str]:
         """Return the ids of the project's containers or networks."""
         if not self.docker:
             return []
-        mark = f"label={project.LABEL}.project={self.name}"
-        return self.run(self.docker, kind, "ls", *options, "--quiet", "--filter", mark).split()
+        return self.run(self.docker, kind, "ls", *options, "--quiet", "--filter", self.mark).split()
+
+    def inspected(self, *ids: str) -> list[dict[str, Any]]:
+        """Return what Docker tells of containers or networks."""
+        told: list[dict[str, Any]] = json.loads(self.run(str(self.docker), "inspect", *ids)) if ids else []
+        return told
 
     def containers(self) -> list[project.Container]:
-        """Return the containers of the project."""
-        ids = self.listed("container", "--all")
-        return project.containers(json.loads(self.run(str(self.docker), "inspect", *ids)) if ids else [])
-
-    def own(self) -> list[project.Container]:
-        """Return the containers; refuse those of others."""
-        found = self.containers()
-        others = sorted({one.files for one in found} - {self.file})
+        """Return the containers of the project; refuse those of others."""
+        found = project.containers(self.inspected(*self.listed("container", "--all")))
+        others = sorted({one.files for one in found} - {str(self.file)})
         if others:
             raise Problem(
                 f"Containers of a project {self.name} are there that were made from "
@@ -135,53 +150,82 @@ class Project:
         return found
 
     def differences(self) -> list[str]:
-        """Return what `up` would change."""
-        if not (self.docker and Path(self.file).exists()):  # in check mode on a new machine
-            return [f"{self.name} is missing"]
-        return project.differences(project.digests(self.compose("config", "--hash", "*")), self.own())
+        """Return what is not as it was applied, or has to be applied anew."""
+        if not (self.docker and self.file.exists()):  # in check mode on a new machine
+            return ["nothing was applied"]
+        before = self.memory.read_text(encoding="utf-8") if self.memory.exists() else ""
+        return project.differences(self.compose("config"), before, self.containers())
+
+    def apply(self) -> None:
+        """Have Compose make what is missing, wait for it, and write down what was applied."""
+        self.compose("up", "--detach", "--remove-orphans")
+        found = self.wait()
+        replace_file(self.module, self.memory, project.applied(self.compose("config"), found), 0o600)
 
     def wait(self) -> list[project.Container]:
-        """Wait until all containers are well, and return them."""
+        """Wait until all containers are well and are not started again and again; return them."""
         end = time.monotonic() + self.module.params["timeout"]
+        before: list[tuple[str, int]] = []
         while True:
-            found = self.own()
-            failed = [one.told() for one in found if one.has_failed and one.status != "created"]
-            if not failed and all(one.is_well for one in found):
+            found = [one for one in self.containers() if not one.is_single]
+            failed = [one.told() for one in found if one.has_failed]
+            starts = [(one.id, one.restarts) for one in found]
+            is_well = all(one.is_well for one in found)
+            if is_well and starts == before:
                 return found
             if failed or time.monotonic() > end:
-                told = failed or [one.told() for one in found if not one.is_well]
-                raise Problem(f"The project {self.name} does not run: {', '.join(told)}; look at its log.")
-            time.sleep(1)
+                ill = (
+                    failed
+                    or [one.told() for one in found if not one.is_well]
+                    or ["containers end again and again"]
+                )
+                raise Problem(f"The project {self.name} does not run: {', '.join(ill)}; look at its log.")
+            before = starts if is_well else []
+            time.sleep(STEADY if is_well else 1)
 
     def remove(self) -> list[str]:
         """Return what is removed, and remove it unless in check mode."""
-        found = self.own()
-        networks = self.listed("network")
+        found = self.containers()
+        networks = self.inspected(*self.listed("network"))
+        own = {one.id for one in found}
+        for network in networks:
+            others = [one["Name"] for id, one in network["Containers"].items() if id not in own]
+            if others:
+                raise Problem(
+                    f"The network {network['Name']} of the project {self.name} is used by {others[0]}: "
+                    "disconnect that container first."
+                )
         if not self.module.check_mode:
             if found:
+                self.run(str(self.docker), "stop", *(one.id for one in found))
                 self.run(str(self.docker), "rm", "--force", *(one.id for one in found))
             if networks:
-                self.run(str(self.docker), "network", "rm", *networks)
-        return [f"{one.service} is removed" for one in found] + ["networks are removed"] * bool(networks)
+                self.run(str(self.docker), "network", "rm", *(network["Id"] for network in networks))
+            self.memory.unlink(missing_ok=True)
+        return [f"{one.name} is removed" for one in found] + [f"{one['Name']} is removed" for one in networks]
 
 
 def apply(module: AnsibleModule) -> dict[str, Any]:
     """Bring the project in line, and return the result."""
     found = Project(module)
     if module.params["state"] == "absent":
-        changes = found.remove()
-        containers: list[project.Container] = []
+        changes, there = found.remove(), []
     else:
         changes = found.differences()
         if changes and not module.check_mode:
-            found.compose("up", "--detach", "--remove-orphans")
-        containers = found.containers() if module.check_mode else found.wait()
-    services = {
-        one.service: {"image": one.image, "state": one.health or one.status, "ports": list(one.ports)}
-        for one in containers
+            found.apply()
+        there = found.containers()
+    containers = {
+        one.name: {
+            "service": one.service,
+            "image": one.image,
+            "state": one.health or one.status,
+            "ports": list(one.ports),
+        }
+        for one in there
     }
     diff = {"before": "", "after": "".join(f"{line}\n" for line in changes)}
-    return {"changed": bool(changes), "services": services, "diff": diff if changes else {}}
+    return {"changed": bool(changes), "containers": containers, "diff": diff if changes else {}}
 
 
 def main() -> None:

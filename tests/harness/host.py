@@ -245,7 +245,7 @@ class Host:
         changed = self.projects.get(call.args["name"]) != wanted
         if not call.check_mode:
             self.projects[call.args["name"]] = wanted
-        return {"changed": changed, "services": {}}
+        return {"changed": changed, "containers": {}}
 
     def _gpu_settings(self, call: Call) -> Mapping[str, Any]:
         """Its file remembers what was asked for, while anything is."""

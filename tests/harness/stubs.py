@@ -192,7 +192,7 @@ ALL_IS_WELL: dict[str, Answer] = {
         "units": [],
         "limited": False,
     },
-    "gpufarm.cluster.compose_project": {"services": {}},
+    "gpufarm.cluster.compose_project": {"containers": {}},
     "gpufarm.cluster.text_files": {"changed_files": []},
     "gpufarm.cluster.user_accounts": {"active": ["ada"], "locked": [], "ended": []},
     "gpufarm.cluster.zookeeper_info": _zookeeper,

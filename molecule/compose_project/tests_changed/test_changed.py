@@ -21,4 +21,9 @@ def test_the_volume_stays(host):
 
 
 def test_the_other_one_is_back(host):
-    assert [line.split()[0] for line in names(host) if line.startswith("beside")] == ["beside-web-1"]
+    found = [line.split()[0] for line in names(host) if line.startswith("beside")]
+    assert sorted(found) == ["beside-web-1", "beside-web-2"]
+
+
+def test_the_fetched_one_runs(host):
+    assert [line.split()[0] for line in names(host) if line.startswith("fetched")] == ["fetched-web-1"]

@@ -15,13 +15,11 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _URL = re.compile(r"https://[^\s/@]+/\S+")
 _CHECKSUM = re.compile(r"sha256:[0-9a-f]{64}")
 # They would change what the programs of Docker do, or which programs run.
-_RESERVED = re.compile(
-    r"(DOCKER|COMPOSE|LD|PYTHON|BUILDKIT)_\w*|PYTHON\w*|PATH|HOME|IFS|LC_ALL|\w+_PROXY", re.IGNORECASE
-)
+_RESERVED = re.compile(r"(BUILDKIT|BUILDX|COMPOSE|DOCKER|LD)_\w*", re.IGNORECASE)
 
 
 def _definition(found: Mapping[str, Any]) -> Iterator[str]:
-    services = found.get("services")
+    services = found.get("services") if isinstance(found, Mapping) else None
     if not isinstance(services, Mapping) or not services:
         yield "compose_project_definition has no services; give at least one."
         return
@@ -31,7 +29,7 @@ def _definition(found: Mapping[str, Any]) -> Iterator[str]:
                 f"compose_project_definition has a service {name!r}; take letters, digits, dots, dashes and "
                 "underscores."
             )
-        elif not isinstance(service, Mapping) or not (service.get("image") or service.get("build")):
+        elif not isinstance(service, Mapping) or not {"image", "build", "extends"} & service.keys():
             yield f"The service {name} of compose_project_definition has no image; name one."
 
 
