@@ -35,6 +35,7 @@ options:
       - gpufarm-metrics
       - gpufarm-mig
       - gpufarm-settings
+      - gpufarm-slurm-metrics
   state:
     description: Whether it is there.
     type: str

@@ -367,6 +367,7 @@ _CASES = {
     "monitoring": Case(
         answers={
             "Validate | Check for Grafana": {"stat": {"exists": True}},
+            "Configure | Check for a controller of Slurm": {"stat": {"exists": True}},
             "Verify | Query the targets of Prometheus": {
                 "status": 200,
                 "json": {"data": {"activeTargets": [{"labels": {"instance": "host1"}, "health": "up"}] * 2}},

@@ -108,9 +108,9 @@ def test_who_uses_which_slice_is_measured(host: Host, visit: Visit, eventually: 
 
 
 def test_every_plot_has_data(eventually: Query) -> None:
-    # NVML tells no utilization of a GPU that is divided.
+    # NVML tells no utilization of a GPU that is divided, and a cluster of Slurm is in another scenario.
     for plot in PLOTS:
-        if not plot["title"].startswith("GPU utilization"):
+        if not plot["title"].startswith("GPU utilization") and "Slurm" not in plot["title"]:
             assert eventually(plot["query"].replace("$window", "300s")), plot["title"]
 
 

@@ -4,9 +4,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
+
+from .page import Page
 
 MEBIBYTE = 2**20
 # Readings of a GPU: names of `_nvml.io.readings`.
@@ -70,25 +72,6 @@ class Use:
     holders: Mapping[str, Holder] = field(default_factory=dict)
     holders_problem: str = ""
     certificates: Mapping[str, float] = field(default_factory=dict)
-
-
-class Page:
-    """Metrics in the text format of Prometheus (Prometheus, Exposition formats, text format 0.0.4)."""
-
-    def __init__(self) -> None:
-        self._lines: list[str] = []
-
-    def add(
-        self, name: str, text: str, samples: Iterable[tuple[Mapping[str, str], float]], kind: str = "gauge"
-    ) -> None:
-        """Add a family of metrics; one without samples is left out."""
-        lines = [f"{name}{_labels(labels)} {_number(value)}" for labels, value in samples]
-        if lines:
-            self._lines += [f"# HELP {name} {text}", f"# TYPE {name} {kind}", *lines]
-
-    def text(self) -> str:
-        """Return the page."""
-        return "\n".join(self._lines) + "\n"
 
 
 def render(use: Use, now: float) -> str:
@@ -206,16 +189,3 @@ def _value(values: Mapping[str, Any], *path: str) -> float | None:
         if value is None:
             return None
     return float(len(value)) if isinstance(value, list) else float(value)
-
-
-def _labels(labels: Mapping[str, str]) -> str:
-    inner = ",".join(f'{name}="{_escaped(value)}"' for name, value in labels.items())
-    return f"{{{inner}}}" if inner else ""
-
-
-def _escaped(value: str) -> str:
-    return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-
-
-def _number(value: float) -> str:
-    return str(int(value)) if float(value).is_integer() else f"{value:.6g}"

@@ -5,44 +5,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
 from .._health.catalogue import MEANINGS
+from .alert import CRITICAL, MACHINE, WARNING, Alert
+from .slurm_alerts import SLURM
 
-WARNING, CRITICAL = "warning", "critical"
 # Prometheus, "Alerting rules", section "Templating": labels may be templates. 1 and 2 are the codes of a
 # warning and of a critical status (_health.report.CODES).
 BY_STATUS = "{{ if eq $value 1.0 }}warning{{ else }}critical{{ end }}"
-
-
-@dataclass(frozen=True)
-class Alert:
-    """An alert.
-
-    `expression` is PromQL, `patience` how long it must hold (a duration of Prometheus). `summary` says what
-    is wrong in one sentence, `next_step` what to do; both may hold templates of Prometheus.
-    """
-
-    name: str
-    expression: str
-    patience: str
-    severity: str
-    summary: str
-    next_step: str
-
-    def rule(self) -> dict[str, Any]:
-        """Return the alert as Prometheus reads it."""
-        return {
-            "alert": self.name,
-            "expr": self.expression,
-            "for": self.patience,
-            "labels": {"severity": self.severity},
-            "annotations": {"summary": self.summary, "next_step": self.next_step},
-        }
-
-
-MACHINE = "{{ $labels.instance }}"
 DISK = "{{ $labels.device }}"
 # A device is told of once, wherever it is mounted. Read-only file systems do not fill up.
 FREE = (
@@ -185,7 +156,7 @@ def health_alert(check: str) -> Alert:
 
 def alerts() -> tuple[Alert, ...]:
     """Return all alerts, those of the service first."""
-    return (*SERVICE, *(health_alert(check) for check in MEANINGS))
+    return (*SERVICE, *SLURM, *(health_alert(check) for check in MEANINGS))
 
 
 def rules(muted: Iterable[str]) -> list[dict[str, Any]]:

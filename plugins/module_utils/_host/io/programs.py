@@ -23,6 +23,7 @@ from ..._cdi.io import command as cdi_command
 from ..._gateway.io import command as gateway_command
 from ..._health.io import command as health_command
 from ..._metrics.io import command as metrics_command
+from ..._metrics.io import slurm_command
 from ..._mig.io import restore
 from ..._nvml.io.session import GPU_PYTHON
 from ..._settings.io import command as settings_command
@@ -42,6 +43,7 @@ PROGRAMS: Mapping[str, tuple[str, ModuleType]] = {
     "gpufarm-metrics": (GPU_PYTHON, metrics_command),
     "gpufarm-mig": (GPU_PYTHON, restore),
     "gpufarm-settings": (GPU_PYTHON, settings_command),
+    "gpufarm-slurm-metrics": (SYSTEM_PYTHON, slurm_command),
 }
 # The package that this file is in, as it is called here.
 _ABOVE = __name__.partition("._host.")[0]
