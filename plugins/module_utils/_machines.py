@@ -19,3 +19,13 @@ def names(wanted: Sequence[str], machines: Mapping[str, Mapping[str, Any]]) -> l
     by_address = {machines[name].get("ansible_host"): name for name in machines} if unnamed else {}
     found = [one if one in machines else by_address.get(one) for one in wanted]
     return [name for name in found if name]
+
+
+def addresses(named: Sequence[str], machines: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Return the addresses at which others reach machines; their names where the inventory gives none.
+
+    Args:
+        named: names in the inventory.
+        machines: variables by name in the inventory, such as `hostvars`.
+    """
+    return [machines[name].get("ansible_host") or name for name in named]

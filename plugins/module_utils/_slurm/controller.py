@@ -20,7 +20,7 @@ def plan(
 
     Args:
         settings: variables of the role without its name; also `controllers` and `members`, the machines that
-            `hosts` and `nodes` name, and the `addresses` of those that have other ones than their names.
+            `hosts` and `nodes` name, and their `addresses`.
         machines: by their names in the inventory, as the module slurm_machine_info describes them, or with
             `msg`, why they cannot be read.
         current: the slurm.conf that the role wrote before; empty if there is none.
@@ -45,12 +45,9 @@ def plan(
             {kind for types in offered.values() for kind in types},
             min(configuration.usable_memory(one) // one["cpus"] for one in members),
         ),
-        "hosts": [
-            f"{machines[name]['hostname']}({addresses.get(name) or name})" for name in settings["controllers"]
-        ],
+        "hosts": [f"{machines[name]['hostname']}({addresses[name]})" for name in settings["controllers"]],
         "nodes": [
-            configuration.node(machines[name], addresses.get(name) or name, lines[names[name]])
-            for name in offered
+            configuration.node(machines[name], addresses[name], lines[names[name]]) for name in offered
         ],
         "partitions": [
             configuration.partition(one, [names[name] for name in one.get("nodes") or []])

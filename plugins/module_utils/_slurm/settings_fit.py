@@ -59,7 +59,7 @@ def _of_names(settings: Mapping[str, Any], variable: str, found: str) -> Iterato
     if twice:
         yield f"{ROLE}_{variable} names {', '.join(twice)} twice; name each machine once."
     for name in known:
-        address = settings["addresses"].get(name) or name
+        address = settings["addresses"][name]
         if not ADDRESS.fullmatch(address):
             yield f"{address!r}, the address of {name}, is none of a host; set ansible_host."
 

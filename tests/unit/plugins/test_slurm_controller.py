@@ -22,7 +22,8 @@ def settings(**changes: Any) -> dict[str, Any]:
     defaults = yaml.safe_load((ROLES / "slurm_controller" / "defaults" / "main.yml").read_text())
     found = {name.removeprefix("slurm_controller_"): value for name, value in defaults.items()}
     named = {"hosts": ["ctl"], "controllers": ["ctl"], "nodes": ["n1", "n2"], "members": ["n1", "n2"]}
-    return {**found, **named, "addresses": {"n1": "10.0.0.1"}, **changes}
+    addresses = {"ctl": "ctl", "n1": "10.0.0.1", "n2": "n2"}
+    return {**found, **named, "addresses": addresses, **changes}
 
 
 def machine(hostname: str, *slices: str, **changes: Any) -> dict[str, Any]:
@@ -118,7 +119,10 @@ def test_nodes_whose_gpus_change_or_go_are_told() -> None:
         ({"members": [], "nodes": []}, "slurm_controller_nodes names no machine"),
         ({"nodes": ["n1", "n2", "n3"]}, "names n1, n2, n3, and the inventory has only n1, n2 of them"),
         ({"members": ["n1", "n1"]}, "names n1 twice"),
-        ({"addresses": {"n1": "a b"}}, "'a b', the address of n1, is none of a host"),
+        (
+            {"addresses": {"ctl": "ctl", "n1": "a b", "n2": "n2"}},
+            "'a b', the address of n1, is none of a host",
+        ),
         ({"state_directory": "srv"}, "state_directory is 'srv'; give a plain absolute path"),
         ({"state_directory": "/srv/../etc"}, "give a plain absolute path"),
         ({"hosts": ["ctl", "n1"], "controllers": ["ctl", "n1"]}, "Several controllers share their state"),
