@@ -4,9 +4,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import stat
 import subprocess
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,23 +17,38 @@ import yaml
 from ansible_collections.gpufarm.cluster.plugins.module_utils._health import report
 from ansible_collections.gpufarm.cluster.plugins.module_utils._health.finding import Finding
 from ansible_collections.gpufarm.cluster.plugins.module_utils._mig.io.holders import Holder, read
+from ansible_collections.gpufarm.cluster.plugins.module_utils._mig.io.lock import locked
 
 ROOT = Path(__file__).resolve().parents[3]
 PROGRAMS = ROOT / "roles" / "slurm_node" / "files"
 JOB = {"SLURM_JOB_ID": "18", "SLURM_JOB_USER": "alice", "SLURM_JOB_UID": "2001", "SLURMD_NODENAME": "n1"}
 Run = Callable[..., None]
+Start = Callable[..., "subprocess.Popen[str]"]
 
 
 @pytest.fixture
-def run(tmp_path: Path) -> Run:
-    """Run a program with variables, on the files of a folder instead of those of the machine."""
+def start(tmp_path: Path) -> Start:
+    """Start a program with variables, on the files of a folder instead of those of the machine."""
 
-    def run_program(name: str, **variables: str) -> None:
+    def start_program(name: str, **variables: str) -> subprocess.Popen[str]:
         text = (PROGRAMS / name).read_text()
         for folder in ("/run/gpufarm", "/sys/fs/cgroup", "/proc/driver", "/var/lib/gpufarm"):
             text = text.replace(folder, f"{tmp_path}{folder}")
         path = f"{tmp_path / 'bin'}:/usr/bin:/bin"
-        subprocess.run(["sh", "-c", text, name], env={"PATH": path, **variables}, check=True)
+        return subprocess.Popen(
+            ["sh", "-c", text, name], env={"PATH": path, **variables}, stderr=subprocess.PIPE, text=True
+        )
+
+    return start_program
+
+
+@pytest.fixture
+def run(start: Start) -> Run:
+    """Run a program with variables to its end."""
+
+    def run_program(name: str, **variables: str) -> None:
+        with start(name, **variables) as process:
+            assert process.wait() == 0, process.stderr
 
     return run_program
 
@@ -82,6 +99,42 @@ def test_a_name_that_json_writes_otherwise_is_a_number(run: Run, tmp_path: Path,
     run("prolog", **{**JOB, "SLURM_JOB_USER": name}, CUDA_VISIBLE_DEVICES="MIG-1")
     (holder,) = holders(tmp_path)
     assert holder.who == "job 18 of user 2001"
+
+
+def waits(lock: Path) -> bool:
+    """Return whether a process waits for a lock (proc_locks(5))."""
+    inode = f":{lock.stat().st_ino} "
+    return any("->" in line and inode in line for line in Path("/proc/locks").read_text().splitlines())
+
+
+@pytest.mark.parametrize("made", [False, True], ids=["the same slices", "other slices"])
+def test_no_job_starts_on_slices_that_a_change_of_partitions_takes(
+    start: Start, tmp_path: Path, made: bool
+) -> None:
+    instances = tmp_path / "proc/driver/nvidia/capabilities/gpu0/mig"
+    (instances / "gi1" / "ci0").mkdir(parents=True)
+    runs = tmp_path / "run" / "gpufarm"
+    with locked(runs):
+        process = start("prolog", **JOB, CUDA_VISIBLE_DEVICES="MIG-1")
+        while not waits(runs / "mig.lock"):
+            time.sleep(0.01)
+        assert holders(tmp_path) == []
+        if made:
+            (instances / "gi2" / "ci0").mkdir(parents=True)
+    with process:
+        assert (process.wait() != 0) == made
+        assert process.stderr and ("partitions of the GPUs have changed" in process.stderr.read()) == made
+    assert len(holders(tmp_path)) == int(not made)
+
+
+def test_jobs_that_start_together_do_not_wait_for_one_another(run: Run, tmp_path: Path) -> None:
+    runs = tmp_path / "run" / "gpufarm"
+    with locked(runs):
+        pass
+    with (runs / "mig.lock").open() as other:
+        fcntl.flock(other, fcntl.LOCK_SH)
+        run("prolog", **JOB, CUDA_VISIBLE_DEVICES="MIG-1")
+    assert len(holders(tmp_path)) == 1
 
 
 class Cluster:
