@@ -41,6 +41,7 @@ options:
       - shared_home
       - slurm_accounts
       - slurm_controller
+      - slurm_login
       - slurm_node
       - user_accounts
       - zookeeper
@@ -81,8 +82,8 @@ options:
     elements: dict
   machines:
     description: >-
-      For C(slurm_controller) and C(slurm_node) the results of M(gpufarm.cluster.slurm_machine_info) by the
-      names of the machines in the inventory.
+      For C(slurm_controller), C(slurm_login) and C(slurm_node) the results of
+      M(gpufarm.cluster.slurm_machine_info) by the names of the machines in the inventory.
     type: dict
   current:
     description: For C(slurm_controller) the C(slurm.conf) that the role wrote before; empty if there is none.
@@ -137,6 +138,7 @@ MODULES = {
     "shared_home": "_shared_home.settings",
     "slurm_accounts": "_slurm.accounts",
     "slurm_controller": "_slurm.controller",
+    "slurm_login": "_slurm.login",
     "slurm_node": "_slurm.node",
     "user_accounts": "_accounts.request",
     "zookeeper": "_zookeeper",

@@ -30,6 +30,7 @@ SUPPORTED: dict[str, dict[str, str]] = {
     "shared_home": _PACKAGES,
     "slurm_accounting": {"Debian": "12", "Ubuntu": "24.04"},
     "slurm_controller": _SLURM,
+    "slurm_login": _SLURM,
     "slurm_node": _SLURM,
     "zookeeper": _PACKAGES,
 }
@@ -42,6 +43,7 @@ WITHOUT_PACKAGES = {
     "mesos_master": "image",
     "nvidia_container": "preinstalled",
     "slurm_controller": "preinstalled",
+    "slurm_login": "preinstalled",
     "slurm_node": "preinstalled",
 }
 

@@ -23,6 +23,7 @@ ONE_RELEASE = {
     "chronos_job": "changes no machine, and asks Chronos by the code that container_request asks Marathon by",
     "marathon_app": "changes no machine, and its module is that of container_request",
     "slurm_controller": "refuses Debian 12, whose Slurm finds no slices",
+    "slurm_login": "refuses Debian 12, whose Slurm has no sackd",
     "slurm_node": "refuses Debian 12, whose Slurm finds no slices",
 }
 EVERY_ROLE = pytest.mark.parametrize("role", ROLES, ids=lambda role: role.name)

@@ -409,6 +409,15 @@ _CASES = {
         },
         elsewhere={"host2": {}},
     ),
+    "slurm_login": Case(
+        {"slurm_login_controllers": ["host2"]},
+        {
+            "ansible.builtin.setup": TRIXIE,
+            "gpufarm.cluster.slurm_machine_info": slurm_machine,
+            "Verify | Query the partitions": said("gpu"),
+        },
+        elsewhere={"host2": {"ansible_host": "host2"}, "host3": {"ansible_host": "host3"}},
+    ),
     "slurm_node": Case(
         {"slurm_node_controllers": ["host1"]},
         {

@@ -176,6 +176,7 @@ KEYS: dict[str, str] = {
     "slurm_controller_cluster_name": "\\nClusterName=VALUE\\n",
     "slurm_controller_port": "\\nSlurmctldPort=VALUE\\n",
     "slurm_controller_state_directory": "\\nStateSaveLocation=VALUE\\n",
+    "slurm_login_controller_port": "--conf-server ...:VALUE",
     "slurm_node_controller_port": "--conf-server host1:VALUE",
     "zookeeper_client_port": "\\nclientPort=VALUE",
     "zookeeper_data_directory": "\\ndataDir=VALUE",

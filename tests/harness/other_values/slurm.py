@@ -15,6 +15,7 @@ VALUES: dict[str, Any] = {
     "slurm_controller_nodes": ["host2"],
     "slurm_controller_partitions": [{"name": "other-partitions"}],
     "slurm_controller_settings": {"KillWait": 71931},
+    "slurm_login_controllers": ["host3"],
     "slurm_node_controllers": ["host2"],
 }
 NEEDS: dict[str, dict[str, Any]] = {

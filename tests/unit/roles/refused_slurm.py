@@ -7,7 +7,7 @@ from typing import Any
 
 from harness.cases import slurm_machine
 from harness.recording import Answer, Call
-from harness.stubs import encoded, said
+from harness.stubs import encoded, has, said
 from refused import Refused
 
 BEFORE = "NodeName=host1 NodeAddr=host1 CPUs=64 Gres=gpu:2g.20gb:3 State=UNKNOWN\n"
@@ -75,6 +75,19 @@ REFUSED = {
                 "Remove | List the jobs": said("18\n19"),
             },
         ),
+    ],
+    "slurm_login": [
+        Refused(
+            "slurm_login_controllers names host4, and the inventory has only others of them",
+            {"slurm_login_controllers": ["host4"]},
+        ),
+        Refused("slurm_login_controller_port is 0, which is no port", {"slurm_login_controller_port": 0}),
+        Refused(
+            "host1 runs slurmd, so its users can submit jobs already",
+            {},
+            {"Validate | Look for other roles of Slurm": has("/etc/systemd/system/slurmd.service.d")},
+        ),
+        Refused("which is not that of the cluster", {}, OTHER_KEY),
     ],
     "slurm_node": [
         Refused(
