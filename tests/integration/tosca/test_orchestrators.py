@@ -28,6 +28,7 @@ GIVEN = {
     "command": "run",
     "job_name": "ada-tool",
     "schedule": "R1//PT1M",
+    "users": [{"os_user_name": "ada", "os_user_ssh_public_key": "ssh-ed25519 AAAA ada"}],
 }
 
 
