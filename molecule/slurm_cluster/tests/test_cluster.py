@@ -81,7 +81,7 @@ def test_a_user_sees_no_job_of_others(host):
 
 
 def test_no_user_gets_more_than_the_limit(host):
-    done = host.run("runuser -u alice -- timeout 5 srun --chdir=/ --gres=gpu:1g.10gb:2 true")
+    done = host.run("runuser -u alice -- timeout 60 srun --chdir=/ --gres=gpu:1g.10gb:2 true")
     assert done.rc == 0, done.stderr
     done = host.run("runuser -u bob -- srun --immediate=5 --chdir=/ --gres=gpu:a30:2 true")
     assert done.rc != 0  # the account course has one GPU
