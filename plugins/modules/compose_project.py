@@ -13,7 +13,7 @@ description:
   - Brings the containers of a project in line with its Compose file, and waits until all of them run and are
     healthy, if they have a health check, or have ended with 0 and are not to be started again.
   - Nothing is done if they are in line. Images that are there are not pulled again.
-  - What was applied is written down beside the Compose file, as a digest.
+  - A digest of what was applied is written down beside the Compose file.
   - Containers of a project of the same name that were made from another file are left alone, and refused.
   - Removal stops the containers, gives them time to end, and takes them and the networks of the project. Its
     named volumes stay.

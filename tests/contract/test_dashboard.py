@@ -99,7 +99,11 @@ def test_machines_can_be_added_where_their_number_is_an_input() -> None:
             if one.get("updatable"):
                 found[path.name.partition(".")[0]] = name
                 assert "tab" not in one and one["type"] == "integer"
-    assert found == {"mesos_cluster": "agent_count", "storage_clients": "num_machines"}
+    assert found == {
+        "mesos_cluster": "agent_count",
+        "slurm_cluster": "node_count",
+        "storage_clients": "num_machines",
+    }
 
 
 def test_no_service_is_locked_for_all_groups() -> None:
