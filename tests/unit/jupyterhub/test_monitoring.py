@@ -41,3 +41,24 @@ def test_alerts_that_fire_are_shown_with_what_they_say(
     found = asyncio.run(monitoring.Prometheus(page).alerts())
     assert found == [{"severity": severity, **TOLD} for severity in ("critical", "warning")]
     assert asked == ["https://p/api/v1/alerts?"]
+
+
+def test_a_plot_of_what_a_site_has_not_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plots = [
+        {"title": "Slices", "unit": "count", "query": "slices", "label": "all"},
+        {"title": "Jobs of Slurm", "unit": "count", "query": "jobs", "label": "all", "empty": ""},
+    ]
+    page = tmp_path / "page.json"
+    page.write_text(json.dumps({"url": "https://p", "certificate": "c", "key": "k", "plots": plots}))
+    jobs: list[object] = []
+
+    async def fetch(url: str, **_how: object) -> SimpleNamespace:
+        return SimpleNamespace(body=json.dumps({"data": {"result": jobs if "=jobs&" in url else []}}))
+
+    monkeypatch.setattr(monitoring, "AsyncHTTPClient", lambda: SimpleNamespace(fetch=fetch))
+    prometheus = monitoring.Prometheus(page)
+    titles = [one.title for one in asyncio.run(monitoring.drawings(prometheus, "hour", 7200.0))]
+    assert titles == ["Slices"]
+    jobs.append({"metric": {}, "values": [[7140, "3"], [7200, "4"]]})
+    titles = [one.title for one in asyncio.run(monitoring.drawings(prometheus, "hour", 7200.0))]
+    assert titles == ["Slices", "Jobs of Slurm"]

@@ -110,6 +110,7 @@ async def drawings(prometheus: Prometheus, span: str, now: float) -> list[plots.
     return [
         plots.draw(plot, series, start, end, step)
         for plot, series in zip(prometheus.plots, found, strict=True)
+        if series or plot.empty
     ]
 
 

@@ -36,7 +36,7 @@ class Plot:
         unit: key of `UNITS`.
         query: PromQL.
         label: name of a line, with labels of its series in braces.
-        empty: why there may be no lines at all.
+        empty: why there may be no lines at all; without words the plot is left out then.
     """
 
     title: str
