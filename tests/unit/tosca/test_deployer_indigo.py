@@ -139,6 +139,24 @@ def test_an_elastic_cluster_of_slurm() -> None:
     assert not any(name.startswith(("elastic_cluster", "central", "client", "router")) for name in made)
 
 
+@pytest.mark.parametrize("undeploy", [False, True], ids=["deploy", "undeploy"])
+def test_machines_of_slurm_know_each_other(undeploy: bool) -> None:
+    found = scope(ELASTIC, at_first=3)
+    addresses = {name: found.attributes[name]["private_address"][0] for name in found.attributes}
+    hosts = {name: name for name in addresses}
+    done = plan.steps(found, hosts, frozenset({"at_first"}), undeploy=undeploy)
+    made = {step.node: step.variables for step in done}
+    workers = [addresses[name] for name in ("worker_server", "worker_server[2]", "worker_server[3]")]
+    assert made["front_end"]["slurm_controller_nodes"] == workers
+    for name in ("worker", "worker[2]", "worker[3]"):
+        assert made[name]["slurm_node_controllers"] == [addresses["front_end_server"]]
+    for role, node in (("slurm_controller", "front_end"), ("slurm_node", "worker[2]")):
+        spec = yaml.safe_load((ROOT / f"roles/{role}/meta/argument_specs.yml").read_text())
+        options = spec["argument_specs"]["main"]["options"]
+        needed = {name for name, option in options.items() if option.get("required")}
+        assert needed <= made[node].keys(), role
+
+
 @pytest.mark.parametrize("workers", [1, 5])
 def test_the_number_of_workers_is_within_the_bounds_of_an_elastic_cluster(workers: int) -> None:
     topology = template.read(ELASTIC)[1]
@@ -372,7 +390,7 @@ def properties_in(value: Any) -> set[str]:
         if isinstance(path, list):
             return {path[1]} if path[0] == "SELF" else set()
         return set().union(*map(properties_in, value.values()))
-    return set()
+    return set().union(*map(properties_in, value)) if isinstance(value, list) else set()
 
 
 def test_every_word_leads_to_a_variable_of_a_role() -> None:
