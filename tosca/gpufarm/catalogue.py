@@ -160,6 +160,17 @@ class Catalogue:
             self._members[place] = found
         return self._members[place]
 
+    def properties_of(self, written: str) -> dict[str, Any]:
+        """Collect the properties of a type of nodes.
+
+        Args:
+            written: its name, in full or short.
+
+        Returns:
+            Their schemas by name; none if there is no such type.
+        """
+        return self.members("node_types", self.named("node_types", written) or "", "properties")
+
     def requirements(self, name: str) -> dict[str, dict[str, Any]]:
         """Collect the requirements of a node type and its ancestors.
 

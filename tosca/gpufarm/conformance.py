@@ -13,6 +13,8 @@ from typing import Any
 from toscaparser.common.exception import ExceptionCollector, ValidationError
 from toscaparser.tosca_template import ToscaTemplate
 
+from gpufarm import dialect
+from gpufarm.catalogue import Catalogue
 from gpufarm.errors import BadTemplate
 from gpufarm.library import Library
 from gpufarm.problems import Problem
@@ -55,6 +57,8 @@ def check_template(source: Library, values: dict[str, Any] | None = None) -> Non
     flat["topology_template"].pop("outputs", None)
     if values is not None:
         flat["topology_template"] = _with_inputs(flat["topology_template"], values)
+    if source.indigo:
+        flat = dialect.properties(flat, Catalogue(source).properties_of)
     try:
         with contextlib.redirect_stdout(io.StringIO()):
             ToscaTemplate(yaml_dict_tpl=flat)

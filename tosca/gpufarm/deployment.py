@@ -200,7 +200,7 @@ def evaluate_outputs(scope: Scope, deployment: Deployment) -> dict[str, Any]:
             for key, attribute in operation.outputs.items():
                 if key in returned:
                     attributes.setdefault(node.name, {})[attribute] = returned[key]
-                elif node.switch and base.evaluate(node.properties[node.switch], node.name) is False:
+                elif node.switch and base.property(node, node.switch) is False:
                     attributes.setdefault(node.name, {})[attribute] = ""  # as its role returns it
     known = replace(base, attributes=attributes)
     found: dict[str, Any] = {}

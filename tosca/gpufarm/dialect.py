@@ -54,20 +54,34 @@ def _input(schema: Mapping[str, Any], node: yaml.Node | None) -> dict[str, Any]:
     if kind in ("string", "version"):
         if "default" in found:
             found["default"] = _texts(_below(node, "default"), found["default"])
-        for index, constraint in enumerate(constraints if isinstance(constraints, list) else ()):
-            if isinstance(constraint, dict) and isinstance(constraint.get("valid_values"), list):
-                written = _below(node, "constraints")
-                if isinstance(written, yaml.SequenceNode):
-                    written = written.value[index]
-                values = _texts(_below(written, "valid_values"), constraint["valid_values"])
-                constraint["valid_values"] = values
+        if isinstance(constraints, list):
+            written = _below(node, "constraints")
+            found["constraints"] = [
+                _constraint(one, written.value[index] if isinstance(written, yaml.SequenceNode) else written)
+                for index, one in enumerate(constraints)
+            ]
     elif "default" in found:
-        found["default"] = _read(kind, found["default"])
+        found["default"] = read(kind, found["default"])
     return found
 
 
-def _read(kind: Any, value: Any) -> Any:
-    """A text as what the type wants, if it is that."""
+def _constraint(constraint: Any, node: yaml.Node | None) -> Any:
+    """A constraint of texts. It is made anew, as other inputs may share what is written."""
+    if not (isinstance(constraint, dict) and isinstance(constraint.get("valid_values"), list)):
+        return constraint
+    return {**constraint, "valid_values": _texts(_below(node, "valid_values"), constraint["valid_values"])}
+
+
+def read(kind: Any, value: Any) -> Any:
+    """Read the text of a number or a boolean.
+
+    Args:
+        kind: the type that is wanted.
+        value: any value.
+
+    Returns:
+        The text as a value of the type; everything else as it is.
+    """
     if isinstance(kind, str) and kind in _READ and isinstance(value, str):
         with contextlib.suppress(ValueError, KeyError):
             return _READ[kind](value.lower())
@@ -89,29 +103,11 @@ def inputs(data: Mapping[str, Any], root: yaml.Node) -> dict[str, Any]:
     if not isinstance(topology, dict) or not isinstance(written, dict):
         return dict(data)
     node = _below(_below(root, "topology_template"), "inputs")
-    read = {
+    found = {
         name: _input(schema, _below(node, name)) if isinstance(schema, dict) else schema
         for name, schema in written.items()
     }
-    return {**data, "topology_template": {**topology, "inputs": read}}
-
-
-def _typed(schema: Any, kind: Any) -> Any:
-    """An input of type string as one of the type that a property wants, if its values are that."""
-    if not (isinstance(schema, dict) and schema.get("type") == "string"):
-        return schema
-    if not (isinstance(kind, str) and kind in _READ):
-        return schema
-    found = schema | {"type": kind, "default": _read(kind, schema.get("default"))}
-    constraints = schema.get("constraints")
-    if isinstance(constraints, list):
-        found["constraints"] = [
-            {name: [_read(kind, one) for one in value] if isinstance(value, list) else value}
-            for constraint in constraints
-            if isinstance(constraint, dict)
-            for name, value in constraint.items()
-        ]
-    return found
+    return {**data, "topology_template": {**topology, "inputs": found}}
 
 
 def properties(data: Mapping[str, Any], kinds: Callable[[str], Mapping[str, Any]]) -> dict[str, Any]:
@@ -122,27 +118,21 @@ def properties(data: Mapping[str, Any], kinds: Callable[[str], Mapping[str, Any]
         kinds: gives the schemas of the properties of a type of nodes.
 
     Returns:
-        The template, with values that TOSCA allows.
+        The template, with values that TOSCA allows. Those of functions are read when they are computed.
     """
     topology = data.get("topology_template")
     nodes = topology.get("node_templates") if isinstance(topology, dict) else None
     if not isinstance(topology, dict) or not isinstance(nodes, dict):
         return dict(data)
-    read = {}
-    given = topology.get("inputs")
-    given = dict(given) if isinstance(given, dict) else {}
+    found = {}
     for name, node in nodes.items():
         written = node.get("properties") if isinstance(node, dict) else None
         if isinstance(written, dict):
             schemas = kinds(str(node.get("type")))
-            types = {key: schemas.get(key, {}).get("type") for key in written}
-            for key, value in written.items():
-                source = value.get("get_input") if isinstance(value, dict) else None
-                if isinstance(source, str) and source in given:
-                    given[source] = _typed(given[source], types[key])
-            node = {**node, "properties": {key: _read(types[key], one) for key, one in written.items()}}
-        read[name] = node
-    return {**data, "topology_template": {**topology, "inputs": given, "node_templates": read}}
+            values = {key: read(schemas.get(key, {}).get("type"), one) for key, one in written.items()}
+            node = {**node, "properties": values}
+        found[name] = node
+    return {**data, "topology_template": {**topology, "node_templates": found}}
 
 
 def refusal(kind: str) -> str:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from gpufarm import values
+from gpufarm import dialect, values
 from gpufarm.catalogue import Catalogue
 from gpufarm.errors import NoEntry
 from gpufarm.functions import Scope, Unknown
@@ -34,7 +34,10 @@ def examine(scope: Scope, library: Library) -> None:
     catalogue, report = Catalogue(library), Report()
     for node in scope.topology.nodes.values():
         for what, expression, schema, keys in _expressions(node, catalogue):
-            wrong = _wrong(scope, node, expression, schema, catalogue) if values.computed(expression) else ""
+            kind = node.texts.get(str(keys[1])) if keys[0] == "properties" else None
+            wrong = ""
+            if values.computed(expression):
+                wrong = _wrong(dialect.read(kind, _value(scope, expression, node.name)), schema, catalogue)
             if wrong:
                 hidden = is_secret(what) or any(
                     scope.topology.inputs[name].secret for name in scope.inputs_of(expression, node.name)
@@ -57,8 +60,7 @@ def _expressions(node: Node, catalogue: Catalogue) -> Iterator[tuple[str, Any, M
             yield f"property {name}.{key}", value, schema, ("capabilities", name, "properties", key)
 
 
-def _wrong(scope: Scope, node: Node, expression: Any, schema: Mapping[str, Any], catalogue: Catalogue) -> str:
-    value = _value(scope, expression, node.name)
+def _wrong(value: Any, schema: Mapping[str, Any], catalogue: Catalogue) -> str:
     try:
         unset = value is None
         return "" if unset else values.fault(schema, value, catalogue.names("data_types"), plain=True)

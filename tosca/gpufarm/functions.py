@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from gpufarm import dialect
 from gpufarm.errors import BadInput, NoEntry
 from gpufarm.topology import Node, Topology
 
@@ -108,6 +109,23 @@ class Scope:
             return self._reference(str(name), expression[name], node, depth)
         return {key: self.evaluate(item, node, depth) for key, item in expression.items()}
 
+    def property(self, node: Node, name: str, depth: int = 0) -> Any:
+        """Compute the value of a property.
+
+        Args:
+            node: whose property it is.
+            name: of the property, which has a value.
+            depth: how many references led here.
+
+        Returns:
+            The value.
+
+        Raises:
+            BadInput: it refers to something that is not there.
+            Unknown: it refers to an attribute that has no value yet.
+        """
+        return dialect.read(node.texts.get(name), self.evaluate(node.properties[name], node.name, depth))
+
     def inputs_of(self, expression: Any, node: str | None = None, depth: int = 0) -> set[str]:
         """Tell which inputs the value of an expression is made of, through properties of any node.
 
@@ -185,12 +203,12 @@ class Scope:
         if rest[0] in target.capabilities and len(rest) > 1:
             found = self.evaluate(target.capabilities[rest.pop(0)].get(rest.pop(0)), target.name, depth + 1)
         elif function == "get_property" and rest[0] in target.properties:
-            found = self.evaluate(target.properties[rest.pop(0)], target.name, depth + 1)
+            found = self.property(target, rest.pop(0), depth + 1)
         elif function == "get_attribute" and rest[0] in target.attributes:
             found = self._attribute(target, str(rest.pop(0)), depth)
         elif function == "get_attribute" and rest[0] in target.properties:
             # every property is reflected as an attribute (TOSCA 1.3, section 2.6)
-            found = self.evaluate(target.properties[rest.pop(0)], target.name, depth + 1)
+            found = self.property(target, rest.pop(0), depth + 1)
         else:
             raise BadInput(f"{self.topology.path}: {text}: node {target.name} has no {rest[0]} with a value")
         return self._entry(found, rest, text)

@@ -98,7 +98,7 @@ def _variables(
         own = _own_property(node, expression)
         source = node.properties[own] if own else expression
         used = scope.inputs_of(source, node.name)
-        value = scope.evaluate(source, node.name)
+        value = scope.property(node, own) if own else scope.evaluate(expression, node.name)
         if own == variable and value == node.defaults.get(own) and not used & given:
             continue
         if value is None:

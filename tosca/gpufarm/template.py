@@ -60,7 +60,7 @@ class _Reader:
     def __init__(self, source: Library, report: Report) -> None:
         self.catalogue = Catalogue(source)
         if source.indigo:
-            data = dialect.properties(source.template.data, self.properties_of)
+            data = dialect.properties(source.template.data, self.catalogue.properties_of)
             source.template = replace(source.template, data=data)
         self.document: Document = source.template
         self.source = source
@@ -84,11 +84,6 @@ class _Reader:
 
     def at(self, *keys: str | int) -> Place:
         return self.document.at(*keys)
-
-    def properties_of(self, kind: str) -> Mapping[str, Any]:
-        return self.catalogue.members(
-            "node_types", self.catalogue.named("node_types", kind) or "", "properties"
-        )
 
     def kind(self, name: str) -> _Kind:
         if name not in self.known_kinds:
@@ -277,6 +272,9 @@ class _Reader:
             inventory_group=str(kind.metadata.get("inventory_group") or ""),
             lists=kind.lists,
             artifacts=_files(body.get("artifacts")),
+            texts={key: schema.get("type") for key, schema in kind.properties.items()}
+            if self.source.indigo
+            else {},
             requirements={
                 known: tuple(target for requirement, target in pairs if requirement == known)
                 for known in self.catalogue.requirements(kinds[name])

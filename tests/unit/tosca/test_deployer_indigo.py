@@ -14,10 +14,11 @@ from ansible_collections.gpufarm.cluster.plugins.module_utils._indigo_app import
     marathon_app,
 )
 from deployer_site import DATA, Site
-from gpufarm import indigo, inputs, instances, plan, template, waves
+from gpufarm import evaluated, indigo, inputs, instances, plan, template, waves
 from gpufarm.catalogue import Catalogue
+from gpufarm.conformance import check_template
 from gpufarm.deployment import evaluate_outputs
-from gpufarm.errors import BadInput
+from gpufarm.errors import BadInput, BadTemplate
 from gpufarm.functions import Scope
 from gpufarm.instances import multiply
 from gpufarm.match import MachineRequest
@@ -193,12 +194,70 @@ def test_inputs_are_read_as_their_orchestrator_reads_them() -> None:
     constraints = topology.inputs["os_version"].schema["constraints"]
     assert constraints == [{"valid_values": ["11", "12.10"]}]
     assert topology.inputs["storage_size"].schema["constraints"] == [{"in_range": ["1 GB", "100 GB"]}]
-    assert topology.inputs["fail2ban"].schema["constraints"] == [{"valid_values": [True, False]}]
-    assert (topology.inputs["fail2ban"].kind, topology.inputs["fail2ban"].default) == ("boolean", False)
     assert template.read_inputs(PRIVATE)[1].inputs == topology.inputs
     assert topology.nodes["other"].properties["fail2ban_enabled"] is True
     given = template.read(ELASTIC)[1].inputs
     assert (given["most"].default, given["access_key"].default) == (5, "1234")
+
+
+SERVER = """\
+tosca_definitions_version: tosca_simple_yaml_1_0
+imports:
+  - indigo_types: https://baltig.infn.it/infn-cloud/tosca-types/raw/v3.4.0/tosca_types/infrastructure/docker_types.yaml
+topology_template:
+  inputs:
+    locked: {type: string, default: "false", constraints: [{pattern: "true|false"}]}
+    words: {type: string, default: 7, constraints: &some [{valid_values: [7, 8]}]}
+    number: {type: integer, default: 7, constraints: *some}
+  node_templates:
+    server:
+      type: tosca.nodes.indigo.Compute
+      properties:
+        fail2ban_enabled: {get_input: locked}
+    web:
+      type: tosca.nodes.indigo.dockerRun
+      properties:
+        docker_appname: web
+        environment_variables:
+          - FAIL2BAN: {get_input: locked}
+          - VERSION: {concat: [v, {get_input: locked}]}
+      requirements:
+        - host: server
+  outputs:
+    locked: {value: {concat: ["fail2ban=", {get_input: locked}]}}
+    said: {value: {get_property: [server, fail2ban_enabled]}}
+"""
+
+
+def written(site: Site, text: str) -> Path:
+    """A template of one's own."""
+    path = site.root / "own.yaml"
+    path.write_text(text)
+    return path
+
+
+def test_a_text_is_a_boolean_only_where_a_property_wants_one(site: Site) -> None:
+    path = written(site, SERVER)
+    answer = site.gpufarm("validate", path)
+    assert answer.status == 0, answer.error
+    source, topology = template.read(path)
+    assert (topology.inputs["locked"].kind, topology.inputs["locked"].default) == ("string", "false")
+    found = scope(path, locked="true")
+    made = {step.name: step for step in plan.steps(found, {"server": "a"}, frozenset({"locked"}))}
+    told = made["web.configure"].variables["indigo_secret_environment"]
+    assert told == [{"FAIL2BAN": "true"}, {"VERSION": "vtrue"}]
+    known = evaluate_outputs(found, Deployment("x", str(path), ""))
+    assert known == {"locked": "fail2ban=true", "said": True}
+    check_template(source, dict(found.inputs))
+    evaluated.examine(found, source)
+    with pytest.raises(BadTemplate, match='property fail2ban_enabled of server: "maybe" is no boolean'):
+        evaluated.examine(replace(found, inputs={**found.inputs, "locked": "maybe"}), source)
+
+
+def test_inputs_that_share_a_constraint_keep_their_types(site: Site) -> None:
+    inputs_read = template.read(written(site, SERVER))[1].inputs
+    assert inputs_read["words"].schema["constraints"] == [{"valid_values": ["7", "8"]}]
+    assert inputs_read["number"].schema["constraints"] == [{"valid_values": [7, 8]}]
 
 
 def test_others_inputs_stay_strict(site: Site) -> None:
