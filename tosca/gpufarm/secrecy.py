@@ -14,6 +14,31 @@ HIDDEN = "(secret)"
 LEAST = 4
 
 
+def _hidden(value: Mapping[Any, Any]) -> set[Any]:
+    """The keys of a map whose entries are secrets by their names, or by that in ``{key: name, value: x}``."""
+    name = value.get("key") if value.keys() == {"key", "value"} else None
+    named = {"value"} if isinstance(name, str) and is_secret(name) else set()
+    return named | {key for key in value if is_secret(str(key))}
+
+
+def parts(value: Any) -> Iterator[Any]:
+    """Find what is a secret by the name of its entry.
+
+    Args:
+        value: a map, or a list with maps in it.
+
+    Yields:
+        The value of each such entry at any depth.
+    """
+    if isinstance(value, dict):
+        hidden = _hidden(value)
+        for key, item in value.items():
+            yield from (item,) if key in hidden else parts(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from parts(item)
+
+
 def holds_secret(value: Any) -> bool:
     """Tell whether a map somewhere in a value has an entry that is a secret by its name.
 
@@ -23,12 +48,7 @@ def holds_secret(value: Any) -> bool:
     Returns:
         True for ``[{registry: x, password: y}]``.
     """
-    if isinstance(value, dict):
-        return any(
-            (is_secret(str(key)) and item not in (None, "")) or holds_secret(item)
-            for key, item in value.items()
-        )
-    return isinstance(value, list) and any(map(holds_secret, value))
+    return any(item not in (None, "") for item in parts(value))
 
 
 def veiled(value: Any) -> Any:
@@ -41,8 +61,9 @@ def veiled(value: Any) -> Any:
         A copy with those values replaced.
     """
     if isinstance(value, dict):
+        hidden = _hidden(value)
         return {
-            key: HIDDEN if is_secret(str(key)) and item not in (None, "") else veiled(item)
+            key: HIDDEN if key in hidden and item not in (None, "") else veiled(item)
             for key, item in value.items()
         }
     return [veiled(item) for item in value] if isinstance(value, list) else value
@@ -86,8 +107,9 @@ def refers(expression: Any) -> bool:
 def _texts(value: Any, *, whole: bool) -> Iterator[str]:
     """The texts in a value: all of them, or those that are secrets by the name of their entry."""
     if isinstance(value, dict):
+        hidden = _hidden(value)
         for key, item in value.items():
-            yield from _texts(item, whole=whole or is_secret(str(key)))
+            yield from _texts(item, whole=whole or key in hidden)
     elif isinstance(value, list):
         for item in value:
             yield from _texts(item, whole=whole)

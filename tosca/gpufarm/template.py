@@ -10,10 +10,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from gpufarm import dialect, library, policies, schemas, values
+from gpufarm import dialect, library, policies, schemas, secrecy, values
 from gpufarm.catalogue import Catalogue, idle
 from gpufarm.document import Document
 from gpufarm.errors import BadTemplate
+from gpufarm.functions import Scope
 from gpufarm.interfaces import Keys, artifacts, mapping, operations
 from gpufarm.library import Library
 from gpufarm.problems import Place, Problem, Report, near
@@ -371,6 +372,21 @@ class _Reader:
         )
 
 
+def _with_secrets(topology: Topology) -> dict[str, Input]:
+    """The inputs; those that lead to something that is a secret by its name are secrets too."""
+    scope = Scope(topology, {})
+    found: set[str] = set()
+    for node in topology.nodes.values():
+        variables = [operation.inputs for operation in node.operations.values()]
+        for part in secrecy.parts([node.properties, node.capabilities, *variables]):
+            found |= scope.inputs_of(part, node.name)
+    for part in secrecy.parts([policy.properties for policy in topology.policies.values()]):
+        found |= scope.inputs_of(part)
+    return {
+        name: replace(entry, secret=entry.secret or name in found) for name, entry in topology.inputs.items()
+    }
+
+
 def _files(artifacts: Any) -> dict[str, Any]:
     """The files of a node's artifacts, by name."""
     found = artifacts.items() if isinstance(artifacts, dict) else ()
@@ -488,4 +504,4 @@ def read(path: Path) -> tuple[Library, Topology]:
     )
     reader.references(found, bodies)
     report.conclude()
-    return source, found
+    return source, replace(found, inputs=_with_secrets(found))

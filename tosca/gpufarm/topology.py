@@ -14,7 +14,7 @@ UNDEPLOY = ("stop", "delete")
 # Where the operations of nodes are run that need no machine, as Ansible names it.
 CONTROLLER = "localhost"
 
-_SECRET = re.compile("secret|password|token", re.IGNORECASE)
+_SECRET = re.compile("secret|password|token|_auth$", re.IGNORECASE)
 
 
 def is_secret(name: str) -> bool:
@@ -24,7 +24,7 @@ def is_secret(name: str) -> bool:
         name: of an input or a property.
 
     Returns:
-        True if the name speaks of a secret, a password or a token.
+        True if the name speaks of a secret, a password or a token, or is `im_auth`.
     """
     return bool(_SECRET.search(name))
 

@@ -246,12 +246,78 @@ def test_a_text_is_a_boolean_only_where_a_property_wants_one(site: Site) -> None
     made = {step.name: step for step in plan.steps(found, {"server": "a"}, frozenset({"locked"}))}
     told = made["web.configure"].variables["indigo_secret_environment"]
     assert told == [{"FAIL2BAN": "true"}, {"VERSION": "vtrue"}]
-    known = evaluate_outputs(found, Deployment("x", str(path), ""))
+    known = found.evaluate(topology.outputs)
     assert known == {"locked": "fail2ban=true", "said": True}
     check_template(source, dict(found.inputs))
     evaluated.examine(found, source)
-    with pytest.raises(BadTemplate, match='property fail2ban_enabled of server: "maybe" is no boolean'):
+    with pytest.raises(BadTemplate, match="fail2ban_enabled of server: the value is not what"):
         evaluated.examine(replace(found, inputs={**found.inputs, "locked": "maybe"}), source)
+
+
+LOGINS = """\
+tosca_definitions_version: tosca_simple_yaml_1_0
+imports:
+  - indigo_types: https://baltig.infn.it/infn-cloud/tosca-types/raw/v3.4.0/tosca_types/infrastructure/docker_types.yaml
+topology_template:
+  inputs:
+    of_policy: {type: string, default: hunter2}
+    of_proxy: {type: string, default: hunter2}
+    of_cloud: {type: string, default: hunter2}
+    of_manager: {type: string, default: hunter2}
+    of_container: {type: string, default: hunter2}
+    of_pair: {type: string, default: hunter2}
+    of_system: {type: string, default: hunter2}
+    plain: {type: string, default: web}
+    variables: {type: list, entry_schema: {type: map}, default: []}
+  node_templates:
+    network:
+      type: tosca.nodes.indigo.network.Network
+      properties: {network_type: private, proxy_credential: {user: u, token: {get_input: of_proxy}}}
+    cluster:
+      type: tosca.nodes.indigo.ElasticCluster
+      properties: {im_auth: {get_input: of_manager}, secret_token: {get_input: of_cloud}}
+      requirements: [{lrms: front}, {wn: worker}]
+    front:
+      type: tosca.nodes.indigo.LRMS.FrontEnd.Slurm
+      properties: {wn_ips: {get_attribute: [two, private_address]}}
+      requirements: [{host: one}]
+    worker:
+      type: tosca.nodes.indigo.LRMS.WorkerNode.Slurm
+      properties: {front_end_ip: {get_attribute: [one, private_address, 0]}}
+      requirements: [{host: two}]
+    one:
+      type: tosca.nodes.indigo.Compute
+      capabilities: {os: {properties: {credential: {user: root, token: {get_input: of_system}}}}}
+    two:
+      type: tosca.nodes.indigo.Compute
+    web:
+      type: tosca.nodes.indigo.dockerRun
+      properties:
+        docker_appname: {get_input: plain}
+        environment_variables:
+          - {LOGIN: {get_input: of_container}}
+          - {key: PASSWORD, value: {get_input: of_pair}}
+      requirements: [{host: one}]
+    other:
+      type: tosca.nodes.indigo.dockerRun
+      properties: {docker_appname: other, environment_variables: {get_input: variables}}
+      requirements: [{host: one}]
+  policies:
+    - somewhere:
+        type: tosca.policies.indigo.CredentialsAwareSlaPlacement
+        properties: {username: a, password: {get_input: of_policy}}
+        targets: [two]
+"""
+
+
+def test_inputs_that_lead_to_a_secret_are_secrets(site: Site) -> None:
+    path = written(site, LOGINS)
+    inputs_read = template.read(path)[1].inputs
+    assert {name for name, entry in inputs_read.items() if not entry.secret} == {"plain"}
+    site.machines(a={}, b={})
+    for name in ("of_system", "of_policy", "variables"):
+        answer = site.gpufarm("plan", path, "--pool", site.pool, "--input", f"{name}=[]")
+        assert answer.status == 2 and f"--input {name}: it is a secret" in answer.error
 
 
 def test_inputs_that_share_a_constraint_keep_their_types(site: Site) -> None:

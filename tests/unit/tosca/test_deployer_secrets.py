@@ -186,6 +186,10 @@ def test_what_an_operation_returns_is_no_output_where_it_is_secret(site: Site) -
 def test_secrets_by_the_names_of_their_entries() -> None:
     value = [{"url": "https://x", "token": "abcdef", "more": {"password": ["one-two", "three"], "port": 1}}]
     assert holds_secret(value) and not holds_secret([{"token": ""}, {"a": ["token"]}])
+    pairs = [{"key": "DB_PASSWORD", "value": "hunter2"}, {"key": "PORT", "value": "5432"}]
+    assert holds_secret(pairs) and not holds_secret(pairs[1:])
+    assert veiled(pairs) == [{"key": "DB_PASSWORD", "value": "(secret)"}, pairs[1]]
+    assert forms(pairs, whole=False) == {"hunter2"}
     assert veiled(value) == [
         {"url": "https://x", "token": "(secret)", "more": {"password": "(secret)", "port": 1}}
     ]
