@@ -62,8 +62,14 @@ def indigo_definition(words: Any, service: str) -> dict[str, Any]:
     """Return the definition."""
     try:
         return DEFINITIONS[service](words)
-    except (_indigo_app.IndigoError, KeyError) as error:
+    except _indigo_app.IndigoError as error:
         raise AnsibleFilterError(str(error)) from error
+    except KeyError as error:
+        sentence = f"{service} needs the property {error.args[0]} of the template; write it"
+        raise AnsibleFilterError(sentence) from None
+    except (AttributeError, TypeError, ValueError):
+        sentence = f"the properties of the template are no map that {service} can run; correct them"
+        raise AnsibleFilterError(sentence) from None
 
 
 class FilterModule:

@@ -139,18 +139,20 @@ def chronos_job(words: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def environment(words: list[Mapping[str, Any]]) -> dict[str, str]:
+def environment(words: Any) -> dict[str, str]:
     """Read the environment of a container.
 
     Args:
-        words: maps, each with variables, or with `key` and `value` of one.
+        words: list of maps, each with variables, or with `key` and `value` of one.
 
     Returns:
         The values by name; of several with one name the last.
 
     Raises:
-        IndigoError: an entry is no map of texts.
+        IndigoError: an entry is no map of texts, or a variable has no value.
     """
+    if not isinstance(words, list):
+        raise IndigoError("environment_variables is no list of maps of names to texts; write it as one")
     found: dict[str, str] = {}
     for entry in words:
         own = (
@@ -160,8 +162,16 @@ def environment(words: list[Mapping[str, Any]]) -> dict[str, str]:
         )
         if not isinstance(own, Mapping) or any(isinstance(value, (Mapping, list)) for value in own.values()):
             raise IndigoError("environment_variables has an entry that is no map of names to texts")
-        found |= {str(name): str(value) for name, value in own.items()}
+        for name, value in own.items():
+            if value is None:
+                raise IndigoError(f"environment_variables gives {name} no value; write one or remove it")
+            found[str(name)] = str(value).lower() if isinstance(value, bool) else str(value)
     return found
+
+
+def _reference(image: str, tag: str) -> str:
+    """An image with its tag, unless it has a tag or a digest already; a port belongs to the registry."""
+    return image if "@" in image or ":" in image.rpartition("/")[2] else f"{image}:{tag or 'latest'}"
 
 
 def compose_definition(words: dict[str, Any]) -> dict[str, Any]:
@@ -179,9 +189,11 @@ def compose_definition(words: dict[str, Any]) -> dict[str, Any]:
         key: str(words.get(key) or "").replace("$", "$$") for key in ("image", "tag", "command", "volume")
     }
     service: dict[str, Any] = {
-        "image": f"{plain['image']}:{plain['tag'] or 'latest'}",
+        "image": _reference(plain["image"], plain["tag"]),
+        # users call the container by it, as in `docker exec NAME`
+        "container_name": words["appname"],
         "restart": "unless-stopped",
-        "ports": [str(port) for port in words.get("ports") or []],
+        "ports": [str(port).replace("$", "$$") for port in words.get("ports") or []],
         "environment": sorted(words.get("variables") or []),
         # INDIGO's role shares this folder of the machine with the container
         "volumes": [f"/data:{plain['volume']}"] if plain["volume"] else [],

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from ansible.errors import AnsibleFilterError
+from ansible_collections.gpufarm.cluster.plugins.filter.indigo_definition import indigo_definition
 from ansible_collections.gpufarm.cluster.plugins.module_utils._indigo_app import (
     IndigoError,
     chronos_job,
@@ -94,6 +96,7 @@ def test_a_container_of_docker() -> None:
         "services": {
             "nginx": {
                 "image": "nginx:1.27",
+                "container_name": "nginx",
                 "restart": "unless-stopped",
                 "ports": ["8080:80"],
                 "environment": ["MODE", "PASSWORD"],
@@ -103,7 +106,25 @@ def test_a_container_of_docker() -> None:
         }
     }
     least = compose_definition({"appname": "web", "image": "nginx", "tag": "", "volume": ""})
-    assert least == {"services": {"web": {"image": "nginx:latest", "restart": "unless-stopped"}}}
+    web = {"image": "nginx:latest", "container_name": "web", "restart": "unless-stopped"}
+    assert least == {"services": {"web": web}}
+    odd = compose_definition({**words, "ports": ["$PORT:80"]})["services"]["nginx"]
+    assert odd["ports"] == ["$$PORT:80"], "Compose replaces no variable"
+
+
+@pytest.mark.parametrize(
+    ("image", "said"),
+    [
+        ("nginx", "nginx:latest"),
+        ("nginx:1.27", "nginx:1.27"),
+        ("registry.example.org:5000/web/nginx", "registry.example.org:5000/web/nginx:latest"),
+        ("registry.example.org:5000/nginx:1", "registry.example.org:5000/nginx:1"),
+        ("nginx@sha256:0123", "nginx@sha256:0123"),
+    ],
+)
+def test_an_image_has_one_tag(image: str, said: str) -> None:
+    found = compose_definition({"appname": "web", "image": image, "tag": "latest"})
+    assert found["services"]["web"]["image"] == said
 
 
 def test_the_environment_of_a_container() -> None:
@@ -112,9 +133,29 @@ def test_the_environment_of_a_container() -> None:
         "B": "2",
         "C": "3",
     }
+    assert environment([{"A": True}, {"key": "B", "value": False}]) == {"A": "true", "B": "false"}
     for wrong in (["A=1"], [{"A": ["x"]}]):
         with pytest.raises(IndigoError, match="no map of names to texts"):
             environment(wrong)  # type: ignore[arg-type]
+    with pytest.raises(IndigoError, match="environment_variables gives A no value; write one or remove it"):
+        environment([{"A": None}])
+    for none in (None, "A=1", {"A": "1"}):
+        with pytest.raises(IndigoError, match="environment_variables is no list of maps"):
+            environment(none)
+
+
+@pytest.mark.parametrize(
+    ("words", "service", "said"),
+    [
+        ({"image": "nginx"}, "compose", "^compose needs the property appname of the template; write it$"),
+        (None, "marathon", "^the properties of the template are no map that marathon can run; correct them$"),
+        ({**APP, "num_cpus": "many"}, "chronos", "^the properties of the template are no map that chronos"),
+        (7, "environment", "^environment_variables is no list of maps"),
+    ],
+)
+def test_what_cannot_be_said_is_refused_in_a_sentence(words: Any, service: str, said: str) -> None:
+    with pytest.raises(AnsibleFilterError, match=said):
+        indigo_definition(words, service)
 
 
 def test_volumes_are_refused() -> None:
