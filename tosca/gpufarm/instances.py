@@ -9,14 +9,12 @@ from dataclasses import replace
 from typing import Any
 
 from gpufarm.errors import BadInput
-from gpufarm.functions import Scope
+from gpufarm.functions import Scope, Unknown
 from gpufarm.problems import near
 from gpufarm.topology import Node, Topology
 
 # Far more machines than one deployment has; it stops a typing error from filling the memory.
 MOST = 10_000
-# Capability of INDIGO's workers with the bounds of their number.
-_WORKERS = "wn"
 _NUMBERED = re.compile(r"(.+)\[([0-9]+)\]")
 
 
@@ -63,20 +61,32 @@ def bounds(node: Node) -> tuple[int, int, int]:
 def _wanted(name: str, node: Node, scope: Scope) -> tuple[int, int, int]:
     """The bounds of a machine. INDIGO's `count`, and the largest number of workers, may come from inputs."""
     low, default, high = bounds(node)
-    count = scope.evaluate(node.capabilities.get("scalable", {}).get("count"), name)
+    count = _number(scope, node, "scalable", "count")
     if count is None:
         return low, default, high
-    workers = [
-        entry
-        for entry in scope.topology.nodes.values()
-        if entry.host == name and _WORKERS in entry.capabilities
-    ]
+    workers = [entry for entry in scope.topology.nodes.values() if entry.host == name and entry.workers]
     if workers and count == 0:
         count = 1  # clouds start the first one when there is work; here nobody would
-    if not isinstance(count, int) or count < 1:
+    if count < 1:
         raise BadInput(f"{scope.topology.path}: node {name} has a count of {count}; it has to be 1 or more")
-    most = (scope.evaluate(entry.capabilities[_WORKERS]["max_instances"], entry.name) for entry in workers)
+    most = (_number(scope, entry, entry.workers, "max_instances") or 1 for entry in workers)
     return min(low, count), count, max(high, count, *most)
+
+
+def _number(scope: Scope, node: Node, capability: str, name: str) -> int | None:
+    """A number of instances, which may come from an input; None if nothing says it."""
+    try:
+        value = scope.evaluate(node.capabilities.get(capability, {}).get(name), node.name)
+    except Unknown as error:
+        raise BadInput(
+            f"{scope.topology.path}: {name} of node {node.name} needs {error.attribute} of {error.node}, "
+            "which is known only after the machines are chosen; use a number or an input"
+        ) from error
+    if value is not None and (isinstance(value, bool) or not isinstance(value, int)):
+        raise BadInput(
+            f"{scope.topology.path}: {name} of node {node.name} has to be an integer, not {value!r}"
+        )
+    return value
 
 
 def counts(topology: Topology, inputs: Mapping[str, Any], chosen: Mapping[str, int]) -> dict[str, int]:

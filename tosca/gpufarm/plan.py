@@ -14,6 +14,9 @@ from gpufarm.functions import Scope, Unknown
 from gpufarm.secrecy import HIDDEN, forms, veiled
 from gpufarm.topology import CONTROLLER, DEPLOY, UNDEPLOY, Node, Operation, Topology, is_secret
 
+# Variables that name a thing of the machine: nodes with the same value would overwrite each other's thing.
+_NAMES = ("compose_project_name",)
+
 
 @dataclass(frozen=True)
 class Step:
@@ -165,6 +168,7 @@ def steps(
     """
     topology = scope.topology
     found = []
+    named: dict[tuple[str | None, str, str], str] = {}
     last: dict[str, tuple[str, ...]] = {}
     for name, before in _before(topology, undeploy=undeploy).items():
         node = topology.nodes[name]
@@ -183,6 +187,14 @@ def steps(
                     f"{topology.path}: node {name} uses attribute {error.attribute} of node "
                     f"{error.node}, which is known only afterwards; use a property"
                 ) from error
+            for variable in () if undeploy else _NAMES:
+                value = variables.get(variable)
+                other = named.setdefault((machine, variable, str(value)), name)
+                if value is not None and other != name:
+                    raise BadInput(
+                        f"{topology.path}: nodes {other} and {name} on machine {machine} have the same "
+                        f"{variable}, {value}; give each a name of its own"
+                    )
             step = Step(
                 node=name,
                 operation=operation_name,

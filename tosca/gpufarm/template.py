@@ -34,6 +34,8 @@ _NODE_KEYS = (
     "artifacts",
 )
 _UNSUPPORTED = ("substitution_mappings", "workflows", "groups", "relationship_templates")
+# Capability of INDIGO's workers, with the bounds of their number.
+_WORKERS = "tosca.capabilities.indigo.Worker"
 VERSIONS = ("tosca_simple_yaml_1_0", "tosca_simple_yaml_1_2", "tosca_simple_yaml_1_3")
 # Names stand in tables, logs and names of steps; "name[2]" is an instance.
 _NAME = re.compile(r"\w[\w. -]{0,99}")
@@ -273,6 +275,7 @@ class _Reader:
             inventory_group=str(kind.metadata.get("inventory_group") or ""),
             lists=kind.lists,
             artifacts=_files(body.get("artifacts")),
+            workers=self._workers(kind),
             texts={key: schema.get("type") for key, schema in kind.properties.items()}
             if self.source.indigo
             else {},
@@ -281,6 +284,13 @@ class _Reader:
                 for known in self.catalogue.requirements(kinds[name])
             },
         )
+
+    def _workers(self, kind: _Kind) -> str:
+        for name, definition in kind.capabilities.items():
+            own = self.catalogue.named("capability_types", definition.get("type"))
+            if self.catalogue.derives("capability_types", own, _WORKERS):
+                return name
+        return ""
 
     def ordered(self, nodes: dict[str, Node]) -> dict[str, Node]:
         graph = {name: [need for need in node.needs if need in nodes] for name, node in nodes.items()}

@@ -105,6 +105,7 @@ class Node:
         artifacts: expression of the file of each artifact.
         among: expression of the names of machines that may be taken for it; None for all.
         by_policy: properties whose values come from policies.
+        workers: capability with the bounds of the number of INDIGO's workers; empty if it is none of them.
         texts: types of the properties of which texts are read as numbers or booleans.
     """
 
@@ -127,6 +128,7 @@ class Node:
     requirements: dict[str, tuple[str, ...]] = field(default_factory=dict)
     among: Any = None
     by_policy: frozenset[str] = frozenset()
+    workers: str = ""
     texts: dict[str, Any] = field(default_factory=dict)
 
 

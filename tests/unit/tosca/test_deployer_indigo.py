@@ -380,6 +380,59 @@ def test_machines_are_chosen_by_what_the_capability_host_says() -> None:
     assert MachineRequest.of(found.topology.nodes["vm_server"], found).gpu_model == "", "no GPU, no model"
 
 
+def test_containers_of_one_name_on_one_machine_are_refused(site: Site) -> None:
+    same = written(site, LOGINS.replace("docker_appname: other", "docker_appname: web"))
+    with pytest.raises(
+        BadInput, match="nodes web and other on machine one have the same compose_project_name, "
+    ):
+        steps(same, of_container="x")
+    apart = LOGINS.replace("docker_appname: other", "docker_appname: web").split("    other:")
+    apart[1] = apart[1].replace("host: one", "host: two")
+    assert "other.configure" in steps(written(site, "    other:".join(apart)))
+
+
+@pytest.mark.parametrize(
+    ("most", "why"),
+    [
+        ("{get_attribute: [one, public_address]}", "has to be an integer, not"),
+        ("{get_attribute: [front, installed]}", "needs installed of front, which is known only after"),
+        ('{concat: ["1", "2"]}', "has to be an integer, not '12'"),
+    ],
+)
+def test_the_largest_number_of_workers_is_a_number(site: Site, most: str, why: str) -> None:
+    topology = template.read(written(site, LOGINS))[1]
+    front = replace(topology.nodes["front"], attributes={"installed": None})
+    worker = replace(topology.nodes["worker"], capabilities={"wn": {"max_instances": yaml.safe_load(most)}})
+    two = replace(topology.nodes["two"], capabilities={"scalable": {"count": 1}})
+    nodes = {**topology.nodes, "front": front, "worker": worker, "two": two}
+    one = replace(topology.nodes["one"], attributes={"public_address": ["192.0.2.1"]})
+    with pytest.raises(BadInput, match=f"max_instances of node worker {why}"):
+        instances.counts(replace(topology, nodes={**nodes, "one": one}), {}, {})
+
+
+def test_a_capability_of_ones_own_may_be_called_wn(site: Site) -> None:
+    own = """
+capability_types:
+  my.Wn:
+    derived_from: tosca.capabilities.Root
+node_types:
+  my.Worker:
+    derived_from: tosca.nodes.SoftwareComponent
+    capabilities:
+      wn: {type: my.Wn}
+topology_template:"""
+    text = LOGINS.replace("\ntopology_template:", own).replace(
+        "  policies:", "    mine: {type: my.Worker, requirements: [{host: two}]}\n  policies:"
+    )
+    text = text.replace(
+        "    two:\n      type: tosca.nodes.indigo.Compute\n",
+        "    two:\n"
+        "      type: tosca.nodes.indigo.Compute\n"
+        "      capabilities: {scalable: {properties: {count: 1}}}\n",
+    )
+    assert instances.counts(template.read(written(site, text))[1], {}, {}) == {"one": 1, "two": 1}
+
+
 def test_outputs() -> None:
     found = scope(NOTEBOOKS)
     deployment = Deployment(
