@@ -10,11 +10,15 @@ string, and one constraint needs no list: `constraints: {in_range: [1 GB, 9 GB]}
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import yaml
 
+# The libraries of types that templates of INDIGO-DataCloud, DEEP, INFN Cloud and EGI import by their URLs:
+# repositories called tosca-types, and grycap/tosca. Their names are mapped to the roles of this collection.
+LIBRARY = re.compile(r"https?://[^/]+/(.*/)?(tosca-types|grycap/tosca)/.+[.]ya?ml")
 _TYPES = ("tosca.nodes.indigo.", "tosca.nodes.DODAS.")
 # A part of the name of a type, and the reason why no role stands for it; the first that fits counts.
 _REASONS = {
@@ -42,6 +46,30 @@ def _texts(node: yaml.Node | None, value: Any) -> Any:
 def _below(node: yaml.Node | None, key: str) -> yaml.Node | None:
     pairs = node.value if isinstance(node, yaml.MappingNode) else ()
     return next((found for name, found in pairs if name.value == key), None)
+
+
+def _texts_of(node: yaml.Node | None, depth: int = 0) -> Iterator[str]:
+    """The texts of a list of imports, which are a few levels deep at most."""
+    if isinstance(node, yaml.ScalarNode):
+        yield node.value
+    elif isinstance(node, yaml.SequenceNode | yaml.MappingNode) and depth < 4:
+        for entry in node.value:
+            yield from _texts_of(entry[1] if isinstance(node, yaml.MappingNode) else entry, depth + 1)
+
+
+def described_twice(root: yaml.Node) -> list[yaml.Node]:
+    """Find the maps in which the key `description` may stand twice, as in public templates of INDIGO.
+
+    Args:
+        root: a document.
+
+    Returns:
+        The template itself and its inputs; none if it imports no library of INDIGO's.
+    """
+    if not any(map(LIBRARY.fullmatch, _texts_of(_below(root, "imports")))):
+        return []
+    inputs = _below(_below(root, "topology_template"), "inputs")
+    return [root, *(body for _name, body in inputs.value)] if isinstance(inputs, yaml.MappingNode) else [root]
 
 
 def _input(schema: Mapping[str, Any], node: yaml.Node | None) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from typing import Any
 
 import yaml
 
+from gpufarm import dialect
 from gpufarm.errors import BadTemplate
 from gpufarm.problems import Place, Problem, Report
 
@@ -174,6 +175,7 @@ def _check(root: yaml.Node, path: Path, report: Report) -> None:
     """Complain of what YAML allows and nobody means: a key twice, an alias inside itself, endless growth."""
     count = 0
     above: set[int] = set()
+    twice = {id(node) for node in dialect.described_twice(root)}
 
     def visit(node: yaml.Node) -> None:
         nonlocal count
@@ -197,7 +199,8 @@ def _check(root: yaml.Node, path: Path, report: Report) -> None:
             seen = set()
             for key, value in list(node.value):
                 if isinstance(key, yaml.ScalarNode):
-                    if key.value in seen and key.value != "description":  # it changes nothing
+                    harmless = key.value == "description" and id(node) in twice
+                    if key.value in seen and not harmless:
                         text = f'the key "{key.value}" stands here a second time; remove one'
                         report.add(_place(path, key), text)
                         node.value.remove((key, value))  # the rest is checked by the first

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -18,10 +17,6 @@ from gpufarm import collection, dialect, document
 from gpufarm.document import Document
 from gpufarm.errors import BadTemplate, GpufarmError
 from gpufarm.problems import Place, Report
-
-# The libraries of types that templates of INDIGO-DataCloud, DEEP, INFN Cloud and EGI import by their URLs:
-# repositories called tosca-types, and grycap/tosca. Their names are mapped to the roles of this collection.
-_INDIGO = re.compile(r"https?://[^/]+/(.*/)?(tosca-types|grycap/tosca)/.+[.]ya?ml")
 
 SECTIONS = (
     "artifact_types",
@@ -90,7 +85,7 @@ def beside(parent: Document, entry: str) -> Path | None:
     Raises:
         GpufarmError: the collection, which has that file, is not there.
     """
-    if _INDIGO.fullmatch(entry):
+    if dialect.LIBRARY.fullmatch(entry):
         return collection.root() / "tosca" / "types" / "indigo_types.yaml"
     return parent.beside(entry)
 
@@ -108,7 +103,7 @@ def _named(entry: Any) -> Any:
 def _is_indigo(imports: Any) -> bool:
     """Whether one of the imports is a library of INDIGO's."""
     names = map(_named, imports) if isinstance(imports, list) else ()
-    return any(isinstance(name, str) and _INDIGO.fullmatch(name) for name in names)
+    return any(isinstance(name, str) and dialect.LIBRARY.fullmatch(name) for name in names)
 
 
 def _imported(parent: Document, entry: Any, place: Place, report: Report) -> Path | None:

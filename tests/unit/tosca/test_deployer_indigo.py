@@ -14,7 +14,7 @@ from ansible_collections.gpufarm.cluster.plugins.module_utils._indigo_app import
     marathon_app,
 )
 from deployer_site import DATA, Site
-from gpufarm import evaluated, indigo, inputs, instances, plan, template, waves
+from gpufarm import document, evaluated, indigo, inputs, instances, plan, template, waves
 from gpufarm.catalogue import Catalogue
 from gpufarm.conformance import check_template
 from gpufarm.deployment import evaluate_outputs
@@ -389,6 +389,29 @@ def test_containers_of_one_name_on_one_machine_are_refused(site: Site) -> None:
     apart = LOGINS.replace("docker_appname: other", "docker_appname: web").split("    other:")
     apart[1] = apart[1].replace("host: one", "host: two")
     assert "other.configure" in steps(written(site, "    other:".join(apart)))
+
+
+def test_only_a_description_of_an_input_may_stand_twice(site: Site) -> None:
+    described = LOGINS.replace(
+        "of_policy: {type: string,", "of_policy: {description: one, description: two, type: string,"
+    )
+    answer = site.gpufarm("validate", written(site, described))
+    assert answer.status == 0, answer.error
+    node = "    description: {type: tosca.nodes.indigo.Compute}\n"
+    entry = "    description: {type: string, default: x}\n"
+    for text in (
+        described.replace("  policies:", f"{node}{node}  policies:"),
+        described.replace("  node_templates:", f"{entry}{entry}  node_templates:"),
+    ):
+        answer = site.gpufarm("validate", written(site, text))
+        assert answer.status == 2
+        assert 'the key "description" stands here a second time; remove one' in answer.error
+
+
+def test_the_key_description_of_other_templates_stands_once(site: Site) -> None:
+    text = DATA.joinpath("service.yaml").read_text().removeprefix("---\n")
+    with pytest.raises(BadTemplate, match='the key "description" stands here a second time'):
+        document.read(written(site, f"description: one\ndescription: two\n{text}"))
 
 
 @pytest.mark.parametrize(
