@@ -55,6 +55,7 @@ topology_template:
     resources: {type: map, entry_schema: {type: float}, default: {cpus: 1.0}}
     ports: {type: map, entry_schema: {type: tosca.datatypes.network.PortSpec}, default: {}}
     disks: {type: list, entry_schema: {type: tosca.datatypes.test.Disk}, default: []}
+    settings: {type: map, default: {}}
     admin_password: {type: string, default: ""}
   node_templates:
     server:

@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 import yaml
 from gpufarm.serve import tables
+from gpufarm.serve.runs import Ending
+from gpufarm.serve.worker import Worker
 from harness.issuer import Issuer
 from httpx import Response
 from serve_site import Site
@@ -247,6 +249,19 @@ def test_secrets_are_kept_sealed_and_leave_with_the_deployment(paas: Site) -> No
     assert stored(paas, own).secrets == ""
     wrong = refused(sent(paas, client, paas.closed, parameters=values | {"admin_password": [SECRET]}), 400)
     assert SECRET not in wrong["message"]
+
+
+def test_an_update_replaces_a_value_that_had_a_secret(paas: Site) -> None:
+    client = paas.user()
+    own = made(paas, client, parameters={"settings": {"password": SECRET}})
+    paas.work()
+    for settings in ({"colour": "red"}, {"password": "another one"}, {"colour": "blue"}):
+        changed = {"template": paas.template, "parameters": {"settings": settings}}
+        assert client.put(f"/deployments/{own}", json=changed).status_code == 202
+        claim = paas.runs.claim("w", 60)
+        assert claim
+        assert Worker(paas.service)._order(claim)["inputs"]["settings"] == settings
+        paas.runs.finish(claim, Ending(well=True))
 
 
 def test_an_update_keeps_the_template(paas: Site) -> None:

@@ -156,7 +156,7 @@ class Service:
     ) -> Wanted:
         machines = offered.machines({**secrets, **given})
         public, secret = offered.separated(given)
-        sealed = {**secrets, **secret}
+        sealed = {name: value for name, value in secrets.items() if name not in given} | secret
         return Wanted(
             template=offered.offer.name,
             text=body.template,
