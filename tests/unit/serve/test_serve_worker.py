@@ -18,8 +18,10 @@ from typing import Any
 import pytest
 import serve_fake
 from gpufarm.serve import child, worker
+from gpufarm.serve.tables import Callback
 from gpufarm.serve.worker import Worker
 from serve_site import Site
+from sqlalchemy import select
 
 FAKE = (sys.executable, serve_fake.__file__)
 SECRET = "correct horse"
@@ -118,13 +120,46 @@ def test_a_deployer_that_talks_nonsense_is_told(paas: Site, program: tuple[str, 
         assert "no answer" in client.ends_in("CREATE_FAILED")["statusReason"]
 
 
+ODD = r"""
+import sys
+sys.stdout.buffer.write(b"\xff\n")
+print(r'{"log": "log: a\u0000b \udce9\n"}')
+ending = r'"reason": "why: a\u0000b \udce9", "outputs": {"a\u0000": "\udce9", "share": NaN, "far": 1e999}'
+ending += r', "resources": [{"type": "\ud800"}]'
+print('{"ending": {"well": ' + sys.argv[1] + ", " + ending + "}}")
+"""
+
+
+@pytest.mark.parametrize("well", [False, True])
+def test_texts_that_no_database_takes_are_told_without_the_odd_letters(
+    database_paas: Site, well: bool
+) -> None:
+    client = Client(database_paas)
+    with working(database_paas, (sys.executable, "-c", ODD, json.dumps(well))):
+        if well:
+            outputs = client.ends_in("CREATE_COMPLETE")["outputs"]
+            assert outputs == {"a": "?", "share": "nan", "far": "inf"}
+        else:
+            assert client.ends_in("CREATE_FAILED")["statusReason"] == "why: ab ?"
+        assert client.log() == "log: ab ?\n"
+
+
+def test_a_text_that_the_database_refuses_ends_the_run_and_no_worker(
+    database_paas: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(child, "_stored", lambda value: value)
+    client = Client(database_paas, parameters={"text": "fail"})
+    with working(database_paas, (sys.executable, "-c", ODD, "false")):
+        assert "cannot be carried out" in client.ends_in("CREATE_FAILED")["statusReason"]
+
+
 def test_a_lost_key_is_told_and_stops_no_other_run(paas: Site) -> None:
     secret = Client(paas, parameters={"admin_password": SECRET})
     other = Client(paas)
     (paas.folder / "serve" / "key").write_text("another one")
     paas.service.key._known = b""
     with working(paas):
-        assert "cannot begin" in secret.ends_in("CREATE_FAILED")["statusReason"]
+        assert "cannot be carried out" in secret.ends_in("CREATE_FAILED")["statusReason"]
         other.ends_in("CREATE_COMPLETE")
         secret.http.delete(secret.here)
         secret.ends_in("DELETE_COMPLETE")
@@ -240,6 +275,31 @@ def test_a_worker_that_cannot_tell_that_it_lives_stops_its_run(
                 return False
 
         until(free)
+
+
+def test_a_message_that_cannot_be_written_stops_no_other_one(
+    paas: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for _ in range(2):
+        client = Client(paas, callback="https://dashboard.example.org/callback")
+        client.http.delete(client.here)
+    posted = []
+
+    def post(_url: str, body: dict[str, Any]) -> tuple[str, bool]:
+        posted.append(body["uuid"])
+        if len(posted) == 1:
+            raise UnicodeEncodeError("utf-8", "\ud800", 0, 1, "surrogates not allowed")
+        return "", False
+
+    with working(paas) as made:
+        monkeypatch.setattr(made._poster, "post", post)
+        until(lambda: client.own in posted)
+
+        def states() -> list[str]:
+            with paas.service.database.reading() as session:
+                return [*session.scalars(select(Callback.state).order_by(Callback.id))]
+
+        until(lambda: states() == ["failed", "sent"])
 
 
 def test_the_command_ends_when_it_is_told_to(paas: Site) -> None:

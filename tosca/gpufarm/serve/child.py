@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import queue
 import signal
@@ -29,7 +30,12 @@ class Child:
             order: its first line of input.
         """
         self._process = subprocess.Popen(
-            program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
+            program,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            encoding="utf-8",
+            errors="replace",
+            start_new_session=True,
         )
         self._lines: queue.Queue[str | None] = queue.Queue()
         self._log: list[str] = []
@@ -67,8 +73,8 @@ class Child:
             if line is None:
                 self._process.wait()
                 return True
-            with contextlib.suppress(ValueError):  # half a line of a process that was killed
-                told = json.loads(line)
+            with contextlib.suppress(ValueError, RecursionError):  # half a line of a process that was killed
+                told = _stored(json.loads(line))
                 if isinstance(told, dict):
                     self._log.append(str(told.get("log", "")))
                     self.ending = told.get("ending", self.ending)
@@ -103,3 +109,16 @@ class Child:
         """
         status = self._process.returncode
         return f"signal {-status}" if status < 0 else f"exit status {status}"
+
+
+def _stored(value: Any) -> Any:
+    """A value as each database and each client takes it: texts in UTF-8 without NUL, and finite numbers."""
+    if isinstance(value, str):
+        return value.replace("\0", "").encode(errors="replace").decode()
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if isinstance(value, list):
+        return [_stored(item) for item in value]
+    if isinstance(value, dict):
+        return {_stored(key): _stored(item) for key, item in value.items()}
+    return value

@@ -13,7 +13,7 @@ from alembic.config import Config
 from alembic.script import ScriptDirectory
 from alembic.util import CommandError
 from sqlalchemy import Engine, create_engine, event, make_url, text
-from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
+from sqlalchemy.exc import ArgumentError, DataError, DBAPIError, NoSuchModuleError
 from sqlalchemy.exc import TimeoutError as NoConnection
 from sqlalchemy.orm import Session
 
@@ -129,6 +129,8 @@ class Database:
     def _translated(self) -> Iterator[None]:
         try:
             yield
+        except DataError:  # a defect of this program, which another attempt would not mend
+            raise
         except DBAPIError as error:
             raise Unavailable(f"the database cannot be used now: {error.orig}; try again later") from error
         except NoConnection as error:

@@ -16,7 +16,7 @@ from typing import Any
 from gpufarm.serve.callbacks import Poster
 from gpufarm.serve.child import Child
 from gpufarm.serve.database import Unavailable
-from gpufarm.serve.outbox import Outbox
+from gpufarm.serve.outbox import Message, Outbox
 from gpufarm.serve.refusals import Refused
 from gpufarm.serve.runs import Claim, Ending, Lost, Runs
 from gpufarm.serve.service import Service
@@ -63,7 +63,7 @@ class Worker:
                 LOG.error("%s", error.message)
                 claim = None
             if claim:
-                self._carry_out(claim)
+                self._carried_out(claim)
             else:
                 self._stop.wait(PAUSE)
         poster.join()
@@ -85,6 +85,14 @@ class Worker:
             "password_file": str(settings.password_file or ""),
         }
 
+    def _carried_out(self, claim: Claim) -> None:
+        try:
+            self._carry_out(claim)
+        except Exception:  # such as a lost key; the other deployments go on
+            LOG.exception("%s of %s cannot be carried out", claim.kind, claim.deployment.uuid)
+            why = "the run cannot be carried out; the operator of this service finds the reason in the log"
+            self._end(claim, Ending(well=False, reason=why))
+
     def _carry_out(self, claim: Claim) -> None:
         LOG.info("%s of %s: attempt %d", claim.kind, claim.deployment.uuid, claim.attempt)
         try:
@@ -92,11 +100,13 @@ class Worker:
         except Refused as error:
             self._end(claim, Ending(well=False, reason=error.message))
             return
-        except Exception:  # such as a lost key; the other deployments go on
-            LOG.exception("%s of %s cannot begin", claim.kind, claim.deployment.uuid)
-            why = "the run cannot begin; the operator of this service finds the reason in the log"
-            self._end(claim, Ending(well=False, reason=why))
-            return
+        try:
+            self._attend(claim, child)
+        except Exception:
+            child.kill()
+            raise
+
+    def _attend(self, claim: Claim, child: Child) -> None:
         held, reason, log = time.monotonic(), "", ""
         while not child.wait(PAUSE):
             log += child.log()
@@ -159,11 +169,20 @@ class Worker:
             try:
                 message = self._outbox.take()
                 if message:
-                    failure, final = self._poster.post(message.url, message.body)
-                    if failure:
-                        LOG.error("callback to %s: %s", message.url, failure)
-                    self._outbox.settled(message, failure, final=final)
+                    self._deliver(message)
                     continue
             except Unavailable as error:
                 LOG.error("%s", error.message)
+            except Exception:  # the other messages go on
+                LOG.exception("callbacks cannot be posted")
             self._stop.wait(PAUSE)
+
+    def _deliver(self, message: Message) -> None:
+        failure, final = "the message cannot be written", True
+        try:
+            failure, final = self._poster.post(message.url, message.body)
+        except Exception:
+            LOG.exception("callback to %s", message.url)
+        if failure:
+            LOG.error("callback to %s: %s", message.url, failure)
+        self._outbox.settled(message, failure, final=final)
