@@ -124,6 +124,44 @@ def test_quotas_count_what_is_not_gone(database: Database) -> None:
     deployments.update(ANN, deployments.find(ANN, changed.uuid), wanted(1))
 
 
+def test_machines_are_free_when_an_update_has_freed_them(database: Database) -> None:
+    deployments, runs = store(database, Quotas(user=Quota(machines=3)))
+    made = deployments.create(ANN, wanted(3))
+
+    def ends(how: Ending) -> None:
+        claim = runs.claim("w", 60)
+        assert claim
+        runs.finish(claim, how)
+
+    def has_room(machines: int) -> bool:
+        try:
+            deployments.delete(ANN, deployments.create(ANN, wanted(machines)).uuid)
+        except Forbidden:
+            return False
+        return True
+
+    ends(WELL)
+    deployments.update(ANN, deployments.find(ANN, made.uuid), wanted(1))
+    assert not has_room(1)  # the run has not freed any machine
+    ends(Ending(well=False, reason="stopped"))
+    assert not has_room(1)  # nobody knows which machines it has freed
+    deployments.update(ANN, deployments.find(ANN, made.uuid), wanted(2))
+    ends(WELL)
+    assert has_room(1) and not has_room(2)
+    deployments.update(ANN, deployments.find(ANN, made.uuid), wanted(3))
+    assert not has_room(1)
+
+
+def test_a_deployment_over_a_smaller_quota_can_shrink(database: Database) -> None:
+    deployments, runs = store(database)
+    made = deployments.create(ANN, wanted(3))
+    claim = runs.claim("w", 60)
+    assert claim
+    runs.finish(claim, WELL)
+    smaller, _runs = store(database, Quotas(user=Quota(machines=1)))
+    smaller.update(ANN, smaller.find(ANN, made.uuid), wanted(2))
+
+
 def test_a_group_of_another_issuer_is_another_group(database: Database) -> None:
     deployments, _runs = store(database, Quotas(group=Quota(deployments=1)))
     deployments.create(ANN, wanted(group="g"))

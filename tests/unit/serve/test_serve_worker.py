@@ -190,6 +190,23 @@ def test_a_run_that_takes_too_long_is_stopped(
     assert "after 1 minutes" in body["statusReason"]
 
 
+def test_a_deletion_has_the_time_of_the_settings(paas: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    slow = (
+        "import json, select, sys; removing = json.loads(sys.stdin.readline())['kind'] == 'DELETE'; "
+        "stopped = select.select([sys.stdin], [], [], 1)[0] if removing else []; "
+        "ending = {'well': not stopped, 'reason': '', 'outputs': {}, 'resources': []}; "
+        "print(json.dumps({'ending': ending}))"
+    )
+    client = Client(paas, timeoutMins=1)
+    real = time.time
+    with working(paas, (sys.executable, "-c", slow)):
+        client.ends_in("CREATE_COMPLETE")
+        client.http.delete(client.here)
+        until(lambda: paas.runs.counts().get("running"))
+        monkeypatch.setattr(worker.time, "time", lambda: real() + 61)
+        client.ends_in("DELETE_COMPLETE")
+
+
 def test_a_worker_that_stops_gives_its_run_back(paas: Site, state: Path) -> None:
     client = Client(paas, parameters={"text": "slow"})
     with working(paas):
@@ -285,14 +302,14 @@ def test_a_message_that_cannot_be_written_stops_no_other_one(
         client.http.delete(client.here)
     posted = []
 
-    def post(_url: str, body: dict[str, Any]) -> tuple[str, bool]:
+    def post(_poster: Any, _url: str, body: dict[str, Any]) -> tuple[str, bool]:
         posted.append(body["uuid"])
         if len(posted) == 1:
             raise UnicodeEncodeError("utf-8", "\ud800", 0, 1, "surrogates not allowed")
         return "", False
 
-    with working(paas) as made:
-        monkeypatch.setattr(made._poster, "post", post)
+    monkeypatch.setattr(worker.Poster, "post", post)
+    with working(paas):
         until(lambda: client.own in posted)
 
         def states() -> list[str]:

@@ -220,10 +220,12 @@ class Deployments:
                 )
             if found.updated != seen.updated:
                 raise Conflict(f"deployment {found.uuid} was changed by another request; try again")
-            self._reserve(session, found, wanted.machines)
+            if wanted.machines > found.machines:
+                self._reserve(session, found, wanted.machines)
+                found.machines = wanted.machines
             found.parameters, found.secrets = wanted.parameters, wanted.secrets
-            found.machines, found.timeout, found.callback = wanted.machines, wanted.timeout, wanted.callback
-            _begin(session, found, Kind.UPDATE)
+            found.timeout, found.callback = wanted.timeout, wanted.callback
+            _begin(session, found, Kind.UPDATE, wanted.machines)
             audit.note(session, user, "update", found.uuid, _owned_by(found, user))
 
     def delete(self, user: User, uuid: str) -> None:
@@ -322,9 +324,9 @@ def cancel(session: Session, uuid: str) -> None:
     session.execute(mine.where(Run.state == "running").values(cancel=True))
 
 
-def _begin(session: Session, found: Deployment, kind: Kind) -> None:
+def _begin(session: Session, found: Deployment, kind: Kind, machines: int | None = None) -> None:
     found.status, found.reason, found.updated = statuses.begun(kind), "", time.time()
-    session.add(Run(deployment=found.uuid, kind=kind, created=found.updated))
+    session.add(Run(deployment=found.uuid, kind=kind, created=found.updated, machines=machines))
 
 
 def _owned_by(found: Deployment, user: User) -> str:

@@ -217,6 +217,8 @@ class Runs:
         found.reason = ending.reason
         if ending.well:
             found.outputs, found.resources = ending.outputs, ending.resources
+            if run.machines is not None:
+                found.machines = run.machines
         if after is Status.DELETE_COMPLETE:
             found.secrets = ""
             cancel(session, found.uuid)

@@ -35,7 +35,7 @@ class Deployment(Table):
         text: the template as the client sent it.
         parameters: values of inputs, in the types of the template, without the secrets.
         secrets: sealed values of secret inputs; empty for none, and when the deployment is gone.
-        machines: number that the quotas count.
+        machines: number that the quotas count: until an update is done, the larger one.
         outputs, resources: as the last run returned them.
         callback: URL; empty for none.
         timeout: of each run, in minutes.
@@ -78,6 +78,7 @@ class Run(Table):
         created, began, ended: times; 0 for not yet.
         log: progress, for the owner.
         reason: why it failed.
+        machines: number that the deployment holds when the run ends well; None if that stays.
     """
 
     __tablename__ = "runs"
@@ -105,6 +106,7 @@ class Run(Table):
     ended: Mapped[float] = mapped_column(Double, default=0.0)
     log: Mapped[str] = mapped_column(Text, default="")
     reason: Mapped[str] = mapped_column(Text, default="")
+    machines: Mapped[int | None] = mapped_column(default=None)
 
 
 class Callback(Table):

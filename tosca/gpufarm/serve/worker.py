@@ -110,7 +110,8 @@ class Worker:
         held, reason, log = time.monotonic(), "", ""
         while not child.wait(PAUSE):
             log += child.log()
-            limit = claim.deployment.timeout
+            removing = claim.kind is Kind.DELETE  # half a removal helps nobody
+            limit = self._service.settings.timeout if removing else claim.deployment.timeout
             if self._stop.is_set():
                 reason = "the worker stops"
             elif not reason and time.time() > claim.began + limit * 60:
