@@ -8,6 +8,7 @@ import json
 import re
 import sqlite3
 import uuid
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,9 +16,9 @@ import yaml
 from gpufarm.serve import tables
 from gpufarm.serve.runs import Ending
 from gpufarm.serve.worker import Worker
-from harness.issuer import Issuer
+from harness.issuer import Issuer, issuer
 from httpx import Response
-from serve_site import Site
+from serve_site import Site, site
 from sqlalchemy import select
 
 SECRET = "correct horse"
@@ -201,6 +202,23 @@ def test_a_template_is_for_its_groups(paas: Site) -> None:
     refused(sent(paas, both, paas.closed, parameters=values, userGroup="chemistry"), 403, "not for group")
     assert sent(paas, both, paas.closed, parameters=values, userGroup="physics").status_code == 201
     refused(sent(paas, both, userGroup="admins"), 403, "not in group admins")
+
+
+def test_a_group_of_another_issuer_is_another_group(tmp_path: Path, iam: Issuer) -> None:
+    (tmp_path / "serve").mkdir()
+    with issuer(tmp_path / "other") as other:
+        issuers = [{"issuer": one.url, "ca_file": str(one.ca_file)} for one in (iam, other)]
+        templates = {
+            "notes": {"template": "notes.yaml"},
+            "needy": {"template": "needy.yaml", "groups": ["physics"], "issuers": [iam.url]},
+        }
+        with site(tmp_path / "serve", iam, issuers=issuers, templates=templates) as paas:
+            values = {"name": "n", "admin_password": SECRET}
+            stranger = paas.client(other.token(groups=["physics"]))
+            refused(sent(paas, stranger, paas.closed, parameters=values), 403, "users of https.*sign in")
+            refused(sent(paas, stranger, "other"), 400, "unchanged: notes$")
+            assert sent(paas, stranger).status_code == 201
+            assert sent(paas, paas.user("ann", "physics"), paas.closed, parameters=values).status_code == 201
 
 
 def test_owners_are_named_by_the_service(paas: Site) -> None:

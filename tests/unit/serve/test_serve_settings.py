@@ -116,6 +116,21 @@ def test_an_issuer_is_there_once_and_one_takes_opaque_tokens(tmp_path: Path) -> 
         read(tmp_path, GOOD | {"issuers": audience})
 
 
+@pytest.mark.parametrize("entry", [{"groups": ["physics"]}, {"people": {"owner": "sub"}}])
+def test_groups_and_claims_are_those_of_named_issuers(tmp_path: Path, entry: dict[str, Any]) -> None:
+    content = GOOD | {"issuers": [{"issuer": f"https://{name}.example.org/"} for name in ("a", "b")]}
+    offer = {"template": "ml_infn", **entry}
+    with pytest.raises(BadInput, match="one issuer only; add issuers"):
+        read(tmp_path, content | {"templates": {"notebooks": offer}})
+    with pytest.raises(BadInput, match="which is no issuer"):
+        issuers = ["https://c.example.org/"]
+        read(tmp_path, content | {"templates": {"notebooks": offer | {"issuers": issuers}}})
+    found = read(
+        tmp_path, content | {"templates": {"notebooks": offer | {"issuers": ["https://a.example.org"]}}}
+    )
+    assert found.offers[0].issuers == {"https://a.example.org/"}
+
+
 def test_a_secret_is_not_for_everybody(tmp_path: Path) -> None:
     secret = tmp_path / "secret"
     secret.write_text("x")

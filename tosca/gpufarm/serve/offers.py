@@ -50,8 +50,10 @@ class Offered:
             user: the user.
 
         Returns:
-            True if it is for everybody, or the user is in one of its groups.
+            True if it is for users of the issuer, and for everybody or one of the user's groups.
         """
+        if self.offer.issuers and user.issuer not in self.offer.issuers:
+            return False
         return not self.offer.groups or bool(self.offer.groups & user.groups)
 
     def of_person(self, user: User) -> dict[str, Any]:
@@ -181,7 +183,7 @@ class Offers:
         Raises:
             BadInput: it is no YAML.
             Refused: it is none of the catalogue.
-            Forbidden: it is for other groups.
+            Forbidden: it is for other groups, or users of other issuers.
         """
         found = self._known.get(_fingerprint(document.value(text)))
         if found is None:
@@ -190,7 +192,11 @@ class Offers:
                 f"the template is not in the catalogue, or was changed; use one of these unchanged: {offered}"
             )
         if not found.admits(user):
-            groups = ", ".join(sorted(found.offer.groups))
+            groups, issuers = (
+                ", ".join(sorted(names)) for names in (found.offer.groups, found.offer.issuers)
+            )
+            if issuers and user.issuer not in found.offer.issuers:
+                raise Forbidden(f"template {found.offer.name} is for users of {issuers}; sign in there")
             raise Forbidden(f"template {found.offer.name} is for members of {groups}; ask for a membership")
         return found
 

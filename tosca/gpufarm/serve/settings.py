@@ -66,6 +66,7 @@ class Offer:
         name: in lists and logs.
         template: a file, or the bare name of a template of the collection.
         groups: of which a user has to be in one; empty for everybody.
+        issuers: of which a user has to be; empty for all.
         people: claim of the user that an input gets, whatever the request says.
     """
 
@@ -73,6 +74,7 @@ class Offer:
     template: str
     groups: frozenset[str] = frozenset()
     people: Mapping[str, str] | None = None
+    issuers: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -156,6 +158,7 @@ def parsed(data: Mapping[str, Any], path: Path) -> Settings:
     fields = Fields(data, str(path))
     folder = fields.path("folder", beside, "/var/lib/gpufarm-serve")
     url = fields.url("url").rstrip("/")
+    issuers = _issuers(fields, beside)
     listen = fields.inner("listen")
     deployer, limits = fields.inner("deployer"), fields.inner("limits")
     callbacks, configuration = fields.inner("callbacks"), fields.inner("configuration")
@@ -170,8 +173,8 @@ def parsed(data: Mapping[str, Any], path: Path) -> Settings:
         state=deployer.path("state", beside),
         pool=deployer.path("pool", beside),
         password_file=deployer.file("vault_password_file", beside, secret=True),
-        issuers=_issuers(fields, beside),
-        offers=_offers(fields.inner("templates"), beside),
+        issuers=issuers,
+        offers=_offers(fields.inner("templates"), beside, issuers),
         quotas=_quotas(fields.inner("quotas")),
         callback_hosts=_hosts(callbacks, "hosts"),
         callback_private=_hosts(callbacks, "private"),
@@ -245,8 +248,9 @@ def _issuers(fields: Fields, beside: Path) -> tuple[Issuer, ...]:
     return tuple(found)
 
 
-def _offers(fields: Fields, beside: Path) -> tuple[Offer, ...]:
+def _offers(fields: Fields, beside: Path, issuers: tuple[Issuer, ...]) -> tuple[Offer, ...]:
     found = []
+    known = {one.url.rstrip("/"): one.url for one in issuers}
     for name, value in fields.named():
         entry = Fields(value, f"template {name}")
         if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}", name):
@@ -257,8 +261,20 @@ def _offers(fields: Fields, beside: Path) -> tuple[Offer, ...]:
         if not all(isinstance(claim, str) and claim for claim in people.values()):
             raise BadInput(f"template {name}: people has to be a map of names of inputs to names of claims")
         groups = frozenset(entry.texts("groups"))
+        named = entry.texts("issuers")
         entry.done()
-        found.append(Offer(name, written if bare else str(beside / written), groups, people))
+        for issuer in named:
+            if issuer.rstrip("/") not in known:
+                raise BadInput(
+                    f"template {name}: issuers has {issuer}, which is no issuer; add it to issuers"
+                )
+        if (groups or people) and len(issuers) > 1 and not named:
+            raise BadInput(
+                f"template {name}: names of groups and claims mean something for one issuer only; "
+                "add issuers, a list of those that you mean"
+            )
+        accepted = frozenset(known[issuer.rstrip("/")] for issuer in named)
+        found.append(Offer(name, written if bare else str(beside / written), groups, people, accepted))
     if not found:
         raise BadInput("templates are missing; name at least one template that users may deploy")
     return tuple(found)
