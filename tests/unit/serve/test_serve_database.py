@@ -72,6 +72,13 @@ def test_a_locked_database_is_told(database_url: str, tmp_path: Path) -> None:
     deployments.create(ANN, WANTED)
 
 
+def test_errors_have_no_values(database: Database) -> None:
+    wanted = Wanted("notes", "text", machines=1, timeout=60, parameters={"password": "swordfish", "a": {1}})
+    with pytest.raises(Exception, match="JSON") as refused:
+        Deployments(database, Quotas(), "").create(ANN, wanted)
+    assert "swordfish" not in str(refused.value)
+
+
 def test_a_full_disk_is_told_and_leaves_nothing_half_done(database: Database) -> None:
     @event.listens_for(database.engine, "begin")
     def limit(connection) -> None:

@@ -104,6 +104,24 @@ WRONG: list[tuple[str, Any]] = [
 ]
 
 
+LITERALS = [
+    *("{(1, 2): 1}", "{1: 2}", "{None: 2}", "{'a': b'x'}", "{'a': {1, 2}}", "{'a': 1j}", "{'a': ...}"),
+    *("{'a': 1e999}", '{"a": NaN}', '{"a": 1e999}', "{'a': ({'password': 'swordfish'},)}"),
+    *(
+        "{'a': ({'get_input': 'text'},)}",
+        "{'a': ('a\\x00',)}",
+        "(1, 2)",
+        "{'a': " + "(" * 90 + "1" + ",)" * 90 + "}",
+    ),
+]
+
+
+@pytest.mark.parametrize("text", LITERALS)
+def test_a_literal_that_json_does_not_have_is_refused(notes: Offered, text: str) -> None:
+    with pytest.raises(BadInput, match=r"input settings: .*write JSON"):
+        forms.given(notes, {"settings": text})
+
+
 @pytest.mark.parametrize(("name", "sent"), WRONG, ids=lambda value: str(value)[:30])
 def test_nonsense_is_told_with_its_input(notes: Offered, name: str, sent: Any) -> None:
     with pytest.raises(BadInput, match=name):

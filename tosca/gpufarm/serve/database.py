@@ -52,7 +52,12 @@ class Database:
         self._lite = self.url.get_backend_name() == "sqlite"
         wait: dict[str, Any] = {"timeout": PATIENCE} if self._lite else {"connect_timeout": PATIENCE}
         try:
-            self.engine: Engine = create_engine(self.url, pool_pre_ping=not self._lite, connect_args=wait)
+            self.engine: Engine = create_engine(
+                self.url,
+                pool_pre_ping=not self._lite,
+                connect_args=wait,
+                hide_parameters=True,  # a value may be a secret, and errors are written to the log
+            )
         except (NoSuchModuleError, ImportError) as error:
             raise BadInput(f"database: {error}; write postgresql+psycopg://USER@HOST/NAME") from error
         if self._lite:

@@ -154,6 +154,12 @@ def _structure(text: str) -> Any:
             found = None
     if too_deep(found):
         raise ValueError(f"the value has more than {DEEPEST} levels")
+    try:
+        plain = json.loads(json.dumps(found, allow_nan=False)) == found
+    except (TypeError, ValueError, RecursionError):
+        plain = False
+    if not plain:  # tuples, sets and bytes would pass checks that know lists, maps and texts
+        raise ValueError("the text has values that JSON does not have; write JSON")
     if not isinstance(found, list | dict):
         raise ValueError(f'"{text[:100]}" is neither a list nor a map; write JSON')
     return found
