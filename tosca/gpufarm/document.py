@@ -300,7 +300,7 @@ def _parsed(text: str, path: Path, found: Report) -> tuple[Any, yaml.Node]:
         raise _refusal(path, sentence, *((mark.line + 1, mark.column + 1) if mark else ())) from error
     except RecursionError as error:
         raise _refusal(path, "the document is too deeply nested") from error
-    except (yaml.YAMLError, ValueError, TypeError, AttributeError) as error:
+    except (yaml.YAMLError, ValueError, TypeError, AttributeError, LookupError) as error:
         first = str(error).partition("\n")[0] or type(error).__name__
         raise _refusal(path, f"is no valid YAML: {first}") from error
     return data, root

@@ -185,6 +185,7 @@ def test_no_other_template_is_run(paas: Site, old: str, new: str) -> None:
 
 NO_TEMPLATES = [
     *("", " ", "a: [", "- a\n- b", "!!python/object/apply:os.system [id]", "&a [*a]", "a: 1\na: 2", "\0"),
+    *("!!int ''", "!!bool maybe", "!!float ''", "!!int '_'", "!!timestamp x"),
     *("[" * 200_000, "\ud800", 'x: "\ud800"', "a" * 600_000),
 ]
 
