@@ -522,6 +522,19 @@ def test_guesses_lock_out_no_user_who_has_just_been_there(paas: Site) -> None:
     assert client.get("/deployments?createdBy=me").status_code == 200
 
 
+@pytest.mark.parametrize("paas", [{"limits": {"requests_per_minute": 5}}], indirect=True)
+@pytest.mark.parametrize(
+    "content", [b"{", b"x" * 1_100_000, b"{}", b""], ids=["broken", "large", "empty", "no"]
+)
+def test_bodies_of_strangers_are_not_read_and_wrong_ones_are_counted(paas: Site, content: bytes) -> None:
+    def codes(client: Any) -> list[int]:
+        return [client.post("/deployments", content=content).status_code for _ in range(6)]
+
+    assert codes(paas.client("guess")) == [401] * 5 + [429]
+    *wrong, last = codes(paas.client(paas.iam.token(), address="192.0.2.8"))
+    assert set(wrong) <= {400, 413} and last == 429
+
+
 def test_large_bodies_are_refused_whether_they_say_so_or_not(paas: Site) -> None:
     client = paas.user()
     refused(client.post("/deployments", content=b"x" * 1_100_000), 413)

@@ -13,6 +13,7 @@ from http import HTTPStatus
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
+from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 
 from gpufarm.errors import BadInput, GpufarmError, shortened
@@ -66,8 +67,19 @@ def application(service: Service) -> FastAPI:
         413, f"the request is larger than {largest // 1024} KiB; send less", {"Connection": "close"}
     )
     made.add_middleware(Sized, largest=largest, refused=too_large)
+    made.middleware("http")(_signed_in)
     made.middleware("http")(_answered)
     return made
+
+
+async def _signed_in(request: Request, go_on: Callable[[Request], Awaitable[Response]]) -> Response:
+    """Read the body of a request only if a user sends it, who has requests left."""
+    if request.scope["path"].startswith("/deployments"):
+        try:
+            request.state.user = await run_in_threadpool(routes.identified, request)
+        except GpufarmError as error:
+            return _of_ours(request, error)
+    return await go_on(request)
 
 
 async def _answered(request: Request, go_on: Callable[[Request], Awaitable[Response]]) -> Response:
