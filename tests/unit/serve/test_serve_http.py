@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 import yaml
-from gpufarm.serve import tables
+from gpufarm.serve import offers, tables
 from gpufarm.serve.runs import Ending
 from gpufarm.serve.worker import Worker
 from harness.issuer import Issuer, issuer
@@ -158,6 +158,20 @@ def test_an_unbegun_deployment_is_gone_at_once(paas: Site) -> None:
     assert client.get(f"/deployments/{own}").json()["status"] == "DELETE_COMPLETE"
 
 
+def test_values_leave_with_the_deployment(paas: Site) -> None:
+    client = paas.user()
+    begun, unbegun = (made(paas, client, parameters={"text": "mine"}) for _ in range(2))
+    assert client.delete(f"/deployments/{unbegun}").status_code == 204
+    paas.work(outputs={"text": "mine"})
+    assert client.delete(f"/deployments/{begun}").status_code == 204
+    assert stored(paas, begun).parameters["text"] == "mine"  # a removal that fails can be looked into
+    paas.work()
+    for own in (begun, unbegun):
+        assert client.get(f"/deployments/{own}").json()["status"] == "DELETE_COMPLETE"
+        assert (stored(paas, own).text, stored(paas, own).parameters) == ("", {})
+        assert client.get(f"/deployments/{own}/template").text == ""
+
+
 def test_the_template_is_compared_as_data_and_kept_as_sent(paas: Site) -> None:
     client = paas.user()
     again = yaml.safe_dump(yaml.safe_load(paas.template))  # as the dashboard writes it
@@ -193,6 +207,23 @@ NO_TEMPLATES = [
 @pytest.mark.parametrize("text", NO_TEMPLATES, ids=lambda text: ascii(text)[:30])
 def test_what_is_no_template_is_refused(paas: Site, text: str) -> None:
     refused(sent(paas, paas.user(), text or " "), 400)
+
+
+def test_texts_that_are_no_template_by_their_size_are_not_read(
+    paas: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = []
+    real = offers.document.value
+    monkeypatch.setattr(offers.document, "value", lambda text: read.append(text) or real(text))
+    longer = paas.template + "#" * len(paas.template)
+    refused(sent(paas, paas.user(), longer + "#"), 400, "not in the catalogue")
+    assert not read
+    assert sent(paas, paas.user(), longer).status_code == 201
+    # nothing but the number of values is looked at
+    monkeypatch.setattr(offers, "_fingerprint", lambda _data: pytest.fail("it was read"))
+    refused(
+        sent(paas, paas.user(), "- &a [" + "1," * 200 + "1]\n" + "- *a\n" * 200), 400, "not in the catalogue"
+    )
 
 
 def test_a_template_is_for_its_groups(paas: Site) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sqlalchemy import ColumnElement, func, select, update
-from sqlalchemy.orm import Session
+from sqlalchemy.orm import Session, defer
 
 from gpufarm.serve import audit, outbox, statuses
 from gpufarm.serve.database import Database
@@ -22,6 +22,12 @@ from gpufarm.serve.statuses import Kind, Status
 from gpufarm.serve.tables import Deployment, Run
 
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
+# A page has up to a thousand deployments, so what it does not show stays in the database.
+_LARGE = tuple(
+    defer(column, raiseload=True)
+    for column in (Deployment.text, Deployment.parameters, Deployment.secrets, Deployment.resources)
+)
 
 
 @dataclass(frozen=True)
@@ -153,7 +159,7 @@ class Deployments:
             size: number of deployments on a page.
 
         Returns:
-            The deployments on the page, and the number of all.
+            The deployments on the page, without what no list shows, and the number of all.
 
         Raises:
             Forbidden: they are not the user's own, and the user is no administrator of their issuer.
@@ -175,7 +181,7 @@ class Deployments:
         with self._database.reading() as session:
             total = session.scalar(select(func.count()).select_from(Deployment).where(*which)) or 0
             chosen_page = select(Deployment).where(*which).order_by(*order).offset(page * size).limit(size)
-            found = [*session.scalars(chosen_page)]
+            found = [*session.scalars(chosen_page.options(*_LARGE))]
         if not own:
             with self._database.changing() as session:
                 audit.note(session, user, "list", detail=f"owner {owner.subject if owner else '(all)'}")
@@ -249,7 +255,8 @@ class Deployments:
             if session.scalar(begun):
                 _begin(session, found, Kind.DELETE)
             else:
-                found.status, found.updated, found.secrets = Status.DELETE_COMPLETE, time.time(), ""
+                found.status, found.updated = Status.DELETE_COMPLETE, time.time()
+                forget(found)
                 outbox.add(session, found, self._base)
             audit.note(session, user, "delete", uuid, _owned_by(found, user))
 
@@ -322,6 +329,15 @@ def cancel(session: Session, uuid: str) -> None:
     mine = update(Run).where(Run.deployment == uuid)
     session.execute(mine.where(Run.state == "queued").values(state="cancelled", ended=time.time()))
     session.execute(mine.where(Run.state == "running").values(cancel=True))
+
+
+def forget(found: Deployment) -> None:
+    """Empty what nobody needs of a deployment that is gone: its values, and a text that may be long.
+
+    Args:
+        found: the deployment.
+    """
+    found.text, found.parameters, found.secrets = "", {}, ""
 
 
 def _begin(session: Session, found: Deployment, kind: Kind, machines: int | None = None) -> None:

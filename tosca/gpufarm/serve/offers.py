@@ -24,6 +24,10 @@ from gpufarm.serve.refusals import Forbidden, Refused
 from gpufarm.serve.settings import Offer
 from gpufarm.topology import Topology
 
+# Times by which a text, and the number of its values, may be larger than the largest of the catalogue:
+# programs write the same data with other layout and comments.
+LONGER = 2
+
 
 @dataclass(frozen=True)
 class Offered:
@@ -136,6 +140,7 @@ class Offers:
         """
         self._named: dict[str, Offered] = {}
         self._known: dict[str, Offered] = {}
+        self._letters = self._values = 0
         for offer in offers:
             library, topology = templates.read(asking.located(offer.template))
             made = Offered(offer, topology.path, library, topology, Catalogue(library).names("data_types"))
@@ -147,7 +152,10 @@ class Offers:
                     )
             self._named[offer.name] = made
             for path in _texts(topology.path):
-                own = _fingerprint(document.read(path).data)
+                found = document.read(path)
+                self._letters = max(self._letters, LONGER * len(found.text))
+                self._values = max(self._values, LONGER * _number(found.data, document.MAX_NODES))
+                own = _fingerprint(found.data)
                 other = self._known.setdefault(own, made)
                 if other is not made:
                     raise BadInput(
@@ -185,7 +193,11 @@ class Offers:
             Refused: it is none of the catalogue.
             Forbidden: it is for other groups, or users of other issuers.
         """
-        found = self._known.get(_fingerprint(document.value(text)))
+        found = None
+        if len(text) <= self._letters:  # a text takes time to read, and aliases make little text to much data
+            data = document.value(text)
+            if _number(data, self._values) <= self._values:
+                found = self._known.get(_fingerprint(data))
         if found is None:
             offered = ", ".join(name for name, one in self._named.items() if one.admits(user)) or "none"
             raise Refused(
@@ -217,6 +229,19 @@ def _texts(path: Path) -> Iterator[Path]:
     other = root / "indigo" / "templates" / path.name
     if path.resolve().parent == (root / "templates").resolve() and other.is_file():
         yield other
+
+
+def _number(data: Any, most: int) -> int:
+    """The number of values in data; it stops a little above the largest number that is wanted."""
+    number, left = 0, [data]
+    while left and number <= most:
+        inner = left.pop()
+        number += 1
+        if isinstance(inner, dict):
+            left += inner.values()
+        elif isinstance(inner, list):
+            left += inner
+    return number
 
 
 def _fingerprint(data: Any) -> str:

@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session, aliased
 
 from gpufarm.serve import outbox, statuses
 from gpufarm.serve.database import Database
-from gpufarm.serve.deployments import cancel
+from gpufarm.serve.deployments import cancel, forget
 from gpufarm.serve.statuses import Kind, Status
 from gpufarm.serve.tables import Deployment, Run
 
@@ -220,7 +220,7 @@ class Runs:
             if run.machines is not None:
                 found.machines = run.machines
         if after is Status.DELETE_COMPLETE:
-            found.secrets = ""
+            forget(found)
             cancel(session, found.uuid)
         outbox.add(session, found, self._base)
 

@@ -32,9 +32,9 @@ class Deployment(Table):
         user_group: the active group of the owner; empty for none.
         status, reason: as in `statuses`, and the sentence that explains a failure.
         template: name of the template in the catalogue of the operator.
-        text: the template as the client sent it.
-        parameters: values of inputs, in the types of the template, without the secrets.
-        secrets: sealed values of secret inputs; empty for none, and when the deployment is gone.
+        text: the template as the client sent it; empty when the deployment is gone.
+        parameters: values of inputs, in the types of the template, without the secrets; as the text.
+        secrets: sealed values of secret inputs; empty for none, and as the text.
         machines: number that the quotas count: until an update is done, the larger one.
         outputs, resources: as the last run returned them.
         callback: URL; empty for none.
