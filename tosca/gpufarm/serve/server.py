@@ -23,14 +23,11 @@ def run(settings: Settings) -> None:
     Raises:
         BadInput: the catalogue or the database is wrong.
     """
-    behind_a_proxy = settings.certificate is None
     uvicorn.run(
         application(Service(settings)),
         host=settings.address,
         port=settings.port,
-        ssl_certfile=settings.certificate,
-        ssl_keyfile=settings.key,
-        proxy_headers=behind_a_proxy,
+        proxy_headers=True,
         forwarded_allow_ips="127.0.0.1,::1",
         server_header=False,
         limit_concurrency=AT_ONCE,

@@ -83,8 +83,7 @@ class Settings:
 
     Attributes:
         url: public address of this service, without a slash at its end.
-        address, port: on which it listens.
-        certificate, key: for TLS; None behind a proxy.
+        address, port: on which it listens, for a proxy on the same machine.
         folder: private one, for the key of secrets and, unless said otherwise, the database.
         database: its URL.
         state, pool, password_file: of the deployer.
@@ -105,8 +104,6 @@ class Settings:
     url: str
     address: str
     port: int
-    certificate: Path | None
-    key: Path | None
     folder: Path
     database: str
     state: Path
@@ -166,8 +163,6 @@ def parsed(data: Mapping[str, Any], path: Path) -> Settings:
         url=url,
         address=listen.text("address", "127.0.0.1"),
         port=listen.number("port", 8080, 1, 65535),
-        certificate=listen.file("certificate", beside),
-        key=listen.file("key", beside, secret=True),
         folder=folder,
         database=fields.text("database", f"sqlite:///{folder}/serve.db"),
         state=deployer.path("state", beside),
@@ -202,12 +197,10 @@ def _check_listen(found: Settings, path: Path) -> None:
         loopback = ipaddress.ip_address(found.address).is_loopback
     except ValueError as error:
         raise BadInput(f"{path}: listen: address is {found.address}; write an IP address") from error
-    if bool(found.certificate) != bool(found.key):
-        raise BadInput(f"{path}: listen: certificate and key belong together; name both files")
-    if not loopback and not found.certificate:
+    if not loopback:
         raise BadInput(
-            f"{path}: listen: {found.address} is reached from outside, so tokens need TLS; "
-            "name certificate and key, or listen on 127.0.0.1 behind a proxy"
+            f"{path}: listen: {found.address} is reached from outside, without TLS and deadlines; "
+            "listen on 127.0.0.1 behind a proxy"
         )
 
 
