@@ -297,6 +297,32 @@ UNREACHABLE = {
 }
 
 
+@pytest.mark.parametrize("status", [400, 401, 403])
+@pytest.mark.parametrize("path", ["/.well-known/openid-configuration", "/jwks"])
+def test_an_issuer_that_refuses_to_tell_its_keys_is_no_mistake_of_the_user(
+    iam: Issuer, path: str, status: int
+) -> None:
+    iam.changes[path] = (status, b"", {})
+    with pytest.raises(NoAnswer, match="refuses to tell its keys"):
+        who(iam, iam.token())
+
+
+def test_endpoints_that_are_refused_are_no_missing_scope(iam: Issuer) -> None:
+    iam.changes["/.well-known/openid-configuration"] = (403, b"", {})
+    with pytest.raises(NoAnswer, match="refuses"):
+        who(iam, "opaque", opaque="userinfo")
+
+
+@pytest.mark.parametrize("keys", [[], [{}], "none"])
+def test_no_keys_replace_no_good_ones(iam: Issuer, monkeypatch: pytest.MonkeyPatch, keys: Any) -> None:
+    identity = Identity([trusted(iam)])
+    identity.user(f"Bearer {iam.token()}")
+    iam.changes["/jwks"] = (200, json.dumps({"keys": keys}).encode(), {})
+    monkeypatch.setattr(provider, "KEPT", 0.0)
+    assert identity.user(f"Bearer {iam.token(sub='bob')}").subject == "bob"
+    assert iam.asked.count("/jwks") == 2
+
+
 @pytest.mark.parametrize("answer", UNREACHABLE.values(), ids=UNREACHABLE.keys())
 def test_an_issuer_that_answers_wrongly_is_told(iam: Issuer, answer: Any) -> None:
     status, body, headers = answer

@@ -69,8 +69,10 @@ class Provider:
                 self._asked = now
                 try:
                     self._known = {}
-                    self._keys = _signing(self._get(self._endpoint("jwks_uri")))
-                    self._got = now
+                    found = _signing(self._public(self._endpoint("jwks_uri")))
+                    if found is None:
+                        raise NoAnswer(f"issuer {self.issuer.url} has given no keys; try again later")
+                    self._keys, self._got = found, now
                 except NoAnswer:
                     if self._keys is None or now - self._got > LONGEST_KEPT:
                         raise
@@ -92,7 +94,9 @@ class Provider:
             NoAnswer: the issuer does not answer.
         """
         try:
-            return self._get(self._endpoint("userinfo_endpoint"), {"Authorization": f"Bearer {token}"})
+            endpoint = self._endpoint("userinfo_endpoint")
+            headers = {"Accept": "application/json", "Authorization": f"Bearer {token}"}
+            return self._asked_for("GET", endpoint, headers=headers)
         except Forbidden:
             return {}
 
@@ -122,7 +126,7 @@ class Provider:
 
     def _endpoint(self, name: str) -> str:
         if not self._known:
-            found = self._get(f"{self.issuer.url.rstrip('/')}/.well-known/openid-configuration")
+            found = self._public(f"{self.issuer.url.rstrip('/')}/.well-known/openid-configuration")
             if found.get("issuer") != self.issuer.url:
                 raise NoAnswer(
                     f"issuer {self.issuer.url} calls itself {str(found.get('issuer'))[:200]}; "
@@ -134,8 +138,12 @@ class Provider:
             raise NoAnswer(f"issuer {self.issuer.url} has no {name} with https")
         return url
 
-    def _get(self, url: str, headers: Mapping[str, str] | None = None) -> dict[str, Any]:
-        return self._asked_for("GET", url, headers={"Accept": "application/json", **(headers or {})})
+    def _public(self, url: str) -> dict[str, Any]:
+        """The object that needs no token, so a refusal is no mistake of the user."""
+        try:
+            return self._asked_for("GET", url, headers={"Accept": "application/json"})
+        except (Unauthorized, Forbidden) as error:
+            raise NoAnswer(f"issuer {self.issuer.url} refuses to tell its keys; try again later") from error
 
     def _asked_for(self, method: str, url: str, **what: Any) -> dict[str, Any]:
         """The object that the issuer answers with."""
