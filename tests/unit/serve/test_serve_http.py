@@ -523,12 +523,14 @@ QUOTAS = {"user": {"machines": 3}, "group": {"deployments": 1}}
 @pytest.mark.parametrize("paas", [{"quotas": QUOTAS}], indirect=True)
 def test_quotas(paas: Site) -> None:
     client = paas.user("ann", "physics")
+    refused(sent(paas, client), 403, "userGroup is missing.*physics")
+    client = paas.user("ann")
     own = made(paas, client, parameters={"number": "2"})
     refused(sent(paas, client, parameters={"number": "2"}), 403, "4 of at most 3 machines")
     paas.work()
     grown = {"template": paas.template, "parameters": {"number": "4"}}
     refused(client.put(f"/deployments/{own}", json=grown), 403, "4 of at most 3 machines")
-    made(paas, client, userGroup="physics")
+    made(paas, paas.user("ann", "physics"), userGroup="physics")
     refused(sent(paas, paas.user("bob", "physics"), userGroup="physics"), 403, "group physics has")
 
 

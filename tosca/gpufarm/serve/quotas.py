@@ -55,3 +55,14 @@ class Quotas:
             The limits.
         """
         return self.groups.get(name, self.group)
+
+    def limits(self, name: str) -> bool:
+        """Tell whether a group has limits.
+
+        Args:
+            name: of the group.
+
+        Returns:
+            True if it has.
+        """
+        return self.of_group(name) != Quota()

@@ -62,6 +62,9 @@ class Service:
         group = body.userGroup or ""
         if group and group not in user.groups:
             raise Forbidden(f"you are not in group {group}; choose one of your groups")
+        limited = sorted(name for name in user.groups if self.settings.quotas.limits(name))
+        if limited and not group:
+            raise Forbidden(f"userGroup is missing; choose one of your groups, such as {limited[0]}")
         offered = self._offered(body, user)
         if group and offered.offer.groups and group not in offered.offer.groups:
             raise Forbidden(f"template {offered.offer.name} is not for group {group}; choose another group")
