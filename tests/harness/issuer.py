@@ -165,7 +165,8 @@ class Issuer:
 
     def token(self, header: dict[str, Any] | None = None, key: Any = None, **changes: Any) -> str:
         """Sign a token."""
-        head = {"alg": "RS256", "kid": "first", **(header or {})}
+        given = {"alg": "RS256", "kid": "first", **(header or {})}
+        head = {name: value for name, value in given.items() if value is not None}
         start = f"{encoded(head)}.{encoded(self.claims(**changes))}"
         return f"{start}.{encoded(signature(start.encode(), head['alg'], (key or self.key).private_key))}"
 

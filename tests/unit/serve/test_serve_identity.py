@@ -59,6 +59,18 @@ def test_the_word_bearer_may_be_written_in_any_way(iam: Issuer) -> None:
         assert identity.user(f"{word} {iam.token()}").subject == "ann"
 
 
+@pytest.mark.parametrize("kind", ["JWT", "at+jwt", "application/at+jwt"])
+def test_each_type_of_an_access_token_is_taken(iam: Issuer, kind: str) -> None:
+    assert who(iam, iam.token({"typ": kind})).subject == "ann"
+
+
+def test_a_token_that_names_no_key_is_verified_with_each(iam: Issuer) -> None:
+    iam.published[:0] = [OTHER_KEY.as_dict(private=False)]
+    for _ in range(2):
+        assert who(iam, iam.token({"kid": None})).subject == "ann"
+        iam.published.reverse()
+
+
 def signed_by_another(iam: Issuer) -> str:
     return iam.token(key=OTHER_KEY)
 
@@ -129,6 +141,11 @@ ATTACKS = {
     "subject is a number": lambda iam: iam.token(sub=1),
     "subject of two lines": lambda iam: iam.token(sub="ann\nroot"),
     "ID token": lambda iam: iam.token(nonce="n"),
+    "of a sign-out": lambda iam: iam.token({"typ": "logout+jwt"}),
+    "encrypted": lambda iam: iam.token({"typ": "JWE"}),
+    "type is a number": lambda iam: iam.token({"typ": 5}),
+    "event": lambda iam: iam.token(events={"http://schemas.openid.net/event/backchannel-logout": {}}),
+    "another key, unnamed": lambda iam: iam.token({"kid": None}, OTHER_KEY),
     "huge": lambda iam: iam.token(more="a" * LONGEST),
     "opaque": lambda _iam: "abcdefgh",
     "empty parts": lambda _iam: "..",
@@ -235,6 +252,14 @@ def test_opaque_tokens_are_introspected(iam: Issuer, secret_file: Path) -> None:
     secret_file.write_text("wrong")
     with pytest.raises(NoAnswer, match="client_secret_file"):
         who(iam, "good", **settings)
+
+
+@pytest.mark.parametrize("end", [".x.y", ".a.b.c.d"])
+def test_a_damaged_token_is_shown_to_no_issuer(iam: Issuer, secret_file: Path, end: str) -> None:
+    settings = {"opaque": "introspection", "client_id": CLIENT, "secret_file": secret_file}
+    with pytest.raises(Unauthorized, match="cannot be read"):
+        who(iam, "abc" + end, **settings)
+    assert iam.asked == []
 
 
 def test_opaque_tokens_are_shown_to_userinfo(iam: Issuer) -> None:

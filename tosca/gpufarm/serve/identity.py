@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import hashlib
 import json
 import re
@@ -31,6 +32,8 @@ _TOKEN = re.compile(r"[A-Za-z0-9._~+/-]+=*")  # RFC 6750, section 2.1
 _BEARER = re.compile(r"bearer +(\S+)", re.IGNORECASE)
 # Claims that only ID tokens have: they say who has signed in, and give no access (OpenID Connect Core, 2).
 _OF_ID_TOKENS = ("nonce", "at_hash", "c_hash")
+# Types of an access token (RFC 9068, section 2.1); others are for other uses, such as a notice of a sign-out.
+_TYPES = ("jwt", "at+jwt")
 
 
 class Identity:
@@ -105,6 +108,8 @@ class Identity:
         claims: dict[str, Any]
         claimed = _unverified(token)
         if claimed is None:
+            if token.count(".") in (2, 4):  # a JWT or JWE, of whichever issuer; none may see those of another
+                raise Unauthorized("the access token is a JWT that cannot be read; sign in again")
             provider, claims = self._opaque(token)
         else:
             issuer = claimed[1].get("iss")
@@ -162,12 +167,19 @@ def _verified(provider: Provider, token: str, header: Mapping[str, Any]) -> dict
         raise Unauthorized("the access token is not signed as this service demands; sign in again")
     if kid is not None and not isinstance(kid, str):
         raise Unauthorized("the access token names its key wrongly; sign in again")
+    kind = str(header.get("typ", "jwt")).lower().removeprefix("application/")
+    if kind not in _TYPES:
+        raise Unauthorized(f"the token is of type {kind[:64]}; send the access token")
     keys = provider.keys(kid)  # the header's own jwk, jku and x5u are never used
-    try:
-        found = jwt.decode(token, keys, algorithms=[algorithm])
-    except (JoseError, ValueError, TypeError, KeyError) as error:
-        raise Unauthorized("the signature of the access token is wrong; sign in again") from error
+    for key in keys if kid is None else [keys]:
+        with contextlib.suppress(JoseError, ValueError, TypeError, KeyError):
+            found = jwt.decode(token, key, algorithms=[algorithm])
+            break
+    else:
+        raise Unauthorized("the signature of the access token is wrong; sign in again")
     _check(provider.issuer, found.claims, {})
+    if "events" in found.claims:
+        raise Unauthorized("the token is a notice of an event; send the access token")
     if any(name in found.claims for name in _OF_ID_TOKENS):
         raise Unauthorized("the token is an ID token; send the access token")
     return dict(found.claims)
