@@ -128,6 +128,13 @@ def test_nonsense_is_told_with_its_input(notes: Offered, name: str, sent: Any) -
         notes.machines({"owner": "ann", **forms.given(notes, {name: sent})})
 
 
+def test_some_mistakes_are_told_of_many(notes: Offered) -> None:
+    with pytest.raises(BadInput) as refused:
+        forms.given(notes, {f"colour{number}": "red" for number in range(10_000)})
+    lines = refused.value.message.split("\n")
+    assert len(lines) == forms.MOST + 1 and "correct these first" in lines[-1]
+
+
 def test_a_secret_is_not_repeated(notes: Offered) -> None:
     with pytest.raises(BadInput) as refused:
         notes.machines({"owner": "ann", **forms.given(notes, {"admin_password": ["swordfish"]})})

@@ -314,6 +314,22 @@ def test_an_update_replaces_a_value_that_had_a_secret(paas: Site) -> None:
         paas.runs.finish(claim, Ending(well=True))
 
 
+def test_an_update_keeps_the_time_and_the_callback(paas: Site) -> None:
+    client = paas.user()
+    first, other = (f"https://dashboard.example.org/{name}" for name in ("first", "other"))
+    own = made(paas, client, timeoutMins=30, callback=first)
+    for fields, kept in (
+        ({}, (30, first)),
+        ({"timeoutMins": 40, "callback": other}, (40, other)),
+        ({"callback": ""}, (40, "")),
+    ):
+        paas.work()
+        assert (
+            client.put(f"/deployments/{own}", json={"template": paas.template, **fields}).status_code == 202
+        )
+        assert (stored(paas, own).timeout, stored(paas, own).callback) == kept
+
+
 def test_an_update_keeps_the_template(paas: Site) -> None:
     client = paas.user("ann", "physics")
     own = made(paas, client)

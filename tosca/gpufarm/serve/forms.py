@@ -18,6 +18,8 @@ DESCRIPTION = "additional_description"
 # Letters of a list or a map that was written as a text, and levels in any value.
 LONGEST = 65_536
 DEEPEST = 20
+# Mistakes that are told at once.
+MOST = 20
 _SIMPLE = ("integer", "float", "number", "boolean")
 
 
@@ -35,8 +37,12 @@ def given(offered: Offered, parameters: Mapping[str, Any]) -> dict[str, Any]:
         BadInput: there is no such input, or a text is no value of its type; all of them are told.
     """
     known = offered.topology.inputs
-    found, wrong = {}, []
+    found: dict[str, Any] = {}
+    wrong: list[str] = []
     for name, value in parameters.items():
+        if len(wrong) == MOST:
+            wrong.append(f"more than {MOST} parameters are wrong; correct these first")
+            break
         if name not in known:
             if name != DESCRIPTION:
                 template = offered.offer.name

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -89,7 +90,12 @@ class Service:
         # inputs that identify a person stay those of the owner
         given = {**seen.parameters, **forms.given(offered, body.parameters or {})}
         secrets = self.key.unseal(seen.secrets) if seen.secrets else {}
-        self.deployments.update(user, seen, self._wanted(offered, body, given, secrets, seen.user_group))
+        wanted = self._wanted(offered, body, given, secrets, seen.user_group)
+        if body.timeoutMins is None:
+            wanted = replace(wanted, timeout=seen.timeout)
+        if body.callback is None:
+            wanted = replace(wanted, callback=seen.callback)
+        self.deployments.update(user, seen, wanted)
 
     def owner(self, user: User, created_by: str | None) -> Person | None:
         """Read the filter by owner.
