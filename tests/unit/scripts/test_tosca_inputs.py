@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 import yaml
-from tosca_inputs import completed_inputs
+from tosca_inputs import completed_inputs, plain
 
 ROOT = Path(__file__).resolve().parents[3]
 PORT = {
@@ -80,6 +80,20 @@ def test_the_template_wins_over_what_is_said_for_all() -> None:
         "display_name": "Port",
         "form": {"type": "text", "rows": 2},
     }
+
+
+def test_the_dashboard_gets_no_double_quotes_and_no_backslashes() -> None:
+    schema = {
+        "type": "string",
+        "description": 'Such as "x".',
+        "constraints": [{"pattern": "\\d+"}, {"min_length": 1}, {"pattern": "[a-z]*"}],
+    }
+    assert plain(schema) == {
+        "type": "string",
+        "description": "Such as 'x'.",
+        "constraints": [{"min_length": 1}, {"pattern": "[a-z]*"}],
+    }
+    assert "constraints" not in plain({"type": "string", "constraints": [{"pattern": '"'}]})
 
 
 def test_what_is_required_has_no_default() -> None:
@@ -163,11 +177,14 @@ def test_words_of_an_argument_spec_reach_type_template_and_form_by_one_command(c
     types = yaml.safe_load((checkout / "tosca/types/gpufarm_base.yaml").read_text())["node_types"]
     hub = types["tosca.nodes.gpufarm.base.JupyterHub"]["properties"]
     assert hub["jupyterhub_cpu_limit"]["description"] == words
-    for path in ("tosca/templates/ml_infn.yaml", "tosca/indigo/templates/ml_infn.yaml"):
-        inputs = yaml.safe_load((checkout / path).read_text())["topology_template"]["inputs"]
-        assert inputs["jupyter_cpu_limit"]["description"] == words
+    template = yaml.safe_load((checkout / "tosca/templates/ml_infn.yaml").read_text())["topology_template"]
+    assert template["inputs"]["jupyter_cpu_limit"]["description"] == words
+    # the dashboard bears no double quotes
+    shown = words.replace('"', "'")
+    theirs = yaml.safe_load((checkout / "tosca/indigo/templates/ml_infn.yaml").read_text())
+    assert theirs["topology_template"]["inputs"]["jupyter_cpu_limit"]["description"] == shown
     form = yaml.safe_load((checkout / "tosca/dashboard/tosca-parameters/ml_infn.parameters.yml").read_text())
-    assert form["inputs"]["jupyter_cpu_limit"]["description"] == words
+    assert form["inputs"]["jupyter_cpu_limit"]["description"] == shown
     assert words in (checkout / "docs/templates/ml_infn.md").read_text()
     for path in (
         "tosca/types/gpufarm_base.yaml",
