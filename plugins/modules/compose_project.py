@@ -67,6 +67,7 @@ containers:
     tracking-web-1: {service: web, image: "nginx:1.27", state: running, ports: ["0.0.0.0:8080->80/tcp"]}
 """
 
+import functools
 import json
 import shutil
 import time
@@ -112,20 +113,26 @@ class Project:
             )
         return str(out)
 
-    def compose(self, *arguments: str) -> str:
-        """Return what Compose prints."""
+    @functools.cached_property
+    def program(self) -> tuple[list[str], int]:
+        """The command of Compose and its major version."""
         plugin = self.docker and self.module.run_command([self.docker, "compose", "version"])[0] == 0
-        program = (
+        command = (
             [str(self.docker), "compose"] if plugin else [shutil.which("docker-compose", path=PATH) or ""]
         )
-        if not program[0]:
+        if not command[0]:
             raise Problem("There is no Compose on this machine: install docker-compose, or Docker's plug-in.")
-        version = self.run(*program, "version", "--short").strip().lstrip("v")
+        version = self.run(*command, "version", "--short").strip().lstrip("v")
+        return command, int(version.partition(".")[0])
+
+    def compose(self, *arguments: str) -> str:
+        """Return what Compose prints."""
+        command, major = self.program
         values = {name: str(value) for name, value in self.module.params["secret_env"].items()}
         # In a file and not in its environment, where some names would change what the program itself does.
-        file = temporary_file(self.module, project.dotenv(values, int(version.partition(".")[0])))
+        file = temporary_file(self.module, project.dotenv(values, major))
         options = ["--project-name", self.name, "--file", str(self.file), "--env-file", file]
-        return self.run(*program, *options, *arguments)
+        return self.run(*command, *options, *arguments)
 
     def listed(self, kind: str, *options: str) -> list[str]:
         """Return the ids of the project's containers or networks."""
