@@ -57,6 +57,18 @@ def _texts_of(node: yaml.Node | None, depth: int = 0) -> Iterator[str]:
             yield from _texts_of(entry[1] if isinstance(node, yaml.MappingNode) else entry, depth + 1)
 
 
+def imports_library(root: yaml.Node) -> bool:
+    """Tell whether a template imports a library of INDIGO's.
+
+    Args:
+        root: the template.
+
+    Returns:
+        True if one of its imports is the URL of such a library.
+    """
+    return any(map(LIBRARY.fullmatch, _texts_of(_below(root, "imports"))))
+
+
 def described_twice(root: yaml.Node) -> list[yaml.Node]:
     """Find the maps in which the key `description` may stand twice, as in public templates of INDIGO.
 
@@ -66,7 +78,7 @@ def described_twice(root: yaml.Node) -> list[yaml.Node]:
     Returns:
         The template itself and its inputs; none if it imports no library of INDIGO's.
     """
-    if not any(map(LIBRARY.fullmatch, _texts_of(_below(root, "imports")))):
+    if not imports_library(root):
         return []
     inputs = _below(_below(root, "topology_template"), "inputs")
     return [root, *(body for _name, body in inputs.value)] if isinstance(inputs, yaml.MappingNode) else [root]

@@ -90,25 +90,14 @@ def beside(parent: Document, entry: str) -> Path | None:
     return parent.beside(entry)
 
 
-def _named(entry: Any) -> Any:
-    """The path of an import: a path, ``{file: path}`` or ``{name: path or {file: path}}``."""
-    if isinstance(entry, dict) and "file" in entry:
-        return entry["file"]
-    if isinstance(entry, dict) and len(entry) == 1:
-        (entry,) = entry.values()
-        return entry.get("file") if isinstance(entry, dict) else entry
-    return entry
-
-
-def _is_indigo(imports: Any) -> bool:
-    """Whether one of the imports is a library of INDIGO's."""
-    names = map(_named, imports) if isinstance(imports, list) else ()
-    return any(isinstance(name, str) and dialect.LIBRARY.fullmatch(name) for name in names)
-
-
 def _imported(parent: Document, entry: Any, place: Place, report: Report) -> Path | None:
-    """The file that an import names."""
-    entry = _named(entry)
+    """The file that an import names: a path, ``{file: path}`` or ``{name: path or {file: path}}``."""
+    if isinstance(entry, dict) and "file" in entry:
+        entry = entry["file"]
+    elif isinstance(entry, dict) and len(entry) == 1:
+        (entry,) = entry.values()
+        if isinstance(entry, dict):
+            entry = entry.get("file")
     if not isinstance(entry, str):
         report.add(place, "an import has to be the path of a file")
         return None
@@ -193,7 +182,7 @@ def load(path: Path, report: Report) -> Library:
         BadTemplate: the template itself cannot be read.
     """
     template = document.read(path, report, folders(path))
-    indigo = _is_indigo(template.data.get("imports"))
+    indigo = dialect.imports_library(template.root)
     if indigo:
         template = replace(template, data=dialect.inputs(template.data, template.root))
     library = Library(template, indigo=indigo)

@@ -24,7 +24,7 @@ def is_secret(name: str) -> bool:
         name: of an input or a property.
 
     Returns:
-        True if the name speaks of a secret, a password or a token, or is `im_auth`.
+        True if the name speaks of a secret, a password or a token, or ends in `_auth`, as `im_auth` does.
     """
     return bool(_SECRET.search(name))
 
