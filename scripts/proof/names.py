@@ -32,7 +32,7 @@ TABLE = "MODULES"
 # Plugins that have no name in the collection.
 UNNAMED = {"plugins/module_utils", "plugins/plugin_utils", "plugins/doc_fragments"}
 # Folders that Python finds modules in beside those of packages.
-PYTHON_FOLDERS = ("", "tosca", "molecule/shared/fixtures", "tests/unit/plugins")
+PYTHON_FOLDERS = ("", "tests", "tosca", "molecule/shared/fixtures", "tests/unit/plugins")
 # Files that Ansible reads of a role for each of its entry points.
 WHOLE = ("meta/main", "meta/argument_specs", "defaults/main", "vars/main", "handlers/main")
 PARTS = ("tasks", "files", "templates", "vars")

@@ -4,6 +4,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 from __future__ import annotations
 
+import ast
+import importlib.util
 import os
 import re
 from pathlib import Path
@@ -54,6 +56,30 @@ def test_every_file_is_an_input_of_a_job_or_it_is_known_why_not(inputs: Inputs) 
     assert unexplained == set()
     for known in UNUSED:
         assert any(re.fullmatch(known, path) for path in unused), f"{known} is no longer needed here"
+
+
+def test_what_tests_of_a_job_import_from_here_is_its_input(inputs: Inputs) -> None:
+    texts = inputs.names.tree.texts
+    found = set()
+    for job, paths in inputs.jobs.items():
+        for path in (path for path in paths if path.startswith("tests/") and path.endswith(".py")):
+            for node in ast.walk(ast.parse(texts[path])):
+                for name in _imported(node):
+                    spec = importlib.util.find_spec(name.split(".")[0])
+                    file = Path(spec.origin or "") if spec else Path()
+                    if file.is_relative_to(ROOT / "tests"):
+                        found.add(name)
+                        assert str(file.relative_to(ROOT)) in paths, f"{path} of {job} imports {name}"
+    assert found
+
+
+def _imported(node: ast.AST) -> list[str]:
+    match node:
+        case ast.Import(names=names):
+            return [alias.name for alias in names]
+        case ast.ImportFrom(module=str(module), level=0):
+            return [module]
+    return []
 
 
 def test_the_tree_names_a_state_that_landed_before_this_work_began() -> None:

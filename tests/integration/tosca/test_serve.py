@@ -19,7 +19,7 @@ import pytest
 import yaml
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ed25519
-from harness.issuer import Issuer, issuer
+from doubles.issuer import Issuer, issuer
 
 from lab import bench as benches
 from lab.bench import Bench

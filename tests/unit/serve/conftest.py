@@ -14,9 +14,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
+from doubles.issuer import Issuer, issuer
 from gpufarm.serve import database as databases
 from gpufarm.serve.database import Database
-from harness.issuer import Issuer, issuer
 from serve_site import Site, site
 
 

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from doubles.issuer import ANN, Issuer
 from fastapi.testclient import TestClient
 from gpufarm.serve import settings
 from gpufarm.serve.application import application
 from gpufarm.serve.runs import Ending, Runs
 from gpufarm.serve.service import Service
-from harness.issuer import ANN, Issuer
 
 TYPES = """
 tosca_definitions_version: tosca_simple_yaml_1_3

@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from doubles.issuer import certificate
 from gpufarm.serve import outbox
 from gpufarm.serve.callbacks import Poster
 from gpufarm.serve.outbox import Outbox
 from gpufarm.serve.settings import Settings
-from harness.issuer import certificate
 from serve_site import Site
 
 

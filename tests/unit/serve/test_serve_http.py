@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 import yaml
+from doubles.issuer import Issuer, issuer
 from gpufarm.serve import offers, tables
 from gpufarm.serve.runs import Ending
 from gpufarm.serve.worker import Worker
-from harness.issuer import Issuer, issuer
 from httpx import Response
 from serve_site import Site, site
 from sqlalchemy import select

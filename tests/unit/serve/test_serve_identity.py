@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
+from doubles.issuer import ANN, CLIENT, OTHER_KEY, SECRET, Issuer, issuer, shared_key
 from gpufarm.serve import provider
 from gpufarm.serve.identity import LONGEST, Identity
 from gpufarm.serve.people import User
 from gpufarm.serve.refusals import NoAnswer, Unauthorized
 from gpufarm.serve.settings import Issuer as Trusted
-from harness.issuer import ANN, CLIENT, OTHER_KEY, SECRET, Issuer, issuer, shared_key
 from joserfc.jwk import RSAKey
 
 

@@ -14,8 +14,8 @@ from pathlib import Path
 import httpx
 import pytest
 import serve_fake
+from doubles.issuer import Issuer
 from gpufarm.serve.tables import Deployment, Run
-from harness.issuer import Issuer
 from serve_site import Site, site
 from sqlalchemy import select
 

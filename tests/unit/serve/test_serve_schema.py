@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 import schemathesis
+from doubles.issuer import Issuer
 from fastapi import APIRouter
 from fastapi.routing import APIRoute
 from gpufarm.serve import routes
-from harness.issuer import Issuer
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from schemathesis import GenerationMode

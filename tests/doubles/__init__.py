@@ -1,0 +1,1 @@
+"""Stand-ins for services that the project talks to and does not bring."""
