@@ -21,6 +21,15 @@ WRITER = "scripts/tosca-types"
 # TOSCA Simple Profile 1.3, section 3.6.14.
 KEYS = ("type", "description", "entry_schema", "default", "constraints")
 FORM = ("display_name", "form")
+# A cloud looks for an image that has the very words of a machine's capability os, and none has an empty word. Where
+# TOSCA 1.3 asks for any distribution, TOSCA 1.0 asks for one that the roles are tested on.
+IMAGE = {
+    "os.distribution": {
+        "description": "Distribution of the cloud's image, such as 'debian' or 'ubuntu'.",
+        "default": "debian",
+    },
+    "os.release": {"description": "Version of the cloud's image, such as '12' or '24.04'.", "default": "12"},
+}
 
 
 def templates(types: Mapping[str, Any]) -> Iterator[tuple[str, str, dict[str, Words]]]:
@@ -84,6 +93,17 @@ def completed_inputs(
             input_["description"] = _renamed(input_["description"], names, foreign, name)
         found[name] = {key: input_[key] for key in (*KEYS, *FORM) if key in input_}
     return found
+
+
+def for_clouds(inputs: Mapping[str, Words], topology: Mapping[str, Any]) -> dict[str, Words]:
+    """Return inputs as clouds need them: those that choose an image are never empty.
+
+    Args:
+        inputs: inputs of a template.
+        topology: its topology_template, in TOSCA 1.3.
+    """
+    image = {name: IMAGE[key] for name, keys in _handed(topology).items() for key in keys if key in IMAGE}
+    return {name: {**one, **image.get(name, {})} for name, one in inputs.items()}
 
 
 def _in_full(text: str, writer: str, inputs: Mapping[str, Words]) -> str:

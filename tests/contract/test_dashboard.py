@@ -4,7 +4,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 from __future__ import annotations
 
+import os
 import re
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -112,3 +114,55 @@ def test_no_service_is_locked_for_all_groups() -> None:
     for service in catalogue["services"]:
         seen = service["metadata"]["visibility"]
         assert re.match(seen["groups_regex"], "any/group"), service["metadata"]["bookmark_id"]
+
+
+@pytest.fixture(params=["gpufarm serve", "INDIGO's orchestrator"])
+def copied(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[bool, Path, Path]:
+    """What the README has copied for the service behind the dashboard, and whether that is our own."""
+    text = (ROOT / "tosca" / "README.md").read_text()
+    lines = re.findall(r"^\$ (cp .*)$", text.partition("## The dashboard")[2], re.MULTILINE)
+    assert len(lines) == 4 and lines[0].startswith("cp tosca/templates/")
+    ours = request.param == "gpufarm serve"
+    folders = {"TOSCA_TEMPLATES_DIR": tmp_path / "templates", "SETTINGS_DIR": tmp_path / "settings"}
+    for folder in folders.values():
+        folder.mkdir()
+    environment = os.environ | {name: str(folder) for name, folder in folders.items()}
+    for line in lines[:3] if ours else lines[1:]:
+        subprocess.run(["bash", "-euc", line], cwd=ROOT, env=environment, check=True)
+    return ours, *folders.values()
+
+
+def test_the_dashboard_loads_what_the_readme_has_copied(copied: tuple[bool, Path, Path]) -> None:
+    """It reads every file of the folder as a template, and a machine's log is shown for this type alone."""
+    ours, templates, settings = copied
+    found = {path: load(path) for path in templates.rglob("*.y*ml")}
+    names = [template["metadata"]["template_name"] for template in found.values()]
+    assert len(set(names)) == len(names)
+    for path, template in found.items():
+        kinds = [node["type"] for node in template["topology_template"]["node_templates"].values()]
+        machines = any(kind.endswith(".Compute") for kind in kinds)
+        assert (kinds[0] == "tosca.nodes.indigo.Compute") is machines, path.name
+        assert machines or ours, "only gpufarm runs what needs no machine"
+        form = settings / "tosca-parameters" / f"{path.stem}.parameters.yml"
+        assert load(form)["inputs"].keys() == template["topology_template"]["inputs"].keys()
+        for node in template["topology_template"]["node_templates"].values():
+            system = node.get("capabilities", {}).get("os", {}).get("properties", {})
+            for asked in (system.get("distribution"), system.get("version")):
+                if asked is not None and not ours:
+                    assert load(form)["inputs"][asked["get_input"]]["default"], "no image has an empty word"
+                    assert template["topology_template"]["inputs"][asked["get_input"]]["default"]
+    if ours:
+        catalogue = load(settings / "tosca-metadata" / "metadata.yml")
+        assert {one["name"] for service in catalogue["services"] for one in service["templates"]} <= {*names}
+
+
+def test_what_templates_import_is_in_the_release() -> None:
+    galaxy = load(ROOT / "galaxy.yml")
+    web = galaxy["repository"].replace("github.com", "raw.githubusercontent.com")
+    found = set()
+    for path in (ROOT / "tosca" / "indigo").rglob("*.yaml"):
+        found |= set(re.findall(r"https://raw\.githubusercontent\.com/\S+", path.read_text()))
+    assert found
+    for url in found:
+        release, _, file = url.removeprefix(f"{web}/").partition("/")
+        assert release == f"v{galaxy['version']}" and (ROOT / file).is_file(), url

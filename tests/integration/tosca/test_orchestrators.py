@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -86,7 +87,8 @@ def contextualize(infrastructure_manager: Path, folder: Path, template: Path) ->
     program = [infrastructure_manager / "python", HERE / "im_contextualize.py", template]
     # it keeps a cache of what it fetches where it is started
     done = subprocess.run(program, cwd=folder, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    if done.returncode:
+        raise ValueError(done.stderr)
     found: dict[str, Any] = json.loads(done.stdout)
     return found
 
@@ -128,6 +130,31 @@ def test_infrastructure_manager_knows_where_the_service_is(
     addresses = [text for key, text in found["outputs"].items() if key in told]
     assert addresses
     assert all("IM_NODE_PUBLIC_IP" in text for text in addresses), addresses
+
+
+def test_infrastructure_manager_is_asked_for_an_image_that_there_is(
+    contextualized: tuple[str, dict[str, Any]],
+) -> None:
+    name, found = contextualized
+    chosen = "os_distribution" in read(TOSCA / "templates" / name)["topology_template"]["inputs"]
+    for system in found["systems"].values():
+        words = dict(re.findall(r"disk\.0\.os\.(flavour|version) = '([^']*)'", system))
+        assert words == ({"flavour": "debian", "version": "12"} if chosen else {}), system
+
+
+@pytest.mark.parametrize("name", [name for name in TEMPLATES if not has_machines(name)])
+def test_infrastructure_manager_refuses_what_it_would_make_nothing_of(
+    infrastructure_manager: Path, released: Path, name: str
+) -> None:
+    document = read(TOSCA / "templates" / name) | {
+        "tosca_definitions_version": "tosca_simple_yaml_1_0",
+        "imports": [{"gpufarm_types": f"file://{released}/indigo/gpufarm_types.yaml"}],
+    }
+    (kind,) = {body["type"] for body in nodes(name).values()}
+    template = released / name
+    template.write_text(yaml.safe_dump(document, sort_keys=False))
+    with pytest.raises(ValueError, match=f'Type "{kind}" is not a valid type'):
+        contextualize(infrastructure_manager, released, template)
 
 
 def test_infrastructure_manager_runs_our_roles_under_the_names_of_indigo(
