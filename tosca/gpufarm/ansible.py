@@ -13,7 +13,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +65,39 @@ def inventory(pool: Path) -> dict[str, dict[str, Any]]:
     Raises:
         BadInput: there is no such inventory, it cannot be read, or it names no host.
     """
+    groups = _listed(pool)
+    variables = groups.pop("_meta", {}).get("hostvars", {})
+    hosts = {host for group in groups.values() for host in group.get("hosts", [])}
+    if not hosts:
+        raise BadInput(f"{pool}: names no machine")
+    return {host: variables.get(host, {}) for host in sorted(hosts)}
+
+
+def members(pool: Path) -> dict[str, list[str]]:
+    """Tell which machines are in which group of an inventory.
+
+    Args:
+        pool: file or folder of the inventory.
+
+    Returns:
+        The hosts of each group and of the groups in it, in their order.
+
+    Raises:
+        BadInput: there is no such inventory, or it cannot be read.
+    """
+    groups = _listed(pool)
+    groups.pop("_meta", None)
+
+    def hosts(name: str) -> Iterator[str]:
+        yield from groups.get(name, {}).get("hosts", [])
+        for child in groups.get(name, {}).get("children", []):
+            yield from hosts(child)
+
+    return {name: list(dict.fromkeys(hosts(name))) for name in groups}
+
+
+def _listed(pool: Path) -> dict[str, Any]:
+    """Return what ansible-inventory says of an inventory."""
     if not pool.exists():
         example = collection.root() / "inventories" / "example"
         raise BadInput(f"{pool}: there is no such inventory; copy {example} and name your machines in it")
@@ -77,12 +110,8 @@ def inventory(pool: Path) -> dict[str, dict[str, Any]]:
     )
     if done.returncode != 0:
         raise BadInput(f"{pool}: the inventory cannot be read: {complaint(done.stderr)}")
-    groups = json.loads(done.stdout)
-    variables = groups.pop("_meta", {}).get("hostvars", {})
-    hosts = {host for group in groups.values() for host in group.get("hosts", [])}
-    if not hosts:
-        raise BadInput(f"{pool}: names no machine")
-    return {host: variables.get(host, {}) for host in sorted(hosts)}
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
 
 
 def complaint(text: str) -> str:
@@ -170,7 +199,7 @@ def end_leftovers(directory: Path) -> bool:
 
 def play(
     playbook: Path,
-    pool: Path,
+    pools: Iterable[Path],
     directory: Path,
     on_event: Callable[[dict[str, Any]], None],
     stop: threading.Event,
@@ -181,7 +210,7 @@ def play(
 
     Args:
         playbook: the file.
-        pool: the inventory.
+        pools: the inventories.
         directory: a private folder for the run; nothing in it is needed afterwards.
         on_event: called with every event of ansible-runner, in order.
         stop: ends the run when it is set.
@@ -201,7 +230,7 @@ def play(
     run = ansible_runner.run(
         private_data_dir=str(directory),
         playbook=str(playbook),
-        inventory=[str(pool.resolve())],
+        inventory=[str(pool.resolve()) for pool in pools],
         envvars=environment() | {"ANSIBLE_LOCAL_TEMP": str(directory / "tmp")},
         settings={"pexpect_timeout": 1, "suppress_output_file": True},
         cmdline="--check --diff" if check else None,

@@ -162,3 +162,14 @@ class Removal:
     name: str
     remove: list[Step]
     keep: list[Step]
+
+
+@dataclass(frozen=True)
+class Hours:
+    """Hours of GPUs, slices, CPUs and memory that users held in a period."""
+
+    since: str
+    before: str
+    rows: list[dict[str, Any]]
+    records: list[dict[str, Any]]
+    silent: dict[str, str]

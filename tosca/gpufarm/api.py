@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import builtins
 import contextlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gpufarm import answers
-from gpufarm.answers import Deployment, Difference, Package, Plan, Removal, Run, Validation
+from gpufarm.answers import Deployment, Difference, Hours, Package, Plan, Removal, Run, Validation
 from gpufarm.errors import (
     BadInput,
     BadTemplate,
@@ -46,6 +46,7 @@ __all__ = [
     "Difference",
     "Drift",
     "GpufarmError",
+    "Hours",
     "Interrupted",
     "Locked",
     "NoMachine",
@@ -503,6 +504,36 @@ class Deployer:
         if not found:
             self._state(name, secrets=False)
         return found
+
+    def hours(
+        self,
+        *,
+        pool: Path | None = None,
+        since: str | None = None,
+        before: str | None = None,
+        by: Sequence[str] = ("month", "group", "user", "profile"),
+        folder: Path | None = None,
+    ) -> Hours:
+        """Tell how long users held GPUs, slices, CPUs and memory.
+
+        Args:
+            pool: inventory whose hubs and clusters of Slurm count beside those of the deployments.
+            since: first moment of the period, a date or time in ISO 8601; None for the first of this month.
+            before: first moment after it; None for now.
+            by: fields of a row: ``month``, ``user``, ``group``, ``source``, ``profile``.
+            folder: gets ``usage.csv`` and ``usage.json``; None for no files.
+
+        Returns:
+            The hours, and why machines did not tell theirs.
+
+        Raises:
+            BadInput: nothing keeps hours, or an argument is wrong.
+            GpufarmError: no machine has answered.
+        """
+        from gpufarm import hours
+
+        known = [record.deployment for record in self._store.records() if record.deployment]
+        return hours.read(hours.sources(known, pool, self._warn), since, before, by, folder)
 
     def _state(self, name: str, *, secrets: bool = True) -> State:
         found = self._store.load(name, secrets=secrets)

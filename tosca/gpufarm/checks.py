@@ -159,7 +159,7 @@ def check(steps: Iterable[Step], owner: str, pool: Path) -> list[str]:
         playbook = Path(directory) / "playbook.yml"
         run.write(playbook, text)
         watch = _Watch(playbook, {form for step in listed for form in step.hidden()})
-        status = ansible.play(playbook, pool, Path(directory), watch.on_event, stop)
+        status = ansible.play(playbook, [pool], Path(directory), watch.on_event, stop)
     if status == "canceled":
         raise Interrupted("interrupted while settings and machines were checked; nothing was changed")
     if watch.table:

@@ -129,6 +129,7 @@ for _command in (
     deployment_commands.status,
     deployment_commands.outputs,
     deployment_commands.undeploy,
+    deployment_commands.report,
     serve,
     completion,
 ):

@@ -354,6 +354,52 @@ def outputs(deployer: Deployer, name: str, as_json: bool, as_indigo: bool) -> No
 
 
 @click.command()
+@click.option(
+    "--pool",
+    type=click.Path(path_type=Path),
+    help="Inventory whose groups jupyterhubs and slurm_controllers count beside the deployments.",
+)
+@click.option("--since", metavar="DATE", help="Begin of the period.  [default: the first of this month]")
+@click.option("--before", metavar="DATE", help="First moment after the period.  [default: now]")
+@click.option(
+    "--by",
+    multiple=True,
+    type=click.Choice(["month", "group", "user", "profile", "source"]),
+    default=["month", "group", "user", "profile"],
+    show_default=True,
+    help="Field of a row; may be repeated.",
+)
+@click.option(
+    "--folder",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Folder that gets usage.csv for spreadsheets and usage.json with a record of each use.",
+)
+@json_option
+@click.pass_obj
+def report(deployer: Deployer, /, as_json: bool, **request: Any) -> None:
+    """Tell how long users held GPUs, slices, CPUs and memory.
+
+    Adds up the jobs that Slurm has recorded and the slices that notebooks of hubs held, on the machines of
+    all deployments. A job or notebook that goes on counts until now. Times are in UTC.
+
+    \b
+    Examples:
+      gpufarm report
+      gpufarm report --since 2026-11-01 --before 2026-12-01 --by group --folder november
+      gpufarm report --pool inventories/mysite --by user --by profile --json
+    """
+    with _progress("reading the hours"):
+        found = deployer.hours(**request)
+    if as_json:
+        show.as_json(found)
+    else:
+        show.hours(found)
+    if found.silent:
+        missing = "; ".join(f"{host}: {why}" for host, why in found.silent.items())
+        raise GpufarmError(f"the hours of these machines are missing in the report: {missing}")
+
+
+@click.command()
 @deployment_argument
 @pool_option
 @click.option("--yes", "agreed", is_flag=True, help="Do not ask; for programs.")

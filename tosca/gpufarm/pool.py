@@ -170,7 +170,7 @@ def look(path: Path, hosts: Mapping[str, dict[str, Any]]) -> Pool:
             )
         )
         with ansible.signals() as stop:
-            status = ansible.play(playbook, path, Path(directory), on_event, stop)
+            status = ansible.play(playbook, [path], Path(directory), on_event, stop)
     if status == "canceled":
         raise Interrupted("interrupted while looking at the pool; nothing was changed")
     if not machines and not silent:

@@ -355,7 +355,7 @@ def run(
     ) as file:
         masked = tuple(sorted(hidden, key=len, reverse=True))
         watch = _Watch(plays, playbook, listener, masked, file, label)
-        status = ansible.play(playbook, pool, directory, watch.on_event, stop, check=check)
+        status = ansible.play(playbook, [pool], directory, watch.on_event, stop, check=check)
     outcome = watch.outcome
     outcome.status = status
     if status == "canceled":

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gpufarm.answers import Deployment, Plan, Removal
+from gpufarm.answers import Deployment, Hours, Plan, Removal
 from gpufarm.api import UNUSABLE
 
 if TYPE_CHECKING:
@@ -247,3 +247,23 @@ def history(entries: Iterable[Entry]) -> None:
             for entry in entries
         ),
     )
+
+
+def hours(found: Hours) -> None:
+    """Print hours as a table, with their sum.
+
+    Args:
+        found: the hours.
+    """
+    if not found.rows:
+        click.echo(f"nobody held anything from {found.since} to {found.before}")
+        return
+    names = list(found.rows[0])
+    numbers = [name for name in names if name.endswith("_hours")]
+    whole = {name: sum(row[name] for row in found.rows) for name in numbers}
+    columns = [name.replace("_", " ") for name in names]
+    rows = [
+        [f"{row[name]:.1f}" if name in numbers else str(row[name]) or "-" for name in names]
+        for row in (*found.rows, {**dict.fromkeys(names, ""), names[0]: "all", **whole})
+    ]
+    table(columns, rows)

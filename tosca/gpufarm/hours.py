@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Hours of GPUs, slices, CPUs and memory that users held, read from machines with the playbook `usage`."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from gpufarm import ansible, collection
+from gpufarm.answers import Hours
+from gpufarm.errors import BadInput, GpufarmError, Interrupted
+from gpufarm.instances import parsed
+from gpufarm.pool import reason
+from gpufarm.prepare import Request
+from gpufarm.state import Deployment
+
+# Groups of machines that know who held what: the first controller of a cluster knows its jobs.
+SLURM = "slurm_controllers"
+HUBS = "jupyterhubs"
+
+
+@dataclass
+class Sources:
+    """Machines that know who held what.
+
+    Attributes:
+        pools: the inventories that name them.
+        slurm: one machine of each cluster of Slurm.
+        hubs: machines with a hub.
+    """
+
+    pools: list[Path] = field(default_factory=list)
+    slurm: list[str] = field(default_factory=list)
+    hubs: list[str] = field(default_factory=list)
+
+    def add(self, pool: Path, slurm: Sequence[str], hubs: Sequence[str]) -> None:
+        """Add machines of an inventory.
+
+        Args:
+            pool: the inventory.
+            slurm: controllers of one cluster of Slurm, of which any tells the jobs.
+            hubs: machines with a hub.
+        """
+        if not (slurm or hubs):
+            return
+        if pool not in self.pools:
+            self.pools.append(pool)
+        if not set(slurm) & set(self.slurm):
+            self.slurm += slurm[:1]
+        self.hubs += [host for host in hubs if host not in self.hubs]
+
+
+def of_deployment(deployment: Deployment) -> tuple[Path, list[str], list[str]]:
+    """Find the machines of a deployment that know who held what.
+
+    Args:
+        deployment: as it is remembered.
+
+    Returns:
+        Its inventory, its controllers of Slurm, and its machines with a hub.
+
+    Raises:
+        GpufarmError: its template cannot be read.
+    """
+    topology = Request.again(deployment).template
+    found: dict[str, list[str]] = {SLURM: [], HUBS: []}
+    for node in topology.nodes.values():
+        hosts = found.get(node.inventory_group)
+        if hosts is not None:
+            machine = topology.machine_of(node.name)
+            names = [name for name in deployment.machines if parsed(name)[0] == machine]
+            hosts += [deployment.machines[name]["host"] for name in names]
+    return Path(deployment.pool), found[SLURM], found[HUBS]
+
+
+def sources(deployments: Sequence[Deployment], pool: Path | None, warn: Callable[[str], None]) -> Sources:
+    """Find the machines that know who held what.
+
+    Args:
+        deployments: those of the state.
+        pool: an inventory whose groups count too.
+        warn: gets a sentence for each deployment that is left out.
+
+    Returns:
+        The machines.
+
+    Raises:
+        BadInput: there are none, or the inventory cannot be read.
+    """
+    found = Sources()
+    for deployment in deployments:
+        try:
+            found.add(*of_deployment(deployment))
+        except GpufarmError as error:
+            warn(f"the hours of deployment {deployment.name} are missing in the report: {error.message}")
+    if pool:
+        groups = ansible.members(pool)
+        found.add(pool.absolute(), groups.get(SLURM, []), groups.get(HUBS, []))
+    if not found.pools:
+        raise BadInput(
+            "nothing keeps hours: no deployment has a hub or a controller of Slurm; name an inventory with "
+            f"machines in {HUBS} or {SLURM} with --pool"
+        )
+    return found
+
+
+def moment(text: str) -> datetime:
+    """Read a date or time, in UTC unless it says otherwise.
+
+    Args:
+        text: in ISO 8601.
+
+    Returns:
+        The moment.
+
+    Raises:
+        BadInput: it is none.
+    """
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise BadInput(
+            f"{text!r} is no date and no time in ISO 8601; write one such as 2026-11-01"
+        ) from error
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
+
+
+def read(
+    found: Sources, since: str | None, before: str | None, by: Sequence[str], kept: Path | None
+) -> Hours:
+    """Read the hours from machines, which are not changed.
+
+    Args:
+        found: the machines.
+        since: first moment of the period, a date or time in ISO 8601; None for the first of this month.
+        before: first moment after it; None for now.
+        by: fields of a row: ``month``, ``user``, ``group``, ``source``, ``profile``.
+        kept: folder that gets ``usage.csv`` and ``usage.json``; None for none.
+
+    Returns:
+        The hours.
+
+    Raises:
+        BadInput: a moment is wrong, or the period is empty.
+        GpufarmError: no machine has answered.
+        Interrupted: a signal stopped it.
+    """
+    now = datetime.now(UTC)
+    begin = moment(since) if since else now.replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+    end = moment(before) if before else now
+    if begin >= end:
+        raise BadInput(f"the period ends at {end.isoformat()}, before it begins; name an earlier --since")
+    silent: dict[str, str] = {}
+    output: list[str] = []
+
+    def on_event(event: dict[str, Any]) -> None:
+        data = event.get("event_data", {})
+        output.append(event.get("stdout") or "")
+        if event["event"] in ("runner_on_unreachable", "runner_on_failed") and data["host"] != "localhost":
+            silent[data["host"]] = reason(data.get("res", {}))
+
+    with tempfile.TemporaryDirectory(prefix="gpufarm-") as directory, ansible.signals() as stop:
+        playbook, folder = Path(directory) / "playbook.yml", kept or Path(directory) / "usage"
+        variables = {
+            "usage_slurm": found.slurm,
+            "usage_hubs": found.hubs,
+            "usage_since": begin.isoformat(),
+            "usage_before": end.isoformat(),
+            "usage_by": [*by],
+            "usage_folder": str(folder.absolute()),
+        }
+        usage = collection.root() / "playbooks" / "usage.yml"
+        playbook.write_text(yaml.safe_dump([{"import_playbook": str(usage), "vars": variables}]))
+        status = ansible.play(playbook, found.pools, Path(directory), on_event, stop)
+        if status == "canceled":
+            raise Interrupted("interrupted while hours were read; nothing was changed")
+        if {*found.slurm, *found.hubs} <= silent.keys() or not (status == "successful" or silent):
+            why = next(iter(silent.values()), None) or ansible.complaint("\n".join(output))
+            raise GpufarmError(f"the hours cannot be read: {why}")
+        answer = json.loads((folder / "usage.json").read_text())
+    return Hours(begin.isoformat(), end.isoformat(), answer["rows"], answer["records"], silent)
