@@ -21,6 +21,7 @@ from ansible_collections.gpufarm.cluster.plugins.inventory.tosca import Inventor
 from gpufarm import inputs, plan, run, template, waves
 from gpufarm.functions import Scope
 from gpufarm.plan import Step
+from gpufarm.recorded import Claim
 from gpufarm.run import compile_playbook
 from gpufarm.topology import Input
 from hypothesis import HealthCheck, given, settings
@@ -120,7 +121,7 @@ def test_no_input_of_a_template_is_evaluated(path: Path, form: str, tmp_path: Pa
     steps = steps_with(path, text)
     seen = 0
     plays = waves.plays(steps)
-    for play, content in zip(plays, steps_of(compile_playbook(plays, "me"), tmp_path), strict=True):
+    for play, content in zip(plays, steps_of(compile_playbook(plays, Claim("me")), tmp_path), strict=True):
         assert only_own_templates(content, next(iter(play.steps.values())).variables), play
         ((host, step),) = play.steps.items()
         for name, value in step.variables.items():
@@ -173,7 +174,7 @@ def test_values_keep_their_types_and_are_never_evaluated(mine: Any, theirs: Any,
             for host, value in (("one", mine), ("two", theirs))
         }
     )
-    (content,) = steps_of(compile_playbook([play], "me"), tmp_path)
+    (content,) = steps_of(compile_playbook([play], Claim("me")), tmp_path)
     for host, value in (("one", mine), ("two", theirs)):
         found = resolved(content, host, "value")
         assert found == value and repr(found) == repr(value)
@@ -224,7 +225,7 @@ def test_ansible_itself_evaluates_no_input(tmp_path: Path) -> None:
     pool.write_text(yaml.safe_dump({"all": {"hosts": {"gpu1": host}}}))
     (tmp_path / "run").mkdir()
     log = tmp_path / "log"
-    outcome = run.run(steps, "me", pool, tmp_path / "run", log, Silent(), threading.Event())
+    outcome = run.run(steps, Claim("me"), pool, tmp_path / "run", log, Silent(), threading.Event())
     assert outcome.status == "successful", log.read_text()[-2000:]
     assert not victim.exists()
     for number, step in enumerate(steps):
@@ -247,7 +248,7 @@ def test_nothing_but_the_playbook_brings_values_to_ansible(
     playbook.write_text("- hosts: all\n")
     (tmp_path / "run").mkdir()
     step = Step("a", "configure", "gpu1", playbook, {"value": "hostile"}, frozenset(), {})
-    run.run([step], "me", tmp_path, tmp_path / "run", tmp_path / "log", Silent(), threading.Event())
+    run.run([step], Claim("me"), tmp_path, tmp_path / "run", tmp_path / "log", Silent(), threading.Event())
     assert asked["files"] == {"playbook.yml"}
     passed = {"private_data_dir", "playbook", "inventory", "envvars", "settings", "cmdline", "quiet"}
     assert asked.keys() - {"files", "event_handler", "cancel_callback"} == passed
@@ -257,6 +258,7 @@ def test_nothing_but_the_playbook_brings_values_to_ansible(
     assert [name for name, text in sources.items() if "ansible_runner.run(" in text] == ["ansible.py"]
     assert [name for name, text in sources.items() if '"import_playbook"' in text] == [
         "checks.py",
+        "hours.py",
         "pool.py",
         "run.py",
     ]

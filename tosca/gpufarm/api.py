@@ -24,6 +24,7 @@ from gpufarm.errors import (
     Locked,
     NoMachine,
 )
+from gpufarm.recorded import Claim
 from gpufarm.records import Record, sound
 from gpufarm.state import Deployment as State
 from gpufarm.state import Store, default_directory
@@ -195,10 +196,10 @@ class Deployer:
         with contextlib.suppress(GpufarmError):  # then they are simply asked again
             facts.remember(store, seen)
         new = [step for step in prepared.steps if prepared.reasons[step.name].needed]
-        owner = (previous or State(request.name, "", "")).owner
+        claim = Claim((previous or State(request.name, "", "")).owner)
         problems = ""
         try:
-            warnings += checks.check(new, owner, prepared.pool)
+            warnings += checks.check(new, claim, prepared.pool)
         except BadInput as error:
             problems = error.message
         return _plan(request.name, prepared, warnings, problems)
@@ -213,6 +214,7 @@ class Deployer:
         refresh: bool = False,
         description: str | None = None,
         group: str | None = None,
+        take_over: bool = False,
         listener: Listener | None = None,
     ) -> Run:
         """Set up what a template describes, or bring it in line again.
@@ -225,6 +227,7 @@ class Deployer:
             refresh: ask all machines what they have, also those asked some minutes ago.
             description: purpose of the deployment; None to keep it, at first the template's.
             group: the people that it is for; None to keep it.
+            take_over: let roles replace what was made for others with other settings.
             listener: told how it goes.
 
         Returns:
@@ -234,7 +237,7 @@ class Deployer:
             GpufarmError: in any of its kinds; the state tells the same.
         """
         request = _request(template, pool, name, inputs, refresh=refresh)
-        request = replace(request, description=description, group=group)
+        request = replace(request, description=description, group=group, take_over=take_over)
         return self._run(request, "deploy", listener, everything=True)
 
     def check(

@@ -15,7 +15,7 @@ import yaml
 from gpufarm import ansible, collection, recorded, run, waves
 from gpufarm.errors import BadInput, GpufarmError, Interrupted
 from gpufarm.plan import Step
-from gpufarm.recorded import VARIABLE, Lenient
+from gpufarm.recorded import VARIABLE, Claim, Lenient
 
 _COLLECTION = "gpufarm.cluster."
 _INCLUDE = "ansible.builtin.include_role"
@@ -75,12 +75,12 @@ def _given(step: Step, own: str, planned: Collection[tuple[str, str]]) -> dict[s
     return {**step.variables, "validate_role": own, "validate_more": more, "validate_later": later}
 
 
-def compile_checks(steps: Iterable[Step], owner: str) -> str:
+def compile_checks(steps: Iterable[Step], claim: Claim) -> str:
     """Write the playbook that checks steps.
 
     Args:
         steps: each after those that it needs.
-        owner: of what they make.
+        claim: for whom they make something.
 
     Returns:
         The playbook, with secrets in clear; empty if no role can check anything.
@@ -105,7 +105,7 @@ def compile_checks(steps: Iterable[Step], owner: str) -> str:
     ]
     hosts = sorted({host for _name, host in planned})
     end = {"import_playbook": str(root / "validate_refuse.yml"), "vars": {"gpufarm_hosts": hosts}}
-    return run.dump([*run.imports(plays, owner), end])
+    return run.dump([*run.imports(plays, claim), end])
 
 
 class _Watch:
@@ -135,12 +135,12 @@ class _Watch:
             self.notes.append(f"{data.get('host')}: {self.mask(str(result['unchecked']))}")
 
 
-def check(steps: Iterable[Step], owner: str, pool: Path) -> list[str]:
+def check(steps: Iterable[Step], claim: Claim, pool: Path) -> list[str]:
     """Have the roles of steps check settings and machines.
 
     Args:
         steps: each after those that it needs.
-        owner: of what they make.
+        claim: for whom they make something.
         pool: the inventory.
 
     Returns:
@@ -152,7 +152,7 @@ def check(steps: Iterable[Step], owner: str, pool: Path) -> list[str]:
         Interrupted: a signal stopped it.
     """
     listed = list(steps)
-    text = compile_checks(listed, owner)
+    text = compile_checks(listed, claim)
     if not text:
         return []
     with tempfile.TemporaryDirectory(prefix="gpufarm-") as directory, ansible.signals() as stop:

@@ -17,6 +17,7 @@ from gpufarm.instances import multiply
 from gpufarm.plan import Step
 from gpufarm.pool import Pool
 from gpufarm.prepare import Prepared, Removal, Request, Survey
+from gpufarm.recorded import Claim
 from gpufarm.run import Done, Listener
 from gpufarm.secrecy import HIDDEN, holds_secret, refers, veiled
 from gpufarm.state import Deployment, Store
@@ -220,11 +221,19 @@ def evaluate_outputs(scope: Scope, deployment: Deployment) -> dict[str, Any]:
 
 
 def _carry_out(
-    store: Store, recorder: _Recorder, steps: list[Step], inventory: Path, entry: history.Entry | None
+    store: Store,
+    recorder: _Recorder,
+    steps: list[Step],
+    inventory: Path,
+    entry: history.Entry | None,
+    *,
+    take_over: bool = False,
 ) -> execute.Report:
     """Run steps and say how it ended: in state and history, if there is an entry for it, and by exception."""
     deployment = recorder.deployment
-    report = execute.carry_out(store, deployment, steps, inventory, recorder, check=entry is None)
+    report = execute.carry_out(
+        store, deployment, steps, inventory, recorder, check=entry is None, take_over=take_over
+    )
     if entry is not None:
         deployment.end(recorder.halfway)
         deployment.log = entry.log = str(report.log)
@@ -282,7 +291,7 @@ def deploy(
         def check(chosen: Prepared) -> None:
             doing = _todo(chosen, everything=everything)
             new = [step for step in doing if chosen.reasons[step.name].needed]
-            for note in checks.check(new, deployment.owner, chosen.pool):
+            for note in checks.check(new, Claim(deployment.owner, request.take_over), chosen.pool):
                 say(note)
 
         def reserve(chosen: Prepared) -> None:
@@ -294,7 +303,7 @@ def deploy(
             recorder = _Recorder(store, deployment, listener)
             try:
                 if todo:
-                    _carry_out(store, recorder, todo, found.pool, entry)
+                    _carry_out(store, recorder, todo, found.pool, entry, take_over=request.take_over)
                 if found.leaving:
                     forgetter = _Forgetter(store, deployment, listener, found.leaving)
                     _carry_out(store, forgetter, found.leaving, found.pool, entry)

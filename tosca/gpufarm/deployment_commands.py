@@ -68,6 +68,9 @@ def plan(deployer: Deployer, template: Path, request: dict[str, Any], as_json: b
 @click.option("--description", help="Purpose of the deployment.  [default: the template's description]")
 @click.option("--group", help="The people that it is for, for those who look at the list.")
 @click.option(
+    "--take-over", is_flag=True, help="Replace what was made on the machines for others with other settings."
+)
+@click.option(
     "--check", is_flag=True, help="Only say what would change on the machines; differences go to the log."
 )
 @json_option
@@ -78,6 +81,7 @@ def deploy(
     request: dict[str, Any],
     description: str | None,
     group: str | None,
+    take_over: bool,
     check: bool,
     as_json: bool,
 ) -> None:
@@ -101,7 +105,14 @@ def deploy(
         click.echo(f"nothing was changed; the differences are in {found.log}", err=True)
         return
     with _progress() as progress:
-        done = deployer.deploy(template, **request, description=description, group=group, listener=progress)
+        done = deployer.deploy(
+            template,
+            **request,
+            description=description,
+            group=group,
+            take_over=take_over,
+            listener=progress,
+        )
     _report(done, as_json=as_json)
     name = done.deployment.name
     click.echo(

@@ -13,6 +13,7 @@ from typing import Any
 from gpufarm import ansible, run, waves
 from gpufarm.errors import GpufarmError, Interrupted
 from gpufarm.plan import Step
+from gpufarm.recorded import Claim
 from gpufarm.run import Done, Listener, Outcome
 from gpufarm.state import Deployment, Store
 
@@ -76,6 +77,7 @@ def carry_out(
     listener: Listener,
     *,
     check: bool = False,
+    take_over: bool = False,
 ) -> Report:
     """Run steps. A failure stops only what needs the step that failed.
 
@@ -86,11 +88,13 @@ def carry_out(
         inventory: the pool.
         listener: told how it goes.
         check: only say what would change.
+        take_over: whether roles may replace what was made for others with other settings.
 
     Returns:
         Results of the steps.
     """
     report = Report(store.log(deployment.name))
+    claim = Claim(deployment.owner, take_over)
     ansible.end_leftovers(store.run_path(deployment.name))
     with store.run_directory(deployment.name) as directory, ansible.signals() as stop:
         while not report.canceled and not report.failure:
@@ -99,7 +103,7 @@ def carry_out(
             if not part:
                 break
             outcomes = _side_by_side(
-                part, deployment.owner, inventory, directory, report.log, listener, stop, check=check
+                part, claim, inventory, directory, report.log, listener, stop, check=check
             )
             for outcome in outcomes:
                 report.done |= outcome.done
@@ -140,7 +144,7 @@ class _OneAtATime:
 
 def _side_by_side(
     steps: list[Step],
-    owner: str,
+    claim: Claim,
     inventory: Path,
     directory: Path,
     log: Path,
@@ -159,7 +163,7 @@ def _side_by_side(
         hosts = list(dict.fromkeys(step.host for step in lane))
         more = f" +{len(hosts) - 1}" if hosts[1:] else ""
         label = f"[{hosts[0]}{more}] " if lanes[1:] else ""
-        return run.run(lane, owner, inventory, own, log, told, stop, label=label, check=check)
+        return run.run(lane, claim, inventory, own, log, told, stop, label=label, check=check)
 
     with ThreadPoolExecutor(AT_ONCE) as pool:
         return list(pool.map(one, range(len(lanes)), lanes))

@@ -11,9 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import yaml
-
-from gpufarm import ansible, collection
+from gpufarm import ansible, collection, run
 from gpufarm.answers import Hours
 from gpufarm.errors import BadInput, GpufarmError, Interrupted
 from gpufarm.instances import parsed
@@ -177,7 +175,7 @@ def read(
             "usage_folder": str(folder.absolute()),
         }
         usage = collection.root() / "playbooks" / "usage.yml"
-        playbook.write_text(yaml.safe_dump([{"import_playbook": str(usage), "vars": variables}]))
+        playbook.write_text(run.dump([{"import_playbook": str(usage), "vars": run.Data(variables)}]))
         status = ansible.play(playbook, found.pools, Path(directory), on_event, stop)
         if status == "canceled":
             raise Interrupted("interrupted while hours were read; nothing was changed")

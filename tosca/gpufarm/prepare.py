@@ -40,6 +40,7 @@ class Request:
         refresh: whether to ask machines again that have been asked lately.
         description: purpose of the deployment; None to keep it, or else take the template's.
         group: the people that it is for; None to keep it.
+        take_over: whether roles may replace what was made for others with other settings.
     """
 
     template: Topology
@@ -51,6 +52,7 @@ class Request:
     refresh: bool = False
     description: str | None = None
     group: str | None = None
+    take_over: bool = False
 
     @classmethod
     def again(cls, deployment: Deployment, pool: Path | None = None) -> Request:

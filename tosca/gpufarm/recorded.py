@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Knows which operations run a role that keeps a record on the machine of what it made."""
+"""Knows which operations run a role that keeps a record on the machine of what it made, and for whom."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,25 @@ VARIABLE = "gpufarm_record"
 WITHDRAW = "gpufarm_withdraw"
 # The variable that names the owner.
 OWNER = "gpufarm_owner"
+_TAKE_OVER = "gpufarm_take_over"
 _COLLECTION = "gpufarm.cluster."
+
+
+@dataclass(frozen=True)
+class Claim:
+    """For whom roles make something.
+
+    Attributes:
+        owner: as the records name it.
+        take_over: whether roles may replace what was made for others with other settings.
+    """
+
+    owner: str
+    take_over: bool = False
+
+    def variables(self) -> dict[str, Any]:
+        """Return the variables of Ansible that say so."""
+        return {OWNER: self.owner, **({_TAKE_OVER: True} if self.take_over else {})}
 
 
 class Lenient(yaml.SafeLoader):

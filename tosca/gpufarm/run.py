@@ -16,6 +16,7 @@ import yaml
 from gpufarm import ansible, recorded, waves
 from gpufarm.plan import Step
 from gpufarm.pool import reason
+from gpufarm.recorded import Claim
 from gpufarm.waves import Play
 
 
@@ -50,7 +51,7 @@ class Listener(Protocol):
         """A step has failed, after it did some of what it does."""
 
 
-class _Data(dict[str, Any]):
+class Data(dict[str, Any]):
     """Values that Ansible must not take for templates, however deep a text is in them.
 
     The tag stands on the mapping: Ansible reads a text ``!unsafe "535"`` as a number. Inside the mapping it
@@ -64,15 +65,15 @@ class _Dumper(yaml.SafeDumper):
         return True
 
 
-_Dumper.add_representer(_Data, lambda dumper, data: dumper.represent_mapping("!unsafe", data.items()))
+_Dumper.add_representer(Data, lambda dumper, data: dumper.represent_mapping("!unsafe", data.items()))
 
 
-def compile_playbook(plays: Iterable[Play], owner: str, *, check: bool = False) -> str:
+def compile_playbook(plays: Iterable[Play], claim: Claim, *, check: bool = False) -> str:
     """Write the playbook that imports the playbooks of all steps, each with its variables.
 
     Args:
         plays: in order.
-        owner: of what they make.
+        claim: for whom they make something.
         check: whether the run only says what would change; then it reads the records too.
 
     Returns:
@@ -82,15 +83,15 @@ def compile_playbook(plays: Iterable[Play], owner: str, *, check: bool = False) 
         BadInput: the playbook of a step is not exactly one play.
     """
     listed = list(plays)
-    return dump([_comparison(listed, owner, check=check), *imports(listed, owner)])
+    return dump([_comparison(listed, claim, check=check), *imports(listed, claim)])
 
 
-def imports(plays: Iterable[Play], owner: str) -> list[dict[str, Any]]:
+def imports(plays: Iterable[Play], claim: Claim) -> list[dict[str, Any]]:
     """Return what a playbook says to import the playbooks of all steps, each with its variables.
 
     Args:
         plays: in order.
-        owner: of what they make.
+        claim: for whom they make something.
     """
     return [
         {
@@ -101,8 +102,8 @@ def imports(plays: Iterable[Play], owner: str) -> list[dict[str, Any]]:
                     for name in first.variables
                 },
                 "gpufarm_hosts": list(play.steps),
-                recorded.OWNER: owner,
-                "gpufarm_values": _Data({host: step.variables for host, step in play.steps.items()}),
+                **claim.variables(),
+                "gpufarm_values": Data({host: step.variables for host, step in play.steps.items()}),
             },
         }
         for play in plays
@@ -120,7 +121,7 @@ def dump(plays: list[dict[str, Any]]) -> str:
     return yaml.dump(plays, Dumper=_Dumper, sort_keys=False, width=1000)
 
 
-def _comparison(plays: Iterable[Play], owner: str, *, check: bool) -> dict[str, Any]:
+def _comparison(plays: Iterable[Play], claim: Claim, *, check: bool) -> dict[str, Any]:
     """Return the play that compares each machine with the records of its roles, in one call.
 
     A machine that fails or cannot be reached fails in the play of a step, which can be told.
@@ -156,7 +157,7 @@ def _comparison(plays: Iterable[Play], owner: str, *, check: bool) -> dict[str, 
         "become": True,
         "ignore_errors": True,
         "ignore_unreachable": True,
-        "vars": {recorded.OWNER: owner, "gpufarm_roles": _Data(asked)},
+        "vars": {**claim.variables(), "gpufarm_roles": Data(asked)},
         "tasks": [task, told] if check else [task],
     }
 
@@ -317,7 +318,7 @@ class _Watch:
 
 def run(
     steps: list[Step],
-    owner: str,
+    claim: Claim,
     pool: Path,
     directory: Path,
     log: Path,
@@ -331,7 +332,7 @@ def run(
 
     Args:
         steps: as `waves.lanes` divided them.
-        owner: of what they make, as roles note it down.
+        claim: for whom they make something, as roles note it down.
         pool: the inventory.
         directory: private folder for the run.
         log: file to append Ansible's output to.
@@ -348,7 +349,7 @@ def run(
     """
     plays = waves.plays(steps)
     playbook = directory / "playbook.yml"
-    write(playbook, compile_playbook(plays, owner, check=check))
+    write(playbook, compile_playbook(plays, claim, check=check))
     hidden = {form for step in steps for form in step.hidden()}
     with os.fdopen(
         os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "a", encoding="utf-8"

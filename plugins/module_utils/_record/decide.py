@@ -115,7 +115,8 @@ def may_set_up(request: Request, entries: Mapping[str, Entry]) -> None:
         if owner != request.owner and entry.owns and entry.variables != request.variables:
             raise Refused(
                 f"The role {request.role} was applied to this machine by {owner} with other settings "
-                f"({_when(entry)}); remove it there, give it the same settings here, or set {TAKE_OVER}."
+                f"({_when(entry)}); remove it there, give it the same settings here, or set {TAKE_OVER} "
+                "(gpufarm deploy --take-over)."
             )
 
 

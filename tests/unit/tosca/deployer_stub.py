@@ -35,7 +35,8 @@ class Stub:
         root: folder of the site; `broken` there lists the labels of notes that fail (also `operation:label`),
             `broken-late` and `broken-changed` those that fail after a change or with one, `rescued` those
             that are mended, `there` those that find nothing to change, `dead` the hosts that cannot be
-            reached, and `dead-late` the labels whose host goes away halfway.
+            reached, `dead-late` the labels whose host goes away halfway, and `foreign` the notes that were
+            made for others, which are left alone unless the run may take over.
         records: of each host, as the module machine_record_info tells them.
         point: called at every moment at which a kill could matter.
     """
@@ -123,6 +124,9 @@ class Stub:
 
         if host in self._listed("dead"):
             tell("runner_on_unreachable", msg="timed out")
+            return False
+        if label in self._listed("foreign") and not variables.get("gpufarm_take_over"):
+            tell("runner_on_failed", msg=f"{label} was made for others")
             return False
         broken = {label, f"{operation}:{label}"} & {*self._listed("broken")}
         if broken or label in self._listed("rescued"):

@@ -13,6 +13,7 @@ from deployer_stub import install
 from gpufarm import ansible, checks
 from gpufarm.errors import BadInput, GpufarmError
 from gpufarm.plan import Step
+from gpufarm.recorded import Claim
 
 PLAYBOOKS = Path(__file__).parents[3] / "tosca" / "playbooks"
 
@@ -31,7 +32,7 @@ def step(kind: str, host: str = "a", secrets: tuple[str, ...] = (), **variables:
 
 def given(*steps: Step) -> dict[tuple[str, str], dict[str, Any]]:
     """Variables of each check, by role and host."""
-    plays = yaml.load(checks.compile_checks(steps, "me"), Loader=_Loader)
+    plays = yaml.load(checks.compile_checks(steps, Claim("me")), Loader=_Loader)
     assert plays[-1]["import_playbook"].endswith("playbooks/validate_refuse.yml")
     assert plays[-1]["vars"]["gpufarm_hosts"] == sorted({one.host for one in steps})
     return {
@@ -48,7 +49,7 @@ def test_steps_are_checked_with_their_variables() -> None:
 
 
 def test_steps_on_the_controller_check_nothing_before() -> None:
-    assert not checks.compile_checks([step("marathon_app", "localhost")], "me")
+    assert not checks.compile_checks([step("marathon_app", "localhost")], Claim("me"))
 
 
 def test_playbooks_that_give_variables_of_their_own_are_not_checked_before() -> None:
@@ -100,24 +101,24 @@ def test_the_table_is_the_message_without_secrets(monkeypatch: pytest.MonkeyPatc
     data = {"task": "Report all problems of all hosts", "res": {"msg": "1 problem: tellnobody is wrong"}}
     events(monkeypatch, "failed", {"event": "runner_on_failed", "event_data": data})
     with pytest.raises(BadInput, match=r"1 problem: \*\*\* is wrong"):
-        checks.check([step("gpu_health", secrets=("word",), word="tellnobody")], "me", Path("pool"))
+        checks.check([step("gpu_health", secrets=("word",), word="tellnobody")], Claim("me"), Path("pool"))
 
 
 def test_what_can_only_be_checked_later_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     data = {"host": "a", "task": "Validate", "res": {"unchecked": "no driver yet"}}
     events(monkeypatch, "successful", {"event": "runner_on_ok", "event_data": data})
-    assert checks.check([step("mig_partition")], "me", Path("pool")) == ["a: no driver yet"]
+    assert checks.check([step("mig_partition")], Claim("me"), Path("pool")) == ["a: no driver yet"]
 
 
 def test_an_ansible_that_breaks_off_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     events(monkeypatch, "failed", {"event": "verbose", "stdout": "ERROR! no such role"})
     with pytest.raises(GpufarmError, match="cannot be checked: no such role; nothing was changed"):
-        checks.check([step("gpu_health")], "me", Path("pool"))
+        checks.check([step("gpu_health")], Claim("me"), Path("pool"))
 
 
 def test_without_checks_ansible_is_not_started(monkeypatch: pytest.MonkeyPatch) -> None:
     started = events(monkeypatch, "successful")
-    assert checks.check([step("chronos_job", "localhost")], "me", Path("pool")) == []
+    assert checks.check([step("chronos_job", "localhost")], Claim("me"), Path("pool")) == []
     assert not started
 
 
@@ -127,7 +128,7 @@ def test_what_is_refused_leaves_the_deployment_as_it_was(site: Site, monkeypatch
     assert first.status == 0 and "it: deployed; next: " in first.error
     before = site.remembered("it")
 
-    def refuse(_steps: Any, _owner: str, _pool: Path) -> list[str]:
+    def refuse(_steps: Any, _claim: Claim, _pool: Path) -> list[str]:
         raise BadInput("1 problem; nothing was changed:")
 
     monkeypatch.setattr(checks, "check", refuse)

@@ -119,6 +119,14 @@ def test_two_controllers_of_a_cluster_count_once(site: Site) -> None:
     assert len(json.loads(told.output)["records"]) == 2
 
 
+def test_the_name_of_a_folder_is_data(site: Site) -> None:
+    inventory(site, slurm_controllers=["here"])
+    folder = site.root / "{{ 6 * 7 }}"
+    told = site.gpufarm("report", "--pool", site.pool, *NOVEMBER, "--folder", folder)
+    assert told.status == 0, told.error
+    assert (folder / "usage.csv").exists() and not (site.root / "42").exists()
+
+
 def test_a_period_without_uses_is_said(site: Site) -> None:
     inventory(site, slurm_controllers=["here"])
     (site.root / "jobs").write_text("")

@@ -152,3 +152,13 @@ def test_other_versions_are_refused(farm: StubSite, old: Path, version: Any) -> 
     else:
         assert "is no state of a deployment" in answer.error
     assert Store(farm.site.state).held("b", ["m1"]).keys() == {"m1"}
+
+
+def test_what_was_made_for_others_is_replaced_only_if_the_operator_says_so(farm: StubSite) -> None:
+    farm.mark("foreign", "base")
+    refused = farm.deploy(DATA / "farm.yaml")
+    assert refused.status == 1 and "base was made for others" in refused.error
+    assert farm.gpufarm("resume", "farm").status == 1
+    told = farm.deploy(DATA / "farm.yaml", "--take-over")
+    assert told.status == 0, told.error
+    assert any(line.startswith("configure base") for line in farm.stub.journal())

@@ -28,6 +28,7 @@ from deployer_site import Answer, Site
 from deployer_stub import StubSite, install
 from gpufarm import checks, document, run, waves
 from gpufarm.plan import Step
+from gpufarm.recorded import Claim
 from gpufarm.run import Done, Listener, Outcome
 
 COUNT = int(os.environ.get("FUZZ", "1000"))
@@ -62,15 +63,15 @@ def remembering(read: Any) -> Any:
     return reading
 
 
-def checked(steps: list[Step], owner: str, _pool: Path) -> list[str]:
+def checked(steps: list[Step], claim: Claim, _pool: Path) -> list[str]:
     """Write the playbook of the checks, as no role can run here."""
-    checks.compile_checks(steps, owner)
+    checks.compile_checks(steps, claim)
     return []
 
 
 def applied(
     steps: list[Step],
-    owner: str,
+    claim: Claim,
     _pool: Path,
     folder: Path,
     log: Path,
@@ -81,7 +82,7 @@ def applied(
     """Do in Ansible's place what it does: read the playbook, and tell of every step."""
     plays = waves.plays(steps)
     path = folder / "playbook.yml"
-    path.write_text(run.compile_playbook(plays, owner), encoding="utf-8")
+    path.write_text(run.compile_playbook(plays, claim), encoding="utf-8")
     log.write_text("")
     comparison, *contents = DataLoader().load_from_file(str(path), trusted_as_template=True)
     assert {*evaluated(comparison)} == {"{{ gpufarm_roles[inventory_hostname] }}"}

@@ -13,6 +13,7 @@ from gpufarm.ansible import complaint
 from gpufarm.errors import BadInput
 from gpufarm.plan import Step
 from gpufarm.pool import reason
+from gpufarm.recorded import Claim
 from gpufarm.run import compile_playbook
 
 EXAMPLE = Path(__file__).resolve().parents[3] / "inventories" / "example"
@@ -92,7 +93,7 @@ def test_an_operation_is_one_play(tmp_path: Path) -> None:
     playbook.write_text("- hosts: all\n- hosts: all\n")
     step = Step("n", "configure", "h", playbook, {}, frozenset(), {})
     with pytest.raises(BadInput, match="has to be exactly one play"):
-        compile_playbook(waves.plays([step]), "me")
+        compile_playbook(waves.plays([step]), Claim("me"))
 
 
 def test_the_example_inventory_is_valid_and_sets_variables_that_roles_have() -> None:
