@@ -14,9 +14,6 @@ from gpufarm.functions import Scope, Unknown
 from gpufarm.secrecy import HIDDEN, forms, veiled
 from gpufarm.topology import CONTROLLER, DEPLOY, UNDEPLOY, Node, Operation, Topology, is_secret
 
-# Variables that name a thing of the machine: nodes with the same value would overwrite each other's thing.
-_NAMES = ("compose_project_name",)
-
 
 @dataclass(frozen=True)
 class Step:
@@ -187,7 +184,8 @@ def steps(
                     f"{topology.path}: node {name} uses attribute {error.attribute} of node "
                     f"{error.node}, which is known only afterwards; use a property"
                 ) from error
-            for variable in () if undeploy else _NAMES:
+            if node.names and not undeploy:
+                variable = node.names
                 value = variables.get(variable)
                 other = named.setdefault((machine, variable, str(value)), name)
                 if value is not None and other != name:

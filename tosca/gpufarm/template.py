@@ -273,6 +273,7 @@ class _Reader:
             disruption=str(kind.metadata.get("disruption") or ""),
             switch=str(kind.metadata.get("switch") or ""),
             inventory_group=str(kind.metadata.get("inventory_group") or ""),
+            names=str(kind.metadata.get("names") or ""),
             lists=kind.lists,
             artifacts=_files(body.get("artifacts")),
             workers=self._workers(kind),

@@ -101,6 +101,8 @@ class Node:
         switch: property that switches it off when it is false, as the type's metadata says; empty if none.
         inventory_group: group of machines on which the collection's playbooks set it up, as the type's
             metadata says; empty if there is none.
+        names: variable that names a thing of the machine, which another node with the same value would
+            overwrite, as the type's metadata says; empty if none does.
         lists: names of the attributes that are lists.
         artifacts: expression of the file of each artifact.
         among: expression of the names of machines that may be taken for it; None for all.
@@ -123,6 +125,7 @@ class Node:
     disruption: str = ""
     switch: str = ""
     inventory_group: str = ""
+    names: str = ""
     lists: frozenset[str] = frozenset()
     artifacts: dict[str, Any] = field(default_factory=dict)
     requirements: dict[str, tuple[str, ...]] = field(default_factory=dict)
