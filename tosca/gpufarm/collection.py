@@ -11,6 +11,8 @@ from pathlib import Path
 from gpufarm.errors import GpufarmError
 
 CHECKOUT = Path(__file__).resolve().parents[2]
+# The role paas_service installs the collection beside this package.
+_BESIDE = Path(__file__).resolve().parents[1]
 # Where Ansible looks beside ANSIBLE_COLLECTIONS_PATH (COLLECTIONS_PATHS in ansible's base.yml).
 _STANDARD = ("~/.ansible/collections", "/usr/share/ansible/collections")
 _NAME = Path("ansible_collections") / "gpufarm" / "cluster"
@@ -18,10 +20,9 @@ _NAME = Path("ansible_collections") / "gpufarm" / "cluster"
 
 def search_path() -> list[str]:
     """Return the folders in which Ansible has to look for collections, first match first."""
-    linked = CHECKOUT / ".work" / "collections"
     given = os.environ.get("ANSIBLE_COLLECTIONS_PATH", "").split(":")
-    own = [str(linked)] if (linked / _NAME).exists() else []
-    return [*own, *(path for path in given if path), *_STANDARD]
+    own = [path for path in (CHECKOUT / ".work" / "collections", _BESIDE) if (path / _NAME).exists()]
+    return [*map(str, own), *(path for path in given if path), *_STANDARD]
 
 
 def root() -> Path:

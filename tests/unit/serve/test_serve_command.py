@@ -33,6 +33,16 @@ def test_settings_and_templates_can_be_checked(paas: Site) -> None:
     assert invoked("serve", "--settings", paas.folder / "other.yml", "check")[0] == 2
 
 
+def test_a_check_tells_that_tables_will_change(paas: Site) -> None:
+    path = paas.folder / "serve.yml"
+    with paas.service.database.engine.begin() as connection:
+        connection.exec_driver_sql("ALTER TABLE runs DROP COLUMN machines")
+        connection.exec_driver_sql("UPDATE alembic_version SET version_num = '0001'")
+    assert "will be changed; they are of version 0001" in invoked("serve", "--settings", path, "check")[1]
+    assert invoked("serve", "--settings", path, "upgrade")[0] == 0
+    assert "will be changed" not in invoked("serve", "--settings", path, "check")[1]
+
+
 def test_without_its_libraries_it_tells_how_to_get_them(monkeypatch: pytest.MonkeyPatch, paas: Site) -> None:
     monkeypatch.setattr(commands.importlib.util, "find_spec", lambda _name: None)
     status, output = invoked("serve", "--settings", paas.folder / "serve.yml", "check")

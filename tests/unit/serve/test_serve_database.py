@@ -9,17 +9,19 @@ import sqlite3
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from gpufarm.errors import BadInput
+from gpufarm.serve import prune
 from gpufarm.serve.database import Database, Unavailable
 from gpufarm.serve.deployments import Deployments, Filter, Wanted
 from gpufarm.serve.people import User
 from gpufarm.serve.quotas import Quotas
-from gpufarm.serve.tables import Audit, Deployment, Run, Table
+from gpufarm.serve.tables import Audit, Callback, Deployment, Run, Table
 from sqlalchemy import event, select
 
 both = pytest.mark.parametrize("database_url", ["sqlite", "postgresql"], indirect=True)
@@ -46,6 +48,79 @@ def test_tables_of_a_newer_release_are_refused(database: Database) -> None:
         connection.exec_driver_sql("UPDATE alembic_version SET version_num = '9999'")
     with pytest.raises(BadInput, match="newer release"):
         database.upgrade()
+
+
+def older(url: str) -> str:
+    """Bring the tables to the first version, as an older release left them."""
+    made = Database(url)
+    made.upgrade()
+    with made.engine.begin() as connection:
+        connection.exec_driver_sql("ALTER TABLE runs DROP COLUMN machines")
+        connection.exec_driver_sql("UPDATE alembic_version SET version_num = '0001'")
+    made.engine.dispose()
+    return url
+
+
+def test_a_file_is_copied_before_its_tables_change(database_url: str, tmp_path: Path) -> None:
+    made = Database(older(database_url))
+    Database(database_url).outdated()  # only asks
+    assert [path.name for path in tmp_path.glob("serve.db.*")] == []
+    assert made.outdated() == "0001"
+    made.upgrade()
+    copy = tmp_path / "serve.db.0001"
+    assert copy.stat().st_mode & 0o777 == 0o600
+    assert Database(f"sqlite:///{copy}").outdated() == "0001"
+    assert made.outdated() == ""
+    before = copy.read_bytes()
+    made.upgrade()
+    assert copy.read_bytes() == before
+
+
+@pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
+def test_tables_of_postgresql_are_changed_by_an_administrator_only(database_url: str) -> None:
+    made = Database(older(database_url))
+    for ask in (made.outdated, made.upgrade):
+        with pytest.raises(BadInput, match=r"version 0001.*pg_dump"):
+            ask()
+    made.upgrade(backed_up=True)
+    assert made.outdated() == ""
+
+
+def test_a_database_that_is_not_there_is_not_made_to_ask(tmp_path: Path) -> None:
+    assert Database(f"sqlite:///{tmp_path}/other.db").outdated() == ""
+    assert [*tmp_path.iterdir()] == []
+
+
+def test_a_folder_of_a_group_has_files_of_the_group(tmp_path: Path) -> None:
+    tmp_path.chmod(0o2770)
+    Database(older(f"sqlite:///{tmp_path}/serve.db")).upgrade()
+    files = {path.name: path.stat().st_mode & 0o777 for path in tmp_path.glob("serve.db*")}
+    assert files.pop("serve.db") == files.pop("serve.db.0001") == 0o660
+    assert set(files.values()) <= {0o660}
+
+
+@both
+def test_what_is_long_gone_is_forgotten_and_the_audit_stays(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(prune, "AT_ONCE", 2)
+    deployments = Deployments(database, Quotas(), "")
+    callback = replace(WANTED, callback="https://dashboard.example.org/")
+    made = [deployments.create(ANN, callback).uuid for _ in range(7)]
+    for uuid in made[:5]:
+        deployments.delete(ANN, uuid)
+    with database.changing() as session:
+        days = {made[0]: 3, made[1]: 3, made[2]: 3, made[3]: 1, made[5]: 3}
+        for uuid, ago in days.items():
+            session.get_one(Deployment, uuid).updated -= ago * prune.DAY
+    assert prune.forget(database, 0) == 0
+    assert prune.forget(database, 2) == 3
+    assert prune.forget(database, 2) == 0
+    with database.reading() as session:
+        assert set(session.scalars(select(Deployment.uuid))) == {*made[3:]}
+        assert set(session.scalars(select(Run.deployment))) == {*made[3:]}
+        assert set(session.scalars(select(Callback.deployment))) == {*made[3:5]}
+        assert set(session.scalars(select(Audit.deployment))) == {*made}
 
 
 def test_the_file_is_for_its_owner_alone(database: Database, tmp_path: Path) -> None:

@@ -17,8 +17,8 @@ from typing import Any
 
 import pytest
 import serve_fake
-from gpufarm.serve import child, worker
-from gpufarm.serve.tables import Callback
+from gpufarm.serve import child, prune, worker
+from gpufarm.serve.tables import Callback, Deployment
 from gpufarm.serve.worker import Worker
 from serve_site import Site
 from sqlalchemy import select
@@ -215,11 +215,32 @@ def test_a_worker_that_stops_gives_its_run_back(paas: Site, state: Path) -> None
     path = state / f"{client.own}.json"
     assert json.loads(path.read_text())["status"] == "deploying"
     with paas.service.database.changing() as session:
-        from gpufarm.serve.tables import Deployment
-
         session.get_one(Deployment, client.own).parameters = {"text": "quick"}
     with working(paas):
         assert client.ends_in("CREATE_COMPLETE")["outputs"]["text"] == "quick"
+
+
+def test_a_worker_that_is_drained_ends_its_run_and_takes_no_other(paas: Site, state: Path) -> None:
+    first, second = Client(paas), Client(paas)
+    made = Worker(paas.service, FAKE)
+    thread = threading.Thread(target=made.run)
+    thread.start()
+    until(lambda: (state / f"{first.own}.json").exists())
+    made.drain()
+    thread.join()
+    assert first.body()["status"] == "CREATE_COMPLETE"
+    assert second.body()["status"] == "CREATE_IN_PROGRESS"
+    assert paas.runs.counts() == {"done": 1, "queued": 1}
+
+
+@pytest.mark.parametrize("paas", [{"keep_days": 2}], indirect=True)
+def test_a_worker_forgets_what_is_long_gone(paas: Site) -> None:
+    client = Client(paas)
+    client.http.delete(client.here)
+    with paas.service.database.changing() as session:
+        session.get_one(Deployment, client.own).updated -= 3 * prune.DAY
+    with working(paas):
+        until(lambda: client.http.get(client.here).status_code == 404)
 
 
 def test_secrets_are_in_no_list_of_processes_and_no_file(paas: Site, state: Path) -> None:
@@ -319,10 +340,11 @@ def test_a_message_that_cannot_be_written_stops_no_other_one(
         until(lambda: states() == ["failed", "sent"])
 
 
-def test_the_command_ends_when_it_is_told_to(paas: Site) -> None:
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_the_command_ends_when_it_is_told_to(paas: Site, number: signal.Signals) -> None:
     command = [sys.executable, "-m", "gpufarm", "serve", "--settings", paas.folder / "serve.yml", "worker"]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     assert process.stderr
     until(lambda: "is ready" in process.stderr.readline())
-    process.send_signal(signal.SIGTERM)
+    process.send_signal(number)
     assert process.wait(60) == 0

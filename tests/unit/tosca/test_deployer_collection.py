@@ -21,6 +21,7 @@ VERSION = importlib.metadata.version("gpufarm")
 def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A machine without a checkout; the folder in which its user installs collections."""
     monkeypatch.setattr(collection, "CHECKOUT", tmp_path / "site-packages")
+    monkeypatch.setattr(collection, "_BESIDE", tmp_path / "beside")
     monkeypatch.setattr(collection, "_STANDARD", (str(tmp_path / "standard"),))
     monkeypatch.setenv("ANSIBLE_COLLECTIONS_PATH", f"{tmp_path / 'mine'}:")
     return tmp_path
@@ -55,6 +56,13 @@ def test_the_users_own_folder_goes_first(machine: Path) -> None:
     document = Document(machine / "template.yaml", {}, {})
     indigo = library.beside(document, "https://raw.githubusercontent.com/indigo-dc/tosca-types/master/t.yaml")
     assert indigo == mine / "tosca/types/indigo_types.yaml"
+
+
+def test_the_one_beside_this_package_goes_before_those_of_users(machine: Path) -> None:
+    install(machine / "mine")
+    beside = install(machine / "beside")
+    assert collection.root() == beside
+    assert collection.search_path()[0] == str(machine / "beside")
 
 
 def test_another_version_is_refused(machine: Path) -> None:

@@ -66,14 +66,34 @@ def serve(context: click.Context, path: Path) -> None:
 @serve.command()
 @click.pass_obj
 def check(found: object) -> None:
-    """Read settings and templates, and say what is wrong with them; nothing is touched."""
+    """Read settings, templates and database, and say what is wrong with them; nothing is touched."""
+    from gpufarm.serve.database import Database
     from gpufarm.serve.offers import Offers
     from gpufarm.serve.settings import Settings
 
     assert isinstance(found, Settings)
     Offers(found.offers)
     names = ", ".join(offer.name for offer in found.offers)
+    old = Database(found.database).outdated()
     click.echo(f"the settings are in order; users may deploy: {names}")
+    if old:
+        click.echo(f"the tables of the database will be changed; they are of version {old}")
+
+
+@serve.command()
+@click.pass_obj
+def upgrade(found: object) -> None:
+    """Bring the tables of the database up to date.
+
+    With SQLite, server and workers do that when they start, and leave a copy of the former file beside it.
+    Make a backup of PostgreSQL first, such as with pg_dump, and stop server and workers.
+    """
+    from gpufarm.serve.database import Database
+    from gpufarm.serve.settings import Settings
+
+    assert isinstance(found, Settings)
+    Database(found.database).upgrade(backed_up=True)
+    click.echo("the tables of the database are up to date")
 
 
 @serve.command()
@@ -81,7 +101,8 @@ def check(found: object) -> None:
 def worker(found: object) -> None:
     """Carry out what users request, one run at a time, until a signal ends it.
 
-    A run that is under way then goes back to the queue, and the next worker continues it.
+    A run that is under way then goes back to the queue, and the next worker continues it. After SIGHUP the
+    worker ends when the run that is under way is over.
     """
     from gpufarm.serve.service import Service
     from gpufarm.serve.settings import Settings
@@ -91,4 +112,5 @@ def worker(found: object) -> None:
     made = Worker(Service(found))
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_what: made.stop())
+    signal.signal(signal.SIGHUP, lambda *_what: made.drain())
     made.run()

@@ -4,12 +4,15 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from alembic import command
 from alembic.config import Config
+from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from alembic.util import CommandError
 from sqlalchemy import Engine, create_engine, event, make_url, text
@@ -17,10 +20,15 @@ from sqlalchemy.exc import ArgumentError, DataError, DBAPIError, NoSuchModuleErr
 from sqlalchemy.exc import TimeoutError as NoConnection
 from sqlalchemy.orm import Session
 
+from gpufarm import modes
 from gpufarm.errors import BadInput, GpufarmError
 
 # Seconds that a transaction waits for another one. A client of the interface waits 60 seconds at most.
 PATIENCE = 10
+_REFUSED = (
+    "database: its tables are of version {old}, and this release changes them; make a backup, such as with "
+    "pg_dump, stop server and workers, and run: gpufarm serve --settings FILE upgrade"
+)
 # Of PostgreSQL: transactions that reserve, and those that change the tables, follow each other.
 _LOCK = 0x6770_7566
 
@@ -64,22 +72,51 @@ class Database:
             event.listen(self.engine, "connect", _of_sqlite)
             event.listen(self.engine, "begin", _begin_of_sqlite)
 
-    def upgrade(self) -> None:
-        """Make the tables, or bring them up to date. Servers and workers that start together wait here.
+    def outdated(self) -> str:
+        """Tell whether tables are there that `upgrade` would change; nothing is touched.
+
+        Returns:
+            Their version; empty if there are none, or if they are up to date.
 
         Raises:
-            BadInput: a newer release has made the tables.
+            BadInput: they are changed by an administrator only, and have to be changed.
             Unavailable: the database does not answer.
         """
-        if self._lite and self.url.database:
-            Path(self.url.database).touch(mode=0o600)
-        config = Config()
-        config.set_main_option("script_location", str(Path(__file__).with_name("schema")))
+        if self._lite and not (self.url.database and Path(self.url.database).exists()):
+            return ""
+        engine = self.engine.execution_options(gpufarm_reads=True)
+        with self._translated(), engine.connect() as connection:
+            old = _outdated(connection)
+        if old and not self._lite:
+            raise BadInput(_REFUSED.format(old=old))
+        return old
+
+    def upgrade(self, *, backed_up: bool = False) -> None:
+        """Make the tables, or bring them up to date. Servers and workers that start together wait here.
+
+        Before the tables of SQLite are changed, the file is copied to one beside it, which has their version
+        at the end of its name.
+
+        Args:
+            backed_up: whether an administrator says that there is a backup of PostgreSQL.
+
+        Raises:
+            BadInput: a newer release has made the tables, or they are in PostgreSQL and of an older one.
+            Unavailable: the database does not answer.
+        """
+        if self._lite and self.url.database and not Path(self.url.database).exists():
+            os.close(modes.opened(Path(self.url.database), os.O_RDWR))
         with self._translated(), self.engine.begin() as connection:
             self._queue_up(connection)
+            old = _outdated(connection)
+            if old and not self._lite and not backed_up:
+                raise BadInput(_REFUSED.format(old=old))
+            if old and self._lite and self.url.database:
+                _copy(Path(self.url.database), old)
+            config = _config()
             config.attributes["connection"] = connection
             try:
-                command.upgrade(config, ScriptDirectory.from_config(config).get_current_head() or "head")
+                command.upgrade(config, "head")
             except CommandError as error:
                 raise BadInput(
                     f"database: its tables are of a newer release of gpufarm ({error}); install that release"
@@ -140,6 +177,29 @@ class Database:
             raise Unavailable(f"the database cannot be used now: {error.orig}; try again later") from error
         except NoConnection as error:
             raise Unavailable("the database is too busy now; try again later") from error
+
+
+def _config() -> Config:
+    config = Config()
+    config.set_main_option("script_location", str(Path(__file__).with_name("schema")))
+    return config
+
+
+def _outdated(connection: Any) -> str:
+    """The version of tables that are there, if it is an older one."""
+    found = MigrationContext.configure(connection).get_current_revision()
+    known = [entry.revision for entry in ScriptDirectory.from_config(_config()).walk_revisions()]
+    return found if found in known[1:] else ""
+
+
+def _copy(path: Path, version: str) -> None:
+    """Copy a file of SQLite that others may read at this moment."""
+    fresh = path.with_name(f"{path.name}.fresh")
+    fresh.unlink(missing_ok=True)
+    os.close(modes.opened(fresh, os.O_RDWR))
+    with contextlib.closing(sqlite3.connect(path)) as old, contextlib.closing(sqlite3.connect(fresh)) as new:
+        old.backup(new)
+    fresh.replace(path.with_name(f"{path.name}.{version}"))
 
 
 def _of_sqlite(connection: Any, _record: Any) -> None:

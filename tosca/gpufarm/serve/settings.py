@@ -97,6 +97,7 @@ class Settings:
         requests: of a user, or from an address without a valid token, in a minute.
         timeout: longest run in minutes.
         lease: seconds after which a silent worker is lost.
+        keep: days for which a deployment that is gone is remembered; 0 for ever.
         metrics: networks from which the metrics may be read.
         configuration: URLs of other services, for clients.
     """
@@ -119,6 +120,7 @@ class Settings:
     requests: int
     timeout: int
     lease: int
+    keep: int
     metrics: tuple[Network, ...]
     configuration: Mapping[str, str]
 
@@ -178,6 +180,7 @@ def parsed(data: Mapping[str, Any], path: Path) -> Settings:
         requests=limits.number("requests_per_minute", 120, 1, 100_000),
         timeout=limits.number("run_minutes", 1440, 1, 100_000),
         lease=limits.number("lease_seconds", 60, 10, 3600),
+        keep=fields.number("keep_days", 0, 0, 36_500),
         metrics=_networks(listen),
         configuration={name: configuration.url(name) for name in CONFIGURATION if configuration.has(name)},
     )

@@ -13,6 +13,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+from gpufarm.serve import prune
 from gpufarm.serve.callbacks import Poster
 from gpufarm.serve.child import Child
 from gpufarm.serve.database import Unavailable
@@ -26,6 +27,8 @@ LOG = logging.getLogger("gpufarm.serve")
 PROGRAM = (sys.executable, "-m", "gpufarm.serve.attempt")
 # Seconds between two looks at the queue, and between two looks at what a run has told.
 PAUSE = 1.0
+# Seconds between two looks for rows that are too old.
+TIDY = 3600.0
 
 
 class Worker:
@@ -46,17 +49,22 @@ class Worker:
         self._outbox = Outbox(service.database)
         self._poster = Poster(service.settings)
         self._stop = threading.Event()
+        self._drained = threading.Event()
+
+    def drain(self) -> None:
+        """Have `run` end when the run that is under way is over; no other one begins."""
+        self._drained.set()
 
     def stop(self) -> None:
         """Have `run` end soon; a run that is under way goes back to the queue."""
         self._stop.set()
 
     def run(self) -> None:
-        """Work until `stop` is called."""
+        """Work until `stop` or `drain` is called."""
         poster = threading.Thread(target=self._post, daemon=True)
         poster.start()
         LOG.info("worker %s is ready", self.name)
-        while not self._stop.is_set():
+        while not self._stop.is_set() and not self._drained.is_set():
             try:
                 claim = self._runs.claim(self.name, self._lease)
             except Unavailable as error:
@@ -66,6 +74,7 @@ class Worker:
                 self._carried_out(claim)
             else:
                 self._stop.wait(PAUSE)
+        self._stop.set()
         poster.join()
 
     def _order(self, claim: Claim) -> dict[str, Any]:
@@ -166,8 +175,12 @@ class Worker:
                     return  # the lease ends, and another worker continues
 
     def _post(self) -> None:
+        tidy = time.monotonic()
         while not self._stop.is_set():
             try:
+                if time.monotonic() >= tidy:
+                    tidy = time.monotonic() + TIDY
+                    prune.forget(self._service.database, self._service.settings.keep)
                 message = self._outbox.take()
                 if message:
                     self._deliver(message)
