@@ -25,7 +25,7 @@ WORDS = {word for code in re.findall(r"`([^`\n]+)`", MANUAL) for word in re.find
 METHODS = re.findall(r"^\| `(\w+)\(([^)]*)\)` \| (.*?) \| (.*) \|$", MANUAL, re.MULTILINE)
 COMMAND_LINE = ("cli", "options", "deployment_commands", "template_commands", "show")
 # The interface, the classes of its answers and arguments, its exceptions, and the progress of a run.
-INTERFACE = {"api", "answers", "errors", "asking", "history", "progress", "prometheus"}
+INTERFACE = {"api", "answers", "errors", "asking", "history", "progress", "prometheus", "remote"}
 
 
 def answer_classes() -> list[Any]:

@@ -489,6 +489,22 @@ class Deployer:
 
         return names.outputs(found, Request.again(found).template)
 
+    def log(self, name: str) -> str:
+        """Read what Ansible has told in the last run.
+
+        Args:
+            name: of the deployment.
+
+        Returns:
+            The text; empty if Ansible was not needed.
+
+        Raises:
+            BadInput: there is none of this name.
+            GpufarmError: its state cannot be used.
+        """
+        path = self.show(name).log
+        return Path(path).read_text(encoding="utf-8", errors="replace") if path else ""
+
     def history(self, name: str) -> builtins.list[Entry]:
         """List the runs of a deployment, also of one that is gone.
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from pathlib import Path
 from typing import Any
@@ -57,9 +58,33 @@ class _Command(click.Group):
     type=click.Path(dir_okay=False, path_type=Path),
     help="File or pipe that gets a line of JSON for everything that happens in a run.",
 )
+@click.option(
+    "--server",
+    metavar="URL",
+    envvar="GPUFARM_SERVER",
+    help="A gpufarm serve, whose deployments of yours are meant.  [also: GPUFARM_SERVER]",
+)
+@click.option(
+    "--token-file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    envvar="GPUFARM_TOKEN_FILE",
+    help="File with an access token for the service, which nobody else can read.  [also: GPUFARM_TOKEN_FILE]",
+)
+@click.option(
+    "--ca-file",
+    type=click.Path(dir_okay=False, exists=True, path_type=Path),
+    envvar="GPUFARM_CA_FILE",
+    help="Certificates (PEM) that the service's may come from.  [also: GPUFARM_CA_FILE]",
+)
 @click.pass_context
 def main(
-    context: click.Context, state_dir: Path | None, password_file: Path | None, events: Path | None
+    context: click.Context,
+    state_dir: Path | None,
+    password_file: Path | None,
+    events: Path | None,
+    server: str | None,
+    token_file: Path | None,
+    ca_file: Path | None,
 ) -> None:
     """Set up GPU services from TOSCA templates on machines that you have.
 
@@ -79,7 +104,14 @@ def main(
       gpufarm undeploy ml_infn
 
     \b
+    The same at a service of somebody else, where the name of a deployment is its uuid:
+      export GPUFARM_SERVER=https://paas.example.org GPUFARM_TOKEN_FILE=~/.token
+      gpufarm deploy gpu_container --group physics --input docker_image=pytorch/pytorch
+      gpufarm list
+
+    \b
     Environment:
+      GPUFARM_TOKEN      access token for a service, if there is no file with one
       GPUFARM_FILES_DIR  folder with the files that inputs may name; otherwise "files" in the state folder
       GPUFARM_LIBRARY    folders, with colons between them, from which templates may take types and playbooks
                          beside their own folder and the collection
@@ -96,7 +128,12 @@ def main(
     """
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # to be told to end is as good as Ctrl-C
     folder = state_dir and state_dir.absolute()
-    context.obj = Deployer(folder, password_file and password_file.absolute(), show.warning)
+    if server:
+        from gpufarm.remote import Connection, Remote, Token
+
+        context.obj = Remote(Connection(server, Token(token_file, os.environ), ca_file))
+    else:
+        context.obj = Deployer(folder, password_file and password_file.absolute(), show.warning)
     context.meta[EVENTS] = events
 
 
@@ -128,6 +165,7 @@ for _command in (
     deployment_commands.history,
     deployment_commands.status,
     deployment_commands.outputs,
+    deployment_commands.log,
     deployment_commands.undeploy,
     deployment_commands.report,
     serve,

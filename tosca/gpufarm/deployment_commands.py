@@ -412,6 +412,19 @@ def report(deployer: Deployer, /, as_json: bool, **request: Any) -> None:
 
 @click.command()
 @deployment_argument
+@click.pass_obj
+def log(deployer: Deployer, name: str) -> None:
+    """Print what Ansible has told in the last run; of a deployment of a service, the progress of all runs.
+
+    \b
+    Example:
+      gpufarm log notebooks
+    """
+    click.echo(deployer.log(name), nl=False)
+
+
+@click.command()
+@deployment_argument
 @pool_option
 @click.option("--yes", "agreed", is_flag=True, help="Do not ask; for programs.")
 @json_option

@@ -211,12 +211,15 @@ def status(entry: Deployment) -> None:
     ):
         if text:
             click.echo(f"{key}: {text}")
-    click.echo(f"template: {entry.template}{_age(entry)}\npool: {entry.pool}\nmachines: {machines(entry)}")
+    if entry.template:  # a service tells neither
+        click.echo(f"template: {entry.template}{_age(entry)}\npool: {entry.pool}")
+    click.echo(f"machines: {machines(entry)}")
     for key, value in entry.inputs.items():
         click.echo(f"input {key}: {json.dumps(value, default=str)}")
     for key, number in entry.instances.items():
         click.echo(f"instances of {key}: {number}")
-    click.echo(f"steps done: {', '.join(entry.steps) or 'none'}")
+    if entry.template:
+        click.echo(f"steps done: {', '.join(entry.steps) or 'none'}")
     if entry.begun:
         click.echo(f"steps to do: {', '.join(entry.begun)}")
     if entry.failure:
