@@ -202,6 +202,9 @@ lock: setup ## Resolve the Python packages of controller, GPU modules and hub an
 	$(LOCK) --python-version 3.11 --no-annotate --output-file roles/jupyterhub/files/hub.lock roles/jupyterhub/files/hub.in
 	$(LOCK) --python-version 3.11 --no-annotate --output-file roles/jupyterhub/files/collaborative.lock \
 		roles/jupyterhub/files/collaborative.in
+	# the versions that the tests have, for Debian 12 and later
+	$(LOCK) --python-version 3.11 --no-annotate --constraint requirements/controller.lock --extra serve \
+		--output-file roles/paas_service/files/serve.lock pyproject.toml roles/paas_service/files/serve.in
 	for environment in $(filter-out roles/notebook_environments/files/kernel.in,$(wildcard roles/notebook_environments/files/*.in)) \
 			molecule/notebook_environments/files/training.in; do \
 		$(LOCK) --python-version 3.11 --no-annotate --output-file $${environment%.in}.lock $$environment; \

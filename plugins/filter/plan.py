@@ -38,6 +38,7 @@ options:
       - mig
       - monitoring
       - notebook_environments
+      - paas_service
       - shared_home
       - slurm_accounts
       - slurm_controller
@@ -135,6 +136,7 @@ MODULES = {
     "mig": "_mig.flavor",
     "monitoring": "_monitoring.settings",
     "notebook_environments": "_environments.plan",
+    "paas_service": "_paas",
     "shared_home": "_shared_home.settings",
     "slurm_accounts": "_slurm.accounts",
     "slurm_controller": "_slurm.controller",

@@ -17,8 +17,9 @@ SUPPORTED: dict[str, dict[str, str]] = {
     # Ubuntu has Compose in packages of other names.
     "compose_project": {"Debian": "12"},
     "cvmfs_client": _PACKAGES,
-    # Its lock of Python packages is for Python 3.11 and later, as those of notebook_environments are.
+    # Its lock of Python packages is for Python 3.11 and later, as those of others below are.
     "jupyterhub": {"Debian": "12", "Ubuntu": "24.04"},
+    "paas_service": {"Debian": "12", "Ubuntu": "24.04"},
     "lustre_client": _PACKAGES,
     "lustre_server": _PACKAGES,
     "marathon": _PACKAGES,

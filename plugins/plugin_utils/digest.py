@@ -10,7 +10,7 @@ from pathlib import Path
 
 COLLECTION = Path(__file__).parents[2]
 # Parts of the collection that end up on machines, or say how they do.
-PARTS = ("plugins", "roles", "packages")
+PARTS = ("plugins", "roles", "packages", "playbooks", "tosca")
 
 
 def digest() -> str:

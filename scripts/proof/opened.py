@@ -14,10 +14,11 @@ from pathlib import Path
 from types import FrameType
 
 # Programs that open files which the job may not need. packed_modules.py reads all modules, ansible-galaxy
-# all files, as it packs them, and digest.py all that decides what roles make.
+# and the lookup deployer all files, as they pack them, and digest.py all that decides what roles make.
 UNTOLD = (
     "/molecule/shared/callback_plugins/packed_modules.py",
     "/ansible/galaxy/collection/",
+    "/gpufarm/cluster/plugins/lookup/deployer.py",
     "/gpufarm/cluster/plugins/plugin_utils/digest.py",
 )
 # To find one filter Ansible loads all of the collection (Jinja2Loader in ansible/plugins/loader.py), and what

@@ -41,6 +41,17 @@ KEPT = {
         "user mesos": "the state belongs to it",
     },
     "monitoring": {"/var/lib/prometheus/node-exporter": "the folder of the exporter's package"},
+    "paas_service": {
+        "/var/lib/gpufarm-serve": "the database",
+        "/var/lib/gpufarm-serve-worker": "the state of the deployments",
+        "/var/lib/gpufarm-serve-worker/ssh": "machines of the pool let the workers in by it",
+        "/var/lib/gpufarm-serve-worker/ssh/id_ed25519": "machines of the pool let the workers in by it",
+        **{
+            f"{kind} gpufarm-serve{ending}": "the data belong to it"
+            for kind in ("user", "group")
+            for ending in ("", "-worker")
+        },
+    },
     "zookeeper": {
         "/var/lib/zookeeper": "the data",
         "/var/lib/zookeeper/myid": "the data",
@@ -69,6 +80,10 @@ LEFT = {
     "nvidia_driver": {
         "/etc/modprobe.d/gpufarm-nouveau.conf": "the driver stays",
         "/run/gpufarm-nvidia-driver-is-new": "the driver stays",
+    },
+    "paas_service": {
+        "/var/lib/gpufarm-serve-worker/ssh/id_ed25519": "the key that was given",
+        "gpufarm-serve-worker@3.service": "a worker that is stopped",
     },
     "shared_home": dict.fromkeys(
         ("srv-other\\x2dpath.mount", "/etc/systemd/system/srv-other\\x2dpath.mount"), "homes may be in use"

@@ -32,11 +32,15 @@ def asked_by(file: Path) -> str:
     return re.sub(r"^-r (.+)$", lambda found: asked_by(file.parent / found[1]), file.read_text(), flags=re.M)
 
 
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 # Input of `make lock`, by the lock that it writes.
 ASKED = {lock: asked_by(lock.with_suffix(".in")) for lock in LOCKS if lock.with_suffix(".in").exists()}
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 ASKED[ROOT / "requirements" / "controller.lock"] = "\n".join(
     sum(PROJECT["optional-dependencies"].values(), PROJECT["dependencies"])
+)
+
+ASKED[ROOT / "roles" / "paas_service" / "files" / "serve.lock"] += "\n".join(
+    PROJECT["dependencies"] + PROJECT["optional-dependencies"]["serve"]
 )
 
 

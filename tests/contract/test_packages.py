@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from ansible_collections.gpufarm.cluster.plugins.lookup import python_project
+from ansible_collections.gpufarm.cluster.plugins.lookup import deployer, python_project
 from ansible_collections.gpufarm.cluster.plugins.module_utils._version import VERSION
 from packaging.requirements import Requirement
 
@@ -37,10 +37,10 @@ def test_the_uv_of_each_lock_builds_a_project_itself(name, lock):
     assert backend.specifier.contains(pinned)
 
 
-@pytest.mark.parametrize("name", PROJECTS)
+@pytest.mark.parametrize("name", [*PROJECTS, "the deployer"])
 def test_what_is_installed_is_the_whole_project(name, tmp_path):
     """As the module python_environment installs it."""
-    project = python_project.project(name)
+    project = deployer.project() if name == "the deployer" else python_project.project(name)
     for path, text in project["files"].items():
         file = tmp_path / "source" / path
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -78,3 +78,23 @@ def test_the_notebook_server_loads_the_notices():
     enabled = json.loads(files["data/etc/jupyter/jupyter_server_config.d/gpufarm_notices.json"])
     assert enabled["ServerApp"]["jpserver_extensions"] == {"gpufarm_notices": True}
     assert "gpufarm_notices/__init__.py" in files
+
+
+def test_the_deployer_is_the_package_of_a_release_with_what_it_runs():
+    project = deployer.project()
+    released = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    about = tomllib.loads(project["files"]["pyproject.toml"])["project"]
+    for fact in ("name", "version", "license", "requires-python", "scripts"):
+        assert about[fact] == released[fact]
+    collection = "ansible_collections/gpufarm/cluster"
+    files = project["files"]
+    assert json.loads(files[f"{collection}/MANIFEST.json"])["collection_info"]["version"] == VERSION
+    assert f"{collection}/tosca/playbooks/paas_service/configure.yml" in files
+    assert "ansible_collections/community/crypto/plugins/modules/get_certificate.py" in files
+    assert not [name for name in files if name.startswith(f"{collection}/tosca/gpufarm")]
+
+
+def test_the_uv_of_the_lock_of_the_service_builds_the_deployer_itself():
+    pinned = re.search(r"^uv==(\S+)", (ROOT / "roles/paas_service/files/serve.lock").read_text(), re.M)[1]
+    (backend,) = map(Requirement, tomllib.loads(deployer.PROJECT)["build-system"]["requires"])
+    assert backend.name == "uv_build" and backend.specifier.contains(pinned)

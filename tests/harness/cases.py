@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from ansible_collections.gpufarm.cluster.plugins.module_utils._version import VERSION
+
 from harness.certificates import CERTIFICATE
 from harness.recording import Answer, Call
 from harness.run import Run, run_role
@@ -391,6 +393,20 @@ _CASES = {
                 "modules": [],
             },
         }
+    ),
+    "paas_service": Case(
+        {
+            "paas_service_public_host": "apps.example.org",
+            "paas_service_issuers": [{"issuer": "https://iam.example.org/"}],
+            "paas_service_templates": {"notebooks": {"template": "ml_infn"}},
+            "paas_service_pool": {"all": {"hosts": {"gpu1": {}}}},
+        },
+        {
+            "Install | Ask where the types of templates are": said("/opt/gpufarm-serve/collection"),
+            "Key | Read the public key": said("ssh-ed25519 AAAA"),
+            "Releases | Find the releases that a worker still uses": {**said(""), "rc": 1},
+            "Verify | Request the version": {"status": 200, "json": {"build": {"version": VERSION}}},
+        },
     ),
     "shared_home": Case(
         {

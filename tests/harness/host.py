@@ -327,6 +327,10 @@ class Host:
             if name in ("paths", "path", "patterns", "pattern", "excludes", "contains")
         }
         found = self._below(args.get("paths", args.get("path", [])), args.get("patterns", []))
+        if str(args["paths"][0]).endswith(".target.wants"):
+            return {
+                "files": [{"path": f"{args['paths'][0]}/{name}"} for name in self._enabled(args["patterns"])]
+            }
         if not call.args.get("recurse"):
             folders = args.get("paths", args.get("path", []))
             found = [path for path in found if str(PurePosixPath(path).parent) in folders]
@@ -346,6 +350,18 @@ class Host:
             if found
             else {}
         )
+
+    def _enabled(self, patterns: Sequence[str]) -> list[str]:
+        return [
+            name
+            for name, unit in self.units.items()
+            if unit.enabled and any(fnmatch.fnmatch(name, one) for one in patterns)
+        ]
+
+    def unit(self, name: str) -> Unit:
+        """Return a unit; of a template its first instance, as all are alike."""
+        template = name.replace("@.", "@*.")
+        return next((unit for one, unit in self.units.items() if fnmatch.fnmatch(one, template)), Unit())
 
     def _unit(self, call: Call) -> Mapping[str, Any]:
         args, changed = call.args, False

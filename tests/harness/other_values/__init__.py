@@ -10,11 +10,11 @@ from typing import Any
 
 from harness.cases import CASES
 from harness.certificates import CERTIFICATE, SAME_KEY
-from harness.other_values import containers, frameworks, hosts, hub, slurm, storage
+from harness.other_values import containers, frameworks, hosts, hub, paas, slurm, storage
 from harness.recording import Answer
 from harness.specs import defaults, options
 
-_SUBJECTS = (containers, frameworks, hosts, hub, slurm, storage)
+_SUBJECTS = (containers, frameworks, hosts, hub, paas, slurm, storage)
 # Texts, lists and dicts; numbers get one more, switches and choices something else than they are.
 VALUES: ChainMap[str, Any] = ChainMap(*(one.VALUES for one in _SUBJECTS))
 # Settings that a variable depends on: set both before it is changed and after.

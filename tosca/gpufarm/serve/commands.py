@@ -55,6 +55,7 @@ def serve(context: click.Context, path: Path) -> None:
     from gpufarm.serve import settings
 
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
+    logging.getLogger("alembic.runtime.plugins").setLevel(logging.WARNING)
     logging.getLogger("httpx").setLevel(logging.WARNING)  # it would write each URL
     context.obj = settings.read(path)
     if context.invoked_subcommand is None:

@@ -97,7 +97,7 @@ class Settings:
         requests: of a user, or from an address without a valid token, in a minute.
         timeout: longest run in minutes.
         lease: seconds after which a silent worker is lost.
-        keep: days for which a deployment that is gone is remembered; 0 for ever.
+        keep: days for which a deployment that is gone is remembered; 0 without an end.
         metrics: networks from which the metrics may be read.
         configuration: URLs of other services, for clients.
     """
