@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from gpufarm import asking, collection
+from gpufarm import asking, collection, document
 from gpufarm.errors import BadInput
 from gpufarm.serve import forms
 from gpufarm.serve.offers import Offered, Offers
@@ -47,6 +47,7 @@ RIGHT: list[tuple[str, Any, Any]] = [
     ("names", "[]", []),
     ("names", '["a", "b"]', ["a", "b"]),
     ("names", "['a', 'b']", ["a", "b"]),
+    ("names", "[a, 1G]", ["a", "1G"]),
     ("names", ["a"], ["a"]),
     ("resources", "{'cpus': 2.0}", {"cpus": 2.0}),
     ("resources", '{"cpus": "2"}', {"cpus": 2.0}),
@@ -178,6 +179,23 @@ def test_all_templates_of_the_collection_can_be_offered(name: str) -> None:
         if entry.default not in (None, "")
     }
     assert forms.given(offered, {key: str(value) for key, value in defaults.items()}) == defaults
+
+
+FORMS = sorted((collection.root() / "tosca/dashboard/tosca-parameters").glob("*.yml"))
+
+
+@pytest.mark.parametrize("path", FORMS, ids=lambda path: path.name.partition(".")[0])
+def test_defaults_of_the_dashboards_forms_are_those_of_their_templates(path: Path) -> None:
+    """Lists are written as YAML there, in fields of texts."""
+    name = path.name.partition(".")[0]
+    offered = Offers([Offer(name, name)]).named(name)
+    written = {
+        key: one["default"]
+        for key, one in document.read(path).data["inputs"].items()
+        if one["type"] == "string" and offered.topology.inputs[key].kind in ("list", "map")
+    }
+    defaults = {key: offered.topology.inputs[key].default for key in written}
+    assert forms.given(offered, written) == defaults
 
 
 def test_an_input_that_is_not_there_cannot_be_set(tmp_path: Path) -> None:

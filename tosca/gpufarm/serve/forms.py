@@ -8,8 +8,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from gpufarm import values
-from gpufarm.errors import BadInput
+from gpufarm import document, values
+from gpufarm.errors import BadInput, BadTemplate
 from gpufarm.problems import near
 from gpufarm.serve.offers import Offered
 
@@ -147,8 +147,15 @@ def _simple(kind: str, text: str) -> Any:
     return int(number) if whole else number
 
 
+def _yaml(text: str) -> Any:
+    try:
+        return document.value(text)
+    except BadTemplate:
+        return None
+
+
 def _structure(text: str) -> Any:
-    """A list or a map that was written as JSON, or as Python writes it."""
+    """A list or a map that was written as JSON, as Python writes it, or as YAML."""
     if len(text) > LONGEST:
         raise ValueError(f"the text is longer than {LONGEST} letters")
     try:
@@ -157,7 +164,7 @@ def _structure(text: str) -> Any:
         try:
             found = ast.literal_eval(text)
         except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
-            found = None
+            found = _yaml(text)
     if too_deep(found):
         raise ValueError(f"the value has more than {DEEPEST} levels")
     try:
