@@ -269,7 +269,9 @@ def test_owners_are_named_by_the_service(paas: Site) -> None:
 
 def test_required_values_are_asked_for_and_all_mistakes_are_told(paas: Site) -> None:
     client = paas.user("ann", "physics")
-    refused(sent(paas, client, paas.closed), 400, "needs a value for name, admin_password")
+    refused(
+        sent(paas, client, paas.closed), 400, "input name: .* needs one\ninput admin_password: .* needs one"
+    )
     wrong = {"cpus": "many", "memory": "64", "colour": "red", "number": "1000"}
     message = refused(sent(paas, client, parameters=wrong), 400)["message"]
     assert "cpus" in message and "colour" in message

@@ -118,7 +118,7 @@ class Offered:
             if entry.required and full.get(entry.name) is None
         ]
         if missing:
-            raise BadInput(f"template {self.offer.name} needs a value for {', '.join(missing)}")
+            raise BadInput("\n".join(f"input {name}: there is no value; it needs one" for name in missing))
         try:
             evaluated.examine(Scope(self.topology, full), self.library)
         except BadTemplate as error:  # its places are files of this server
