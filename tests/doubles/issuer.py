@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""An issuer of access tokens on this machine, with TLS, that also makes tokens as attackers do."""
+"""An issuer of tokens on this machine, with TLS, that also makes tokens as attackers do."""
 
 from __future__ import annotations
 
 import base64
 import datetime
+import hashlib
 import hmac
+import html
 import json
+import secrets
 import ssl
 import threading
 import time
@@ -110,6 +113,9 @@ class Issuer:
         asked: paths that it was asked for.
         people: claims of userinfo by access token.
         opaque: claims of the introspection by access token.
+        accounts: claims of those who can sign in, by name.
+        codes: request for each code that was not exchanged yet, and who has signed in.
+        more: claims that ID tokens get, whatever is right; None takes one away.
         changes: answers by path that replace its own.
     """
 
@@ -130,6 +136,9 @@ class Issuer:
         self.asked: list[str] = []
         self.people: dict[str, dict[str, Any]] = {}
         self.opaque: dict[str, dict[str, Any]] = {}
+        self.accounts: dict[str, dict[str, Any]] = {"ann": ANN}
+        self.codes: dict[str, tuple[dict[str, str], str]] = {}
+        self.more: dict[str, Any] = {}
         self.changes: dict[str, tuple[int, bytes, dict[str, str]]] = {}
         threading.Thread(target=self.server.serve_forever, args=(0.01,), daemon=True).start()
 
@@ -145,6 +154,7 @@ class Issuer:
         if path == "/.well-known/openid-configuration":
             endpoints = {"jwks_uri": "jwks", "userinfo_endpoint": "userinfo"}
             endpoints |= {"introspection_endpoint": "introspect"}
+            endpoints |= {"authorization_endpoint": "authorize", "token_endpoint": "token"}
             found = {name: f"{self.root}/{end}" for name, end in endpoints.items()} | {"issuer": self.url}
         elif path == "/jwks":
             found = {"keys": self.published}
@@ -155,7 +165,57 @@ class Issuer:
             if headers.get("Authorization") == f"Basic {login}":
                 token = urllib.parse.parse_qs(body.decode())["token"][0]
                 found = {"active": True, **self.opaque[token]} if token in self.opaque else {"active": False}
+        elif path.startswith("/authorize?"):
+            return self.authorize(path)
+        elif path == "/token":
+            form = dict(urllib.parse.parse_qsl(body.decode()))
+            return self.exchange(form, headers.get("Authorization", ""))
         return (200, json.dumps(found).encode(), {}) if found is not None else (401, b"", {})
+
+    def authorize(self, path: str) -> tuple[int, bytes, dict[str, str]]:
+        """Ask who signs in, and lead back; a person here needs no password."""
+        query = dict(urllib.parse.parse_qsl(urllib.parse.urlsplit(path).query))
+        person = query.pop("person", "")
+        if person not in self.accounts:
+            links = (
+                f'<li><a href="{html.escape(f"{path}&person={name}")}">{name}</a></li>'
+                for name in self.accounts
+            )
+            page = f"<!doctype html><title>Sign in</title><ul>{''.join(links)}</ul>"
+            return 200, page.encode(), {"Content-Type": "text/html"}
+        return 302, b"", {"Location": self.approved(query, person)}
+
+    def approved(self, query: dict[str, str], person: str) -> str:
+        """Make a code, and the address to which the browser is led with it (RFC 6749, RFC 7636)."""
+        assert query["response_type"] == "code"
+        assert query["client_id"] == CLIENT
+        assert "openid" in query["scope"].split()
+        assert query["code_challenge_method"] == "S256"
+        code = secrets.token_urlsafe(16)
+        self.codes[code] = (query, person)
+        answer = {"code": code, "state": query["state"], "iss": self.url}
+        return f"{query['redirect_uri']}?{urllib.parse.urlencode(answer)}"
+
+    def exchange(self, form: dict[str, str], login: str) -> tuple[int, bytes, dict[str, str]]:
+        known = base64.b64encode(f"{CLIENT}:{SECRET}".encode()).decode()
+        if login != f"Basic {known}":
+            return 401, b'{"error": "invalid_client"}', {}
+        query, person = self.codes.pop(form.get("code", ""), ({}, ""))
+        challenge = hashlib.sha256(form.get("code_verifier", "").encode()).digest()
+        right = (
+            form.get("grant_type") == "authorization_code"
+            and query.get("redirect_uri") == form.get("redirect_uri")
+            and query.get("code_challenge") == encoded(challenge)
+        )
+        if not person or not right:
+            return 400, b'{"error": "invalid_grant"}', {}
+        claims = self.accounts[person]
+        access = self.token(**claims)
+        self.people[access] = claims
+        about = {"groups": None, "email": None, "preferred_username": None, "sub": claims["sub"]}
+        own = {**about, "aud": CLIENT, "nonce": query["nonce"], **self.more}
+        found = {"access_token": access, "token_type": "Bearer", "id_token": self.token(**own)}
+        return 200, json.dumps(found).encode(), {}
 
     def claims(self, **changes: Any) -> dict[str, Any]:
         """Claims of a token of Ann; None takes one away."""

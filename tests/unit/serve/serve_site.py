@@ -3,18 +3,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl, urlsplit
 
 import yaml
-from doubles.issuer import ANN, Issuer
+from bs4 import BeautifulSoup
+from doubles.issuer import ANN, CLIENT, SECRET, Issuer
 from fastapi.testclient import TestClient
 from gpufarm.serve import settings
 from gpufarm.serve.application import application
 from gpufarm.serve.runs import Ending, Runs
 from gpufarm.serve.service import Service
+from httpx import Response
 
 TYPES = """
 tosca_definitions_version: tosca_simple_yaml_1_3
@@ -81,6 +85,75 @@ topology_template:
 """
 
 
+def with_pages(folder: Path, iam: Issuer) -> dict[str, Any]:
+    """Settings that switch the pages on."""
+    (folder / "client.secret").write_text(SECRET)
+    (folder / "client.secret").chmod(0o600)
+    pages = {"issuer": iam.url, "client_id": CLIENT, "client_secret_file": "client.secret"}
+    return {"pages": pages}
+
+
+class Browser:
+    """A browser without scripts: it keeps cookies, follows what the tests tell it to, and sends forms.
+
+    Attributes:
+        http: with the cookies.
+        page: the last page.
+    """
+
+    def __init__(self, http: TestClient) -> None:
+        self.http = http
+        self.http.follow_redirects = False
+        self.page: Any = None
+
+    def get(self, path: str) -> Response:
+        """Open a page; redirects within the service are followed."""
+        answer = self.http.get(path)
+        while answer.is_redirect and answer.headers["Location"].startswith("/"):
+            answer = self.http.get(answer.headers["Location"])
+        if answer.headers["Content-Type"].startswith("text/html"):
+            self.page = BeautifulSoup(answer.text, "html.parser")
+        return answer
+
+    def post(self, path: str, fields: Mapping[str, str], **headers: str) -> Response:
+        """Send fields, as a page of the service does."""
+        sent = {"Origin": "https://paas.example.org", **headers}
+        answer = self.http.post(path, data=dict(fields), headers=sent)
+        self.page = BeautifulSoup(answer.text, "html.parser")
+        return answer
+
+    def fields(self, form: str = "main form") -> dict[str, str]:
+        """Fields that the browser sends for a form of the page if nobody touches it."""
+        found = {}
+        for one in self.page.select_one(form).select("input, select, textarea"):
+            if one.name == "select":
+                chosen = one.select_one("option[selected]") or one.select_one("option")
+                found[one["name"]] = chosen["value"] if chosen else ""
+            elif one.name == "textarea":
+                found[one["name"]] = one.text.removeprefix("\n")
+            elif one.get("type") != "checkbox" or one.has_attr("checked"):
+                found[one["name"]] = one.get("value", "")
+        return found
+
+    def send(self, path: str, form: str = "main form", **changes: str) -> Response:
+        """Open a page and send its form."""
+        answer = self.get(path)
+        assert answer.status_code == 200, answer.text
+        return self.post(
+            path, self.fields(form) | {name.replace("__", "."): text for name, text in changes.items()}
+        )
+
+    def begin(self, path: str = "/ui/sign-in") -> dict[str, str]:
+        """Begin a sign-in, and return what the issuer is asked."""
+        answer = self.http.get(path)
+        assert answer.status_code == 303, answer.text
+        return dict(parse_qsl(urlsplit(answer.headers["Location"]).query))
+
+    def sign_in(self, iam: Issuer, person: str, path: str = "/ui/sign-in") -> Response:
+        """Sign in at the issuer."""
+        return self.http.get(iam.approved(self.begin(path), person))
+
+
 class Site:
     """The service.
 
@@ -130,6 +203,15 @@ class Site:
     def user(self, subject: str = "ann", *groups: str, **claims: Any) -> TestClient:
         about = ANN | {"sub": subject, "preferred_username": subject, "groups": [*groups]} | claims
         return self.client(self.iam.token(**about))
+
+    def browser(self, subject: str = "", *groups: str, **claims: Any) -> Browser:
+        """A browser, in which a user has signed in if there is one."""
+        made = Browser(self.client())
+        if subject:
+            about = {"sub": subject, "preferred_username": subject, "groups": [*groups]}
+            self.iam.accounts[subject] = ANN | about | claims
+            made.sign_in(self.iam, subject)
+        return made
 
     def work(self, **ending: Any) -> None:
         """Do all that is queued, as a worker does."""

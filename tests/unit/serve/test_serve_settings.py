@@ -95,6 +95,16 @@ WRONG = [
     ("limits.body_mib", "1 MiB", "whole number"),
     ("deployer", None, "state is missing"),
     ("database", "", "has to be a text"),
+    ("pages", {"client_id": "x", "client_secret_file": "serve.yml"}, "issuer is missing"),
+    ("pages", {"issuer": "https://other.example.org", "client_id": "x"}, "which is no issuer"),
+    (
+        "pages",
+        {"issuer": "https://iam.example.org", "client_secret_file": "serve.yml"},
+        "client_id is missing",
+    ),
+    ("pages", {"issuer": "https://iam.example.org", "client_id": "x"}, "client_secret_file is missing"),
+    ("pages", {"issuer": "https://iam.example.org", "colour": "red", "client_id": "x"}, "no entry colour"),
+    ("templates.notebooks.form", "missing.yml", "which is no file"),
 ]
 
 
@@ -142,6 +152,18 @@ def test_a_secret_is_not_for_everybody(tmp_path: Path) -> None:
         read(tmp_path, GOOD | {"issuers": [introspecting]})
     secret.chmod(0o640)
     assert read(tmp_path, GOOD | {"issuers": [introspecting]}).issuers[0].secret_file == secret
+
+
+def test_pages_are_those_of_an_issuer(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("x")
+    (tmp_path / "secret").chmod(0o600)
+    pages = {"issuer": "https://iam.example.org", "client_id": "paas", "client_secret_file": "secret"}
+    found = read(tmp_path, GOOD | {"pages": pages}).pages
+    assert found == settings.Pages("https://iam.example.org/", "paas", tmp_path / "secret")
+    assert read(tmp_path, GOOD).pages is None
+    (tmp_path / "secret").chmod(0o644)
+    with pytest.raises(BadInput, match="chmod"):
+        read(tmp_path, GOOD | {"pages": pages})
 
 
 @pytest.mark.parametrize("text", ["", "[]", "a: [", "url: a\nurl: b\n", "\0", "- x"])

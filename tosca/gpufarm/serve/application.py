@@ -23,6 +23,10 @@ from gpufarm.serve.limits import Rate, Sized
 from gpufarm.serve.metrics import Metrics
 from gpufarm.serve.refusals import NoAnswer, Refused, TooMany, Unauthorized
 from gpufarm.serve.service import Service
+from gpufarm.serve.web import pages
+from gpufarm.serve.web.gate import stopped
+from gpufarm.serve.web.links import owned
+from gpufarm.serve.web.site import HEADERS as PAGE_HEADERS
 
 LOG = logging.getLogger("gpufarm.serve")
 # The answers are data: no browser may run, embed or keep them.
@@ -33,6 +37,7 @@ HEADERS = {
     "Strict-Transport-Security": "max-age=31536000",
     "X-Content-Type-Options": "nosniff",
 }
+_DEFECT = "the service has a defect; its operator finds the reason in the log"
 
 
 def application(service: Service) -> FastAPI:
@@ -59,6 +64,8 @@ def application(service: Service) -> FastAPI:
     made.state.metrics = Metrics(service.database)
     made.include_router(routes.public)
     made.include_router(routes.router)
+    if service.settings.pages:
+        pages.add(made, service, service.settings.pages)
     made.add_exception_handler(GpufarmError, _of_ours)
     made.add_exception_handler(RequestValidationError, _of_the_body)
     made.add_exception_handler(HTTPException, _of_http)
@@ -74,12 +81,20 @@ def application(service: Service) -> FastAPI:
 
 async def _signed_in(request: Request, go_on: Callable[[Request], Awaitable[Response]]) -> Response:
     """Read the body of a request only if a user sends it, who has requests left."""
-    if request.scope["path"].startswith("/deployments"):
-        try:
+    try:
+        if _for_pages(request):
+            answer = await run_in_threadpool(stopped, request)
+            if answer:
+                return answer
+        elif request.scope["path"].startswith("/deployments"):
             request.state.user = await run_in_threadpool(routes.identified, request)
-        except GpufarmError as error:
-            return _of_ours(request, error)
+    except GpufarmError as error:
+        return _of_ours(request, error)
     return await go_on(request)
+
+
+def _for_pages(request: Request) -> bool:
+    return request.app.state.service.settings.pages is not None and owned(request.scope["path"])
 
 
 async def _answered(request: Request, go_on: Callable[[Request], Awaitable[Response]]) -> Response:
@@ -89,8 +104,8 @@ async def _answered(request: Request, go_on: Callable[[Request], Awaitable[Respo
         answer = await go_on(request)
     except Exception:
         LOG.exception("%s %s failed", request.method, request.url.path)
-        answer = refusal(500, "the service has a defect; its operator finds the reason in the log")
-    for name, value in HEADERS.items():
+        answer = _refused(request, 500, _DEFECT)
+    for name, value in (PAGE_HEADERS if _for_pages(request) else HEADERS).items():
         answer.headers[name] = value
     metrics: Metrics = request.app.state.metrics
     metrics.requests.labels(_method(request.method), answer.status_code).inc()
@@ -123,33 +138,41 @@ def refusal(code: int, message: str, headers: Mapping[str, str] | None = None) -
     return JSONResponse(body, code, dict(headers or {}))
 
 
-def _of_ours(_request: Request, error: Exception) -> Response:
+def _refused(request: Request, code: int, message: str, headers: Mapping[str, str] | None = None) -> Response:
+    """An error as the client wants it: a page, or an object of the interface."""
+    if _for_pages(request):
+        answer: Response = request.app.state.site.refusal(request, code, shortened(message), headers or {})
+        return answer
+    return refusal(code, message, headers)
+
+
+def _of_ours(request: Request, error: Exception) -> Response:
     assert isinstance(error, GpufarmError)
     headers = {}
-    if isinstance(error, Unauthorized):
+    if isinstance(error, Unauthorized) and not _for_pages(request):
         headers["WWW-Authenticate"] = "Bearer"
     if isinstance(error, Unavailable | NoAnswer | TooMany):
         headers["Retry-After"] = "10"
     if isinstance(error, Refused):
-        return refusal(error.code, error.message, headers)
+        return _refused(request, error.code, error.message, headers)
     if isinstance(error, Unavailable):
         LOG.error("%s", error.message)
-        return refusal(503, "the service is busy or out of order; try again later", headers)
+        return _refused(request, 503, "the service is busy or out of order; try again later", headers)
     if isinstance(error, BadInput):
-        return refusal(400, error.message)
+        return _refused(request, 400, error.message)
     LOG.error("%s", error.message)
-    return refusal(500, "the service has a defect; its operator finds the reason in the log")
+    return _refused(request, 500, _DEFECT)
 
 
-def _of_the_body(_request: Request, error: Exception) -> Response:
+def _of_the_body(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
     wrong = []
     for one in error.errors():
         place = ".".join(str(part) for part in one["loc"] if part not in ("body", "query", "path"))
         wrong.append(f"{place or 'the body'}: {one['msg']}")
-    return refusal(400, "\n".join(wrong))
+    return _refused(request, 400, "\n".join(wrong))
 
 
-def _of_http(_request: Request, error: Exception) -> Response:
+def _of_http(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    return refusal(error.status_code, str(error.detail), error.headers)
+    return _refused(request, error.status_code, str(error.detail), error.headers)

@@ -71,9 +71,11 @@ def check(found: object) -> None:
     from gpufarm.serve.database import Database
     from gpufarm.serve.offers import Offers
     from gpufarm.serve.settings import Settings
+    from gpufarm.serve.web import form
 
     assert isinstance(found, Settings)
-    Offers(found.offers)
+    for one in Offers(found.offers).all():
+        form.read(one)
     names = ", ".join(offer.name for offer in found.offers)
     old = Database(found.database).outdated()
     click.echo(f"the settings are in order; users may deploy: {names}")

@@ -16,7 +16,7 @@ from sqlalchemy.orm import Session, defer
 from gpufarm.serve import audit, outbox, statuses
 from gpufarm.serve.database import Database
 from gpufarm.serve.people import Person, User
-from gpufarm.serve.quotas import Quotas
+from gpufarm.serve.quotas import Quota, Quotas
 from gpufarm.serve.refusals import Conflict, Forbidden, Missing
 from gpufarm.serve.statuses import Kind, Status
 from gpufarm.serve.tables import Deployment, Run
@@ -68,6 +68,22 @@ class Filter:
     owner: Person | None
     group: str | None = None
     without: Collection[str] = ()
+
+
+@dataclass(frozen=True)
+class Use:
+    """The part of its quota that a user or a group has.
+
+    Attributes:
+        group: name of the group; empty for the user.
+        deployments, machines: that it has.
+        quota: how much it may have.
+    """
+
+    group: str
+    deployments: int
+    machines: int
+    quota: Quota
 
 
 class Deployments:
@@ -284,6 +300,24 @@ class Deployments:
             outbox.add(session, found, self._base)
             audit.note(session, user, "reset", uuid, _owned_by(found, user))
 
+    def use(self, user: User) -> list[Use]:
+        """Tell how much a user and the groups of the user have.
+
+        Args:
+            user: the user.
+
+        Returns:
+            The user's own, and that of each group with a quota.
+
+        Raises:
+            Unavailable: the database does not answer.
+        """
+        groups = sorted(name for name in user.groups if self._quotas.limits(name))
+        parties = [("", Deployment.subject == user.subject, self._quotas.user)]
+        parties += [(name, Deployment.user_group == name, self._quotas.of_group(name)) for name in groups]
+        with self._database.reading() as session:
+            return [Use(name, *_held(session, user.issuer, whose), quota) for name, whose, quota in parties]
+
     def counts(self) -> dict[str, int]:
         """Count the deployments, for metrics.
 
@@ -305,18 +339,24 @@ class Deployments:
 
     def _reserve(self, session: Session, of: Deployment, machines: int) -> None:
         """Refuse a deployment for which its owner or its group has no room."""
-        others = (Deployment.issuer == of.issuer, Deployment.status != Status.DELETE_COMPLETE)
-        columns = select(func.count(), func.coalesce(func.sum(Deployment.machines), 0))
         parties = [("you have", Deployment.subject == of.subject, self._quotas.user)]
         if of.user_group:
             whose = Deployment.user_group == of.user_group
             quota = self._quotas.of_group(of.user_group)
             parties.append((f"group {of.user_group} has", whose, quota))
         for words, whose, quota in parties:
-            number, held = session.execute(columns.where(*others, whose, Deployment.uuid != of.uuid)).one()
+            number, held = _held(session, of.issuer, whose, Deployment.uuid != of.uuid)
             over = quota.exceeded(number + 1, held + machines)
             if over:
                 raise Forbidden(f"with this request {words} {over}; delete deployments, or ask for more")
+
+
+def _held(session: Session, issuer: str, *which: ColumnElement[bool]) -> tuple[int, int]:
+    """The number of deployments that quotas count, and of their machines."""
+    columns = select(func.count(), func.coalesce(func.sum(Deployment.machines), 0))
+    counted = (Deployment.issuer == issuer, Deployment.status != Status.DELETE_COMPLETE)
+    number, machines = session.execute(columns.where(*counted, *which)).one()
+    return int(number), int(machines)
 
 
 def cancel(session: Session, uuid: str) -> None:

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Tells who sends a request: by the access token in it, which an issuer of the settings has made."""
+"""Tells who sends a request, by tokens that an issuer of the settings has made."""
 
 from __future__ import annotations
 
 import base64
 import contextlib
 import hashlib
+import hmac
 import json
 import re
 import threading
@@ -104,6 +105,71 @@ class Identity:
         found = self._providers.get(name.rstrip("/"))
         return found.issuer.url if found else None
 
+    def provider(self, issuer: str) -> Provider:
+        """Give an issuer of the settings.
+
+        Args:
+            issuer: its URL, as the issuer itself writes it.
+
+        Returns:
+            The issuer, as it answers.
+        """
+        return self._providers[issuer.rstrip("/")]
+
+    def signed_in(
+        self, issuer: str, tokens: Mapping[str, Any], client: str, nonce: str, needed: Collection[str] = ()
+    ) -> User:
+        """Tell who has signed in (OpenID Connect Core 1.0, section 3.1.3.7).
+
+        Args:
+            issuer: its URL, as the issuer itself writes it.
+            tokens: its answer to the code: ``id_token`` and ``access_token``.
+            client: id of the client for which the ID token has to be.
+            nonce: of the request for the sign-in.
+            needed: more claims without which userinfo is asked.
+
+        Returns:
+            The user, with the same groups and rights as with an access token.
+
+        Raises:
+            Unauthorized: a token is missing or wrong.
+            NoAnswer: the issuer has to be asked and does not answer.
+        """
+        provider, what = self.provider(issuer), "the ID token"
+        claimed, access = _unverified(str(tokens.get("id_token"))), tokens.get("access_token")
+        if claimed is None or not isinstance(access, str):
+            raise Unauthorized("the issuer has given no ID token and access token; sign in again")
+        claims = _decoded(provider, str(tokens["id_token"]), claimed[0], what)
+        _check(provider.issuer, claims, (client,), what)
+        if "azp" in claims and claims["azp"] != client:
+            raise Unauthorized("the ID token is for another service; sign in again")
+        if not hmac.compare_digest(str(claims.get("nonce")).encode(errors="replace"), nonce.encode()):
+            raise Unauthorized("the ID token is of another sign-in; sign in again")
+        return self._completed(provider, claims, access, needed)
+
+    def remembered(self, issuer: str, claims: Mapping[str, Any]) -> User:
+        """Tell who had these claims at the sign-in.
+
+        Args:
+            issuer: its URL, as the issuer itself writes it.
+            claims: of the user.
+
+        Returns:
+            The user.
+        """
+        return _user(self.provider(issuer).issuer, claims)
+
+    def _completed(
+        self, provider: Provider, claims: Mapping[str, Any], token: str, needed: Collection[str] = ()
+    ) -> User:
+        """The user of some claims, with what only userinfo tells."""
+        if not {provider.issuer.groups_claim, *self._needed, *needed} <= claims.keys():
+            more = provider.userinfo(token)
+            if more and more.get("sub") != claims.get("sub"):
+                raise Unauthorized("the issuer names another user for the access token; sign in again")
+            claims = {**more, **claims}
+        return _user(provider.issuer, claims)
+
     def _asked(self, token: str) -> tuple[User, float]:
         claims: dict[str, Any]
         claimed = _unverified(token)
@@ -118,13 +184,8 @@ class Identity:
                 raise Unauthorized("the issuer of the access token is not accepted; sign in with another one")
             provider, claims = chosen, _verified(chosen, token, claimed[0])
         until = claims.get("exp")
-        known = {*claims}
-        if not {provider.issuer.groups_claim, *self._needed} <= known:
-            more = provider.userinfo(token)
-            if more and more.get("sub") != claims.get("sub"):
-                raise Unauthorized("the issuer names another user for the access token; sign in again")
-            claims = {**more, **claims}
-        return _user(provider.issuer, claims), until if _time(until) else time.time() + KEPT
+        user = self._completed(provider, claims, token)
+        return user, until if _time(until) else time.time() + KEPT
 
     def _opaque(self, token: str) -> tuple[Provider, dict[str, Any]]:
         provider = next((one for one in self._providers.values() if one.issuer.opaque != "refuse"), None)
@@ -135,7 +196,8 @@ class Identity:
         claims = provider.introspect(token)
         if not claims:
             raise Unauthorized("the issuer does not accept the access token; sign in again")
-        _check(provider.issuer, claims, {"iss": provider.issuer.url, "exp": time.time() + KEPT})
+        assumed = {"iss": provider.issuer.url, "exp": time.time() + KEPT}
+        _check(provider.issuer, {**assumed, **claims}, provider.issuer.audience)
         return provider, claims
 
 
@@ -161,50 +223,56 @@ def _unverified(token: str) -> tuple[dict[str, Any], dict[str, Any]] | None:
 
 
 def _verified(provider: Provider, token: str, header: Mapping[str, Any]) -> dict[str, Any]:
-    """The claims of a JWT that the issuer has signed and that is valid now."""
+    """The claims of an access token that the issuer has signed and that is valid now."""
+    claims = _decoded(provider, token, header)
+    _check(provider.issuer, claims, provider.issuer.audience)
+    if "events" in claims:
+        raise Unauthorized("the token is a notice of an event; send the access token")
+    if any(name in claims for name in _OF_ID_TOKENS):
+        raise Unauthorized("the token is an ID token; send the access token")
+    return claims
+
+
+def _decoded(
+    provider: Provider, token: str, header: Mapping[str, Any], what: str = "the access token"
+) -> dict[str, Any]:
+    """The claims of a JWT that the issuer has signed."""
     algorithm, kid = header.get("alg"), header.get("kid")
     if algorithm not in provider.issuer.algorithms:
-        raise Unauthorized("the access token is not signed as this service demands; sign in again")
+        raise Unauthorized(f"{what} is not signed as this service demands; sign in again")
     if kid is not None and not isinstance(kid, str):
-        raise Unauthorized("the access token names its key wrongly; sign in again")
+        raise Unauthorized(f"{what} names its key wrongly; sign in again")
     kind = str(header.get("typ", "jwt")).lower().removeprefix("application/")
     if kind not in _TYPES:
         raise Unauthorized(f"the token is of type {kind[:64]}; send the access token")
     keys = provider.keys(kid)  # the header's own jwk, jku and x5u are never used
     for key in keys if kid is None else [keys]:
         with contextlib.suppress(JoseError, ValueError, TypeError, KeyError):
-            found = jwt.decode(token, key, algorithms=[algorithm])
-            break
-    else:
-        raise Unauthorized("the signature of the access token is wrong; sign in again")
-    _check(provider.issuer, found.claims, {})
-    if "events" in found.claims:
-        raise Unauthorized("the token is a notice of an event; send the access token")
-    if any(name in found.claims for name in _OF_ID_TOKENS):
-        raise Unauthorized("the token is an ID token; send the access token")
-    return dict(found.claims)
+            return dict(jwt.decode(token, key, algorithms=[algorithm]).claims)
+    raise Unauthorized(f"the signature of {what} is wrong; sign in again")
 
 
 def _time(value: Any) -> TypeGuard[float]:
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e12
 
 
-def _check(issuer: Issuer, claims: Mapping[str, Any], assumed: Mapping[str, Any]) -> None:
+def _check(
+    issuer: Issuer, claims: Mapping[str, Any], audience: tuple[str, ...], what: str = "the access token"
+) -> None:
     """Refuse claims that are not for us, or not for now (RFC 7519, section 4.1)."""
-    claims = {**assumed, **claims}
     now = time.time()
     if claims.get("iss") != issuer.url:
-        raise Unauthorized("the issuer of the access token is not accepted; sign in with another one")
+        raise Unauthorized(f"the issuer of {what} is not accepted; sign in with another one")
     if not _time(claims.get("exp")) or claims["exp"] <= now - LEEWAY:
-        raise Unauthorized("the access token has expired; sign in again")
+        raise Unauthorized(f"{what} has expired; sign in again")
     for name in ("nbf", "iat"):
         if name in claims and (not _time(claims[name]) or claims[name] > now + LEEWAY):
-            raise Unauthorized("the access token is not valid yet; compare the clocks")
-    if issuer.audience:
+            raise Unauthorized(f"{what} is not valid yet; compare the clocks")
+    if audience:
         named = claims.get("aud")
-        audience = [named] if isinstance(named, str) else named if isinstance(named, list) else []
-        if not any(one in issuer.audience for one in audience):
-            raise Unauthorized(f"the access token is for another service; ask for {issuer.audience[0]}")
+        found = [named] if isinstance(named, str) else named if isinstance(named, list) else []
+        if not any(one in audience for one in found):
+            raise Unauthorized(f"{what} is for another service; ask for {audience[0]}")
 
 
 def _user(issuer: Issuer, claims: Mapping[str, Any]) -> User:

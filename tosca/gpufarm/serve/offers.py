@@ -199,7 +199,7 @@ class Offers:
             if _number(data, self._values) <= self._values:
                 found = self._known.get(_fingerprint(data))
         if found is None:
-            offered = ", ".join(name for name, one in self._named.items() if one.admits(user)) or "none"
+            offered = ", ".join(one.offer.name for one in self.admitted(user)) or "none"
             raise Refused(
                 f"the template is not in the catalogue, or was changed; use one of these unchanged: {offered}"
             )
@@ -211,6 +211,25 @@ class Offers:
                 raise Forbidden(f"template {found.offer.name} is for users of {issuers}; sign in there")
             raise Forbidden(f"template {found.offer.name} is for members of {groups}; ask for a membership")
         return found
+
+    def all(self) -> list[Offered]:
+        """List the templates.
+
+        Returns:
+            All of them, in the order of the settings.
+        """
+        return [*self._named.values()]
+
+    def admitted(self, user: User) -> list[Offered]:
+        """List the templates that a user may deploy.
+
+        Args:
+            user: the user.
+
+        Returns:
+            The templates, in the order of the settings.
+        """
+        return [one for one in self._named.values() if one.admits(user)]
 
     def claims(self) -> Iterator[str]:
         """List the claims that inputs get.

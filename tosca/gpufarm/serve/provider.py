@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import quote_plus
 
 import httpx
 from joserfc import jwk
@@ -123,6 +124,44 @@ class Provider:
                 f"issuer {self.issuer.url} does not accept client_id and client_secret_file of this service"
             ) from error
         return found if found.get("active") is True else None
+
+    def authorization_endpoint(self) -> str:
+        """Tell where users sign in.
+
+        Returns:
+            The URL, without a query.
+
+        Raises:
+            NoAnswer: the issuer does not answer.
+        """
+        return self._endpoint("authorization_endpoint")
+
+    def exchange(self, form: Mapping[str, str], client: str, secret: str) -> dict[str, Any]:
+        """Exchange a code for tokens (RFC 6749, section 4.1.3).
+
+        Args:
+            form: the request without the client.
+            client: id of the client.
+            secret: of the client.
+
+        Returns:
+            The tokens.
+
+        Raises:
+            Unauthorized: the issuer does not accept the code.
+            NoAnswer: the issuer does not answer, or does not accept the client.
+        """
+        login = (quote_plus(client), quote_plus(secret))  # RFC 6749, section 2.3.1
+        try:
+            return self._asked_for("POST", self._endpoint("token_endpoint"), data=dict(form), auth=login)
+        except Unauthorized as error:
+            raise Unauthorized(
+                f"issuer {self.issuer.url} does not accept this sign-in; sign in again"
+            ) from error
+        except Forbidden as error:
+            raise NoAnswer(
+                f"issuer {self.issuer.url} does not accept the client of this service; tell its operator"
+            ) from error
 
     def _endpoint(self, name: str) -> str:
         if not self._known:

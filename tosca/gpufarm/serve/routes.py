@@ -8,15 +8,17 @@ import importlib.metadata
 import ipaddress
 import json
 from typing import Annotated, Any
+from urllib.parse import urlsplit
 
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
-from fastapi.responses import PlainTextResponse
+from fastapi.responses import PlainTextResponse, RedirectResponse
 
 from gpufarm.serve import bodies, models, pages
 from gpufarm.serve.people import User
 from gpufarm.serve.refusals import Conflict, Forbidden, Missing, Unauthorized
 from gpufarm.serve.service import Service
 from gpufarm.serve.tables import Deployment
+from gpufarm.serve.web.links import ROOT
 
 NAME = "gpufarm: services on machines of a pool"
 
@@ -82,9 +84,11 @@ router = APIRouter(
 
 
 @public.get("/", response_class=PlainTextResponse)
-def root() -> str:
-    """Return the name of this service."""
-    return NAME
+def root(request: Request, serving: Serving) -> Response:
+    """Return the name of this service; people are led to its pages, if it has any."""
+    if serving.settings.pages and "text/html" in request.headers.get("accept", ""):
+        return RedirectResponse(f"{urlsplit(serving.settings.url).path}{ROOT}", 303)
+    return PlainTextResponse(NAME)
 
 
 @public.get("/info")

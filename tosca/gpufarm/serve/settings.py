@@ -59,6 +59,21 @@ class Issuer:
 
 
 @dataclass(frozen=True)
+class Pages:
+    """The pages of this service itself.
+
+    Attributes:
+        issuer: at which users sign in; one of the issuers.
+        client_id: of this service there.
+        secret_file: has the secret of this client.
+    """
+
+    issuer: str
+    client_id: str
+    secret_file: Path
+
+
+@dataclass(frozen=True)
 class Offer:
     """A template that users may deploy.
 
@@ -68,6 +83,7 @@ class Offer:
         groups: of which a user has to be in one; empty for everybody.
         issuers: of which a user has to be; empty for all.
         people: claim of the user that an input gets, whatever the request says.
+        form: file with the form of the dashboard; None for that of the collection, or none.
     """
 
     name: str
@@ -75,6 +91,7 @@ class Offer:
     groups: frozenset[str] = frozenset()
     people: Mapping[str, str] | None = None
     issuers: frozenset[str] = frozenset()
+    form: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -100,6 +117,7 @@ class Settings:
         keep: days for which a deployment that is gone is remembered; 0 without an end.
         metrics: networks from which the metrics may be read.
         configuration: URLs of other services, for clients.
+        pages: of this service itself; None if it has none.
     """
 
     url: str
@@ -123,6 +141,7 @@ class Settings:
     keep: int
     metrics: tuple[Network, ...]
     configuration: Mapping[str, str]
+    pages: Pages | None
 
 
 def read(path: Path) -> Settings:
@@ -183,6 +202,7 @@ def parsed(data: Mapping[str, Any], path: Path) -> Settings:
         keep=fields.number("keep_days", 0, 0, 36_500),
         metrics=_networks(listen),
         configuration={name: configuration.url(name) for name in CONFIGURATION if configuration.has(name)},
+        pages=_pages(fields, beside, issuers),
     )
     for part in (listen, deployer, limits, callbacks, configuration, fields):
         part.done()
@@ -244,6 +264,21 @@ def _issuers(fields: Fields, beside: Path) -> tuple[Issuer, ...]:
     return tuple(found)
 
 
+def _pages(fields: Fields, beside: Path, issuers: tuple[Issuer, ...]) -> Pages | None:
+    if not fields.has("pages"):
+        return None
+    entry = fields.inner("pages")
+    named, client = entry.url("issuer"), entry.text("client_id")
+    secret = entry.file("client_secret_file", beside, secret=True)
+    entry.done()
+    issuer = next((one.url for one in issuers if one.url.rstrip("/") == named.rstrip("/")), None)
+    if issuer is None:
+        raise BadInput(f"pages: issuer is {named}, which is no issuer; add it to issuers")
+    if secret is None:
+        raise BadInput("pages: client_secret_file is missing; name the file with the secret of the client")
+    return Pages(issuer, client, secret)
+
+
 def _offers(fields: Fields, beside: Path, issuers: tuple[Issuer, ...]) -> tuple[Offer, ...]:
     found = []
     known = {one.url.rstrip("/"): one.url for one in issuers}
@@ -258,6 +293,7 @@ def _offers(fields: Fields, beside: Path, issuers: tuple[Issuer, ...]) -> tuple[
             raise BadInput(f"template {name}: people has to be a map of names of inputs to names of claims")
         groups = frozenset(entry.texts("groups"))
         named = entry.texts("issuers")
+        form = entry.file("form", beside)
         entry.done()
         for issuer in named:
             if issuer.rstrip("/") not in known:
@@ -270,7 +306,8 @@ def _offers(fields: Fields, beside: Path, issuers: tuple[Issuer, ...]) -> tuple[
                 "add issuers, a list of those that you mean"
             )
         accepted = frozenset(known[issuer.rstrip("/")] for issuer in named)
-        found.append(Offer(name, written if bare else str(beside / written), groups, people, accepted))
+        template = written if bare else str(beside / written)
+        found.append(Offer(name, template, groups, people, accepted, form))
     if not found:
         raise BadInput("templates are missing; name at least one template that users may deploy")
     return tuple(found)

@@ -155,3 +155,20 @@ class Audit(Table):
     action: Mapped[str] = mapped_column(String(32))
     deployment: Mapped[str] = mapped_column(String(36), default="", index=True)
     detail: Mapped[str] = mapped_column(Text, default="")
+
+
+class Login(Table):
+    """A browser that is signed in to the pages.
+
+    Attributes:
+        id: digest of the secret in its cookie.
+        issuer, claims: of the user, as the issuer told them at the sign-in.
+        ends: time after which the user has to sign in again.
+    """
+
+    __tablename__ = "logins"
+
+    id: Mapped[str] = mapped_column(String(64), primary_key=True)
+    issuer: Mapped[str] = mapped_column(String(512))
+    claims: Mapped[dict[str, Any]] = mapped_column(JSON)
+    ends: Mapped[float] = mapped_column(Double, index=True)

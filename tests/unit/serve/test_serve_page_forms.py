@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Forms of the pages: read from the files of the dashboard, and what is entered arrives as it was meant."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from gpufarm import collection
+from gpufarm.serve import forms
+from gpufarm.serve.offers import Offered, Offers
+from gpufarm.serve.people import User
+from gpufarm.serve.settings import Offer
+from gpufarm.serve.web import entered, form
+from gpufarm.serve.web.form import Field, Form
+from gpufarm.serve.web.render import clean
+from hypothesis import given
+from hypothesis import strategies as st
+
+ANN = User("https://iam.example.org/", "ann", claims={"sub": "ann", "name": "Ann"})
+NAMES = sorted(path.stem for path in (collection.root() / "tosca/templates").glob("*.yaml"))
+
+
+def offered(name: str, **more: Any) -> Offered:
+    return Offers([Offer(name, name, **more)]).named(name)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_form_that_nobody_touched_means_its_defaults(name: str) -> None:
+    of = offered(name)
+    made = form.read(of)
+    given_, wrong = entered.parameters(made, entered.begun(made), ANN)
+    assert wrong == {}
+    found = forms.given(of, given_)
+    inputs = of.topology.inputs
+    for field in made.fields:
+        if field.default not in (None, "", [], {}) and field.widget not in ("account", "claim", "password"):
+            assert found[field.name] == forms.given(of, {field.name: field.default})[field.name]
+    # what an update would change, if nobody touches its form
+    later = entered.updating(made, {one.name: one.default for one in inputs.values()} | found)
+    assert entered.changes(later, entered.begun(later)) == ({}, {})
+
+
+def test_tabs_are_those_of_the_file() -> None:
+    found = form.read(offered("ml_infn")).tabs()
+    assert [*found] == ["General", "IAM integration", "Collaboration", "Settings", "More"]
+    assert [one.widget for one in found["More"]] == ["account"]
+    assert [*form.read(offered("lustre_filesystem")).tabs()] == ["Inputs"]
+
+
+def test_inputs_that_the_service_sets_are_not_asked_for() -> None:
+    with_person = form.read(offered("ml_infn", people={"iam_subject": "sub"}))
+    assert "iam_subject" not in {one.name for one in with_person.fields}
+    without = form.read(offered("ml_infn"))
+    assert without.claims() == {"sub"}
+    assert entered.parameters(without, {}, ANN)[0]["iam_subject"] == "ann"
+
+
+def test_partitions_are_those_of_the_model() -> None:
+    [flavors] = [one for one in form.read(offered("gpu_node")).fields if one.name == "gpu_partition_flavor"]
+    assert flavors.parent == "gpu_model"
+    parents = {one.value: one.parents for one in flavors.choices}
+    assert parents["None"] == ()  # all of them
+    assert parents["4x 1g.6gb MIG GPUs"] == ("NVIDIA A30",)
+    assert "" in parents["disabled"]
+
+
+def test_secrets_are_passwords_whatever_the_form_says(tmp_path: Path) -> None:
+    (tmp_path / "form.yml").write_text("inputs: {jupyter_password: {type: textarea}}")
+    found = form.read(offered("jupyter_container", form=tmp_path / "form.yml"))
+    assert {one.name: one.widget for one in found.fields}["jupyter_password"] == "password"
+
+
+def test_an_account_is_the_entry_of_the_dashboard() -> None:
+    field = Field("users", "account", "", "", "", required=False)
+    key = {"input.users.name": " ann ", "input.users.key": "ssh-ed25519 AAAA ann\r\n"}
+    found, _wrong = entered.parameters(Form((field,), {}), key, ANN)
+    assert found == {
+        "users": [
+            {
+                "os_user_name": "ann",
+                "os_user_add_to_sudoers": True,
+                "os_user_ssh_public_key": "ssh-ed25519 AAAA ann",
+            }
+        ]
+    }
+    assert entered.parameters(Form((field,), {}), {}, ANN) == ({}, {})
+
+
+def one(widget: str, default: Any = None) -> Form:
+    return Form((Field("x", widget, "X", "", "", required=False, default=default),), {})
+
+
+_line = st.text(st.characters(exclude_categories=["Cs", "Cc", "Zs", "Zl", "Zp"]), min_size=1)
+
+
+@given(st.lists(_line))
+def test_lines_come_back(value: list[str]) -> None:
+    made = one("lines", value)
+    assert entered.parameters(made, entered.begun(made), ANN)[0] == {"x": value}
+
+
+@given(st.dictionaries(_line.filter(lambda text: "=" not in text), _line))
+def test_pairs_come_back(value: dict[str, str]) -> None:
+    made = one("pairs", value)
+    assert entered.parameters(made, entered.begun(made), ANN)[0] == {"x": value}
+
+
+@given(st.lists(st.text()) | st.dictionaries(st.text(), st.text() | st.integers()))
+def test_an_update_keeps_what_nobody_touched_and_loses_nothing_of_the_rest(value: Any) -> None:
+    made = entered.updating(one("lines" if isinstance(value, list) else "pairs"), {"x": value})
+    texts = entered.begun(made)
+    shown = {name: clean(text) for name, text in texts.items()}  # as the page has it and the browser sends it
+    assert entered.changes(made, shown) == ({}, {})
+    if shown != texts:
+        return
+    if made.fields[0].widget == "pairs" and value:
+        found, wrong = entered.changes(made, {"input.x": texts["input.x"] + "\r\nadded=1"})
+        assert (found, wrong) == ({"x": {**value, "added": "1"}}, {})
+    if made.fields[0].widget == "lines" and value:
+        found, wrong = entered.changes(made, {"input.x": texts["input.x"] + "\r\nadded"})
+        assert (found, wrong) == ({"x": [*value, "added"]}, {})
+
+
+@given(st.dictionaries(st.sampled_from(["input.x", "input.x.name", "token", "group"]), st.text()))
+@pytest.mark.parametrize("widget", sorted({*form._WIDGETS.values(), "line"}))
+def test_anything_can_be_entered(widget: str, sent: dict[str, str]) -> None:
+    made = one(widget)
+    for found, wrong in (entered.parameters(made, sent, ANN), entered.changes(made, sent)):
+        assert not found.keys() & wrong.keys()
+        assert {*found, *wrong} <= {"x"}
+
+
+def test_a_password_is_not_repeated() -> None:
+    assert entered.repeated(one("password"), {"input.x": "swordfish"}) == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("A=1", True),
+        ("API_TOKEN=x", False),
+        ('{"a": {"password": "x"', False),
+        ("[{secret: x}]", False),
+        ("{a: b}", True),
+    ],
+)
+@pytest.mark.parametrize("widget", ["json", "pairs"])
+def test_a_map_with_a_secret_is_not_repeated(widget: str, text: str, kept: bool) -> None:
+    assert entered.repeated(one(widget), {"input.x": text}) == ({"input.x": text} if kept else {})
+
+
+def test_sentences_are_sorted_by_field() -> None:
+    message = "input x: is wrong\ninput y: unknown\nno more machines\ninput x: and again"
+    beside, others = entered.sorted_out(message, one("line"))
+    assert beside == {"x": "is wrong"}
+    assert others == ["input y: unknown", "no more machines", "input x: and again"]
+    assert entered.sorted_out("input x: it is hidden", one("hidden"))[1] == ["input x: it is hidden"]
