@@ -1,1 +1,1 @@
-"""Stand-ins for services that the project talks to and does not bring."""
+"""Fakes of services that the project talks to and does not bring."""
