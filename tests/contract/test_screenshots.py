@@ -14,7 +14,9 @@ def test_make_takes_every_picture_of_the_documentation_anew() -> None:
     [names] = re.findall(r"for picture in ([^;]+); do", (ROOT / "Makefile").read_text())
     there = {path.stem for path in (ROOT / "docs/images").glob("*.png")}
     assert {name.partition("-")[2] for name in names.split()} == there
-    walks = "".join(path.read_text() for path in (ROOT / "tests/e2e").glob("*.py"))
+    folders = (ROOT / "tests/e2e", ROOT / "tests/integration/serve")
+    tests = [path for folder in folders for path in folder.glob("*.py")]
+    walks = "".join(path.read_text() for path in tests)
     taken = set(re.findall(r'picture\(\w+, "([^"]+)"\)', walks))
     assert set(names.split()) <= taken
 

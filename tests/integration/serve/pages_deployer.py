@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A fake of the deployer: its steps end when the test says so. Run as a program it is an attempt."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from gpufarm.serve import attempt
+
+STEPS = ("server.configure", "partitions.configure", "hub.configure")
+
+
+class Fake:
+    """The fake. A step waits until its folder has a file ``go``; ``made`` there is what is deployed."""
+
+    def __init__(self, state: Path, _password: Path | None, _warn: Callable[[str], None]) -> None:
+        self.folder = state
+
+    def names(self) -> list[str]:
+        return [path.stem for path in self.folder.glob("*.made")]
+
+    def outputs(self, name: str, *, indigo: bool) -> dict[str, Any]:
+        return {
+            "jupyter_endpoint": "https://gpu1.example.org:8888/",
+            "node_ip": "192.0.2.1",
+            "jupyter_groups": (self.folder / f"{name}.made").read_text(),
+            "gpu_slices": ["4x 1g.6gb"],
+        }
+
+    def run(self, steps: tuple[str, ...], listener: Any) -> None:
+        for step in steps:
+            named = SimpleNamespace(name=step, host="gpu1")
+            listener.started(named)
+            while not (self.folder / "go").exists():
+                time.sleep(0.1)
+            listener.finished(named, SimpleNamespace(tasks=["one"], seconds=1.0))
+
+    def deploy(
+        self, _template: str, _pool: Path, *, name: str, inputs: Any, group: str, listener: Any
+    ) -> Any:
+        self.run(STEPS, listener)
+        (self.folder / f"{name}.made").write_text(inputs["iam_groups"])
+        machines = {"server": {"host": "gpu1", "address": "192.0.2.1"}}
+        return SimpleNamespace(deployment=SimpleNamespace(machines=machines))
+
+    def undeploy(self, name: str, *, listener: Any) -> None:
+        self.run(STEPS[::-1], listener)
+        (self.folder / f"{name}.made").unlink()
+
+
+if __name__ == "__main__":
+    attempt.main(Fake)
