@@ -28,6 +28,7 @@ options:
       - compose_project
       - container_request
       - cvmfs_client
+      - environment_modules
       - gpu_health
       - gpu_settings
       - lustre_client
@@ -52,7 +53,8 @@ options:
     type: str
   machine:
     description: >-
-      For C(cvmfs_client) the result of M(gpufarm.cluster.cvmfs_info), for C(lustre_client) and
+      For C(cvmfs_client) the result of M(gpufarm.cluster.cvmfs_info), for C(environment_modules) that of
+      M(gpufarm.cluster.environment_modules_info) and C(name), for C(lustre_client) and
       C(lustre_server) that of M(gpufarm.cluster.lustre_info), for C(mesos_agent) C(name), C(cgroup),
       C(glibc), C(kernel), C(gpus) and C(folders),
       for C(notebook_environments) that of M(gpufarm.cluster.notebook_environments_info).
@@ -66,6 +68,9 @@ options:
     description: >-
       For C(lustre_client) and C(lustre_server) the packages that M(gpufarm.cluster.apt_source_info) returns,
       to choose those for the kernels of the machine.
+    type: dict
+  others:
+    description: For C(environment_modules) what the other machines of the play have as C(told), by name.
     type: dict
   elsewhere:
     description: For C(lustre_server) the targets that another server has mounted.
@@ -126,6 +131,7 @@ MODULES = {
     "compose_project": "_compose.settings",
     "container_request": "_container_request",
     "cvmfs_client": "_cvmfs.client",
+    "environment_modules": "_lmod.plan",
     "gpu_health": "_health.machine",
     "gpu_settings": "_settings.request",
     "lustre_client": "_lustre.client",

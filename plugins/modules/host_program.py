@@ -34,6 +34,7 @@ options:
       - gpufarm-home
       - gpufarm-metrics
       - gpufarm-mig
+      - gpufarm-modulepath
       - gpufarm-settings
       - gpufarm-slurm-metrics
   state:

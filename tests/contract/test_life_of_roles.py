@@ -61,6 +61,9 @@ KEPT = {
 # Files that stay when a role is set otherwise and back.
 LEFT = {
     "chronos": {"/opt/chronos/chronos-3.0.3.jar": "a version that was fetched"},
+    "environment_modules": {
+        "/srv/other-folder/other/1.lua": "other machines may use that folder",
+    },
     "jupyterhub": {
         "/etc/jupyterhub/firewall.nft": "only the unit reads it, which is gone",
         "/etc/jupyterhub/iam-ca.crt": "no setting names it any more",

@@ -230,6 +230,9 @@ _CASES = {
             "ansible.builtin.getent": {"ansible_facts": {"getent_passwd": {"cvmfs": ["x", "990", "990"]}}},
         },
     ),
+    "environment_modules": Case(
+        {"environment_modules_modules": [{"name": "gcc", "version": "13.2", "prefix": "/opt/gcc"}]}
+    ),
     "gpu_health": Case(
         answers={"Verify | Check the health of the GPUs": said('{"status": "ok", "summary": "All is well."}')}
     ),

@@ -79,6 +79,7 @@ class Host:
         modules = {
             "ansible.builtin.apt": self._apt,
             "ansible.builtin.assemble": self._copy,
+            "ansible.builtin.blockinfile": self._block,
             "ansible.builtin.command": self._command,
             "ansible.builtin.copy": self._copy,
             "ansible.builtin.dpkg_selections": self._hold,
@@ -93,6 +94,7 @@ class Host:
             "ansible.builtin.template": self._copy,
             "ansible.builtin.user": self._account,
             "gpufarm.cluster.compose_project": self._compose_project,
+            "gpufarm.cluster.environment_modules": self._environment_modules,
             "gpufarm.cluster.gpu_settings": self._gpu_settings,
             "gpufarm.cluster.host_program": self._host_program,
             "gpufarm.cluster.lustre_info": self._lustre_info,
@@ -173,6 +175,31 @@ class Host:
         content = str(args.get("content", args.get("src", args.get("url"))))
         file = File("file", content, str(args.get("mode", "")), args.get("owner", "root"))
         return {"changed": self._write(call, args["dest"], file)}
+
+    def _block(self, call: Call) -> Mapping[str, Any]:
+        """A file that a package brings has one line; the block is put before it or taken away."""
+        args = call.args
+        if args["path"] not in self.files and not args.get("create"):
+            return {"failed": True, "msg": f"Path {args['path']} does not exist !"}
+        if args.get("state") == "absent":
+            return {"changed": self._remove(call, args["path"])}
+        return {
+            "changed": self._write(call, args["path"], File("file", args["block"], args.get("mode", "0644")))
+        }
+
+    def _environment_modules(self, call: Call) -> Mapping[str, Any]:
+        """A tree for this host only, so what is not wanted any more goes."""
+        folder, wanted = call.args["folder"], call.args.get("files", {})
+        mark = f"{folder}/.gpufarm/{call.args['machine']}"
+        if call.args.get("state") == "absent":
+            return {"changed": self._remove(call, folder), "users": []}
+        old = [path for path in self._below([folder], []) if path != mark]
+        changed = [self._remove(call, path) for path in old if path.removeprefix(f"{folder}/") not in wanted]
+        changed += [
+            self._write(call, f"{folder}/{name}", File("file", text, "0644")) for name, text in wanted.items()
+        ]
+        changed.append(self._write(call, mark, File("file", "", "0644")))
+        return {"changed": any(changed), "users": []}
 
     def _file(self, call: Call) -> Mapping[str, Any]:
         args = call.args

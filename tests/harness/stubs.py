@@ -127,6 +127,15 @@ ALL_IS_WELL: dict[str, Answer] = {
     "gpufarm.cluster.cdi_engines": {"engines": {}},
     "gpufarm.cluster.cdi_spec": {"devices": ["nvidia.com/gpu=all"], "path": "/run/cdi/nvidia.yaml"},
     "gpufarm.cluster.chronos_info": {"leader": "host1.example.org:8444", "jobs": []},
+    "gpufarm.cluster.environment_modules": {"users": []},
+    "gpufarm.cluster.environment_modules_info": {
+        "silent": [],
+        "missing": [],
+        "rival": False,
+        "tree": {"unsafe": "", "foreign": False, "shared": False, "taken": []},
+        "toolkits": ["/usr/local/cuda-12.4"],
+        "environments": [],
+    },
     "gpufarm.cluster.gpu_info": {
         "driver": {"version": "570.133.20", "kernel_module_kind": "open"},
         "gpus": [

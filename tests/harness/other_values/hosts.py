@@ -14,6 +14,10 @@ CERTIFICATE_TEXT = Path(CERTIFICATE).read_text()
 VALUES: dict[str, Any] = {
     "slurm_accounts_accounts": [{"name": "other", "users": ["ada"]}],
     "slurm_accounts_qos": [{"name": "other"}],
+    "environment_modules_cuda": ["/srv/other/cuda-*"],
+    "environment_modules_modules": [{"name": "other", "version": "1"}],
+    "environment_modules_shells": ["zsh"],
+    "environment_modules_trees": ["/srv/other/tree"],
     "gpu_health_disabled_checks": ["temperature"],
     "gpu_health_drain_command": ["/bin/other-drain"],
     "gpu_health_resume_command": ["/bin/other-resume"],

@@ -9,6 +9,7 @@ import pytest
 import refused_cluster
 import refused_gpu
 import refused_hub
+import refused_modules
 import refused_paas
 import refused_slurm
 import refused_storage
@@ -17,7 +18,15 @@ from refused import Refused
 
 EVERY: list[tuple[str, Refused]] = [
     (role, refused)
-    for group in (refused_cluster, refused_gpu, refused_hub, refused_paas, refused_slurm, refused_storage)
+    for group in (
+        refused_cluster,
+        refused_gpu,
+        refused_hub,
+        refused_modules,
+        refused_paas,
+        refused_slurm,
+        refused_storage,
+    )
     for role, all_of_it in group.REFUSED.items()
     for refused in all_of_it
 ]

@@ -22,6 +22,7 @@ from types import ModuleType
 from ..._cdi.io import command as cdi_command
 from ..._gateway.io import command as gateway_command
 from ..._health.io import command as health_command
+from ..._lmod.io import command as modules_command
 from ..._metrics.io import command as metrics_command
 from ..._metrics.io import slurm_command
 from ..._mig.io import restore
@@ -42,6 +43,7 @@ PROGRAMS: Mapping[str, tuple[str, ModuleType]] = {
     "gpufarm-home": (SYSTEM_PYTHON, shared_home_command),
     "gpufarm-metrics": (GPU_PYTHON, metrics_command),
     "gpufarm-mig": (GPU_PYTHON, restore),
+    "gpufarm-modulepath": (SYSTEM_PYTHON, modules_command),
     "gpufarm-settings": (GPU_PYTHON, settings_command),
     "gpufarm-slurm-metrics": (SYSTEM_PYTHON, slurm_command),
 }
