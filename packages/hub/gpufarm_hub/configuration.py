@@ -112,7 +112,7 @@ def _login(c: Any, settings: dict[str, Any]) -> None:
 
 def _notebooks(c: Any, settings: dict[str, Any], ours: Desk) -> None:
     entry_points(group="gpufarm_hub.spawners")[settings["spawner"]].load()(c, settings)
-    spawner = c.SliceSpawner
+    spawner = c.NotebookSpawner
     spawner.desk = ours
     spawner.persons = Persons(Path(settings["persons_file"]))
     spawner.memory_choices = settings["memory_choices"]

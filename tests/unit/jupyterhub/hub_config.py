@@ -28,7 +28,7 @@ from gpufarm_hub.people import accounts, visitors  # noqa: E402
 from gpufarm_hub.people.login import LeavingLogin  # noqa: E402
 from gpufarm_hub.sharing import adoption, devices, recovery, sessions, strays  # noqa: E402
 from gpufarm_hub.sharing.slices import GpuQueryError, Gpus, Slice  # noqa: E402
-from gpufarm_hub.spawning import spawner, systemd_spawner, units  # noqa: E402
+from gpufarm_hub.spawning import slice_spawner, systemd_spawner, units  # noqa: E402
 from gpufarm_hub.spawning.engine import Death  # noqa: E402
 from gpufarm_hub.upkeep import alone  # noqa: E402
 from gpufarm_hub.web import pages  # noqa: E402
@@ -161,8 +161,8 @@ accounts.ensure = lambda name, uid=None, person="": None
 devices.nodes_of = lambda piece: []
 sessions.is_needed = lambda name: False
 strays.end = lambda pieces, ours=frozenset: []
-spawner.boot = lambda: (folder / "boot").read_text() if (folder / "boot").exists() else "first"
-for module in (adoption, pages, recovery, spawner):
+slice_spawner.boot = lambda: (folder / "boot").read_text() if (folder / "boot").exists() else "first"
+for module in (adoption, pages, recovery, slice_spawner):
     module.read_gpus = gpus
 units.running = lambda: [*running]
 units.reach = lambda: reach

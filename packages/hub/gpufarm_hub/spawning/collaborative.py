@@ -43,7 +43,7 @@ def configure(c: Any, settings: Mapping[str, Any], desk: Desk) -> None:
     """
     shared = settings["collaborative"]
     Persons(Path(settings["persons_file"])).bind(NAME, "gpufarm", NAME)
-    c.SliceSpawner.collaborative = shared
+    c.NotebookSpawner.collaborative = shared
     # A role with this user makes the hub know the user before the first start.
     c.JupyterHub.load_roles.append({"name": "gpufarm-collaborative", "users": [NAME], "scopes": ["self"]})
     if shared["groups"]:

@@ -23,7 +23,8 @@ from gpufarm_hub.sharing.slices import Slice
 from . import container, containers, form, images, mounts, network, pulling, walls
 from .container import GpuAccess, NoGpuAccessError, Plan
 from .images import Image, ImageError, Offer, Policy, runs_with
-from .spawner import RefusedSpawnError, SliceSpawner
+from .slice_spawner import SliceSpawner
+from .spawner import RefusedSpawnError
 
 PULL_MINUTES = 30  # that a start may take, as images of several GiB are pulled in it
 
@@ -40,7 +41,7 @@ def configure(c: Any, settings: Mapping[str, Any]) -> None:
     """
     own = settings["engines"]["docker"]
     c.JupyterHub.spawner_class = DockerSliceSpawner
-    spawner = c.SliceSpawner
+    spawner = c.NotebookSpawner
     spawner.environment = {}
     spawner.cmd = ["jupyterhub-singleuser"]
     spawner.policy = images.read(own)

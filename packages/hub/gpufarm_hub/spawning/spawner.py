@@ -1,33 +1,25 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Common parts of notebooks of all engines: the choice in the form, and the lease of GPU slices."""
+"""Common parts of notebooks of all engines: the choice in the form, limits, and why a notebook ended."""
 
 from __future__ import annotations
 
 import asyncio
 import grp
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import asdict, replace
-from functools import partial
-from pathlib import Path
 from typing import Any
 
 from jupyterhub.spawner import Spawner, SpawnException
 from traitlets import Bool, Dict, Instance, Int, List, Unicode
 
 from gpufarm_hub.people import accounts
-from gpufarm_hub.sharing import adoption, answers, devices, keeping, limits, sessions, strays
+from gpufarm_hub.sharing import keeping, limits
 from gpufarm_hub.sharing.desk import Desk
 from gpufarm_hub.sharing.keeping import Rules
-from gpufarm_hub.sharing.leases import Lease, NoSliceError
 from gpufarm_hub.sharing.limits import Limit, bytes_of
-from gpufarm_hub.sharing.slices import GpuQueryError, Slice, read_gpus
-from gpufarm_hub.sharing.waiting import SliceRequest
 from gpufarm_hub.store import StoreError
 
-from . import collaborative, deaths, engines, form, mounts, offers
+from . import collaborative, deaths, engines, form, mounts
 from .engine import Death, EngineError
-
-BOOT = Path("/proc/sys/kernel/random/boot_id")  # another one after each start of the machine (random(4))
 
 
 class RefusedSpawnError(SpawnException):  # type: ignore[misc]
@@ -39,12 +31,14 @@ class RefusedSpawnError(SpawnException):  # type: ignore[misc]
         self.jupyterhub_message = message
 
 
-class SliceSpawner(Spawner):  # type: ignore[misc]
-    """Starts a notebook under the user's own account with the memory and GPU slices chosen in the form.
+class NotebookSpawner(Spawner):  # type: ignore[misc]
+    """Starts a notebook under the user's own account with what is chosen in the form.
 
-    A spawner of one engine derives from this class first and from JupyterHub's class for that engine second.
-    It defines `equip` and `take_programs`, and may add fields to the form (`first_fields`, `apply_more`),
-    preparations that take long (`prepare`) and its own way to start a notebook (`launch`).
+    A class for GPUs from somewhere derives from it: it defines the fields of the form for them
+    (`resource_fields`), and may take them before a notebook is started (`reserve`) and give them back when it
+    is over (`settle`). A spawner of one engine defines `take_programs`, and may add fields to the form
+    (`first_fields`, `apply_more`), preparations that take long (`prepare`) and its own start
+    of a notebook (`launch`).
     """
 
     desk = Instance(Desk, help="Where slices are handed out.").tag(config=True)
@@ -61,9 +55,7 @@ class SliceSpawner(Spawner):  # type: ignore[misc]
     temporary = Unicode("1G", help="Size of a notebook's /tmp.").tag(config=True)
 
     mem_limit: Any  # bytes; JupyterHub turns what it is given into them
-    _lease: Lease | None = None
     _started = False
-    _boot = ""
     _asked_to_stop = False
     _choice: form.Choice
     _more: dict[str, Any]
@@ -85,24 +77,36 @@ class SliceSpawner(Spawner):  # type: ignore[misc]
         """
         raise NotImplementedError
 
-    async def equip(self, pieces: Sequence[Slice]) -> None:
-        """Prepare a notebook that sees these slices and no others; the engine's own `start` comes next.
+    async def have_account(self) -> None:
+        """Make sure that the user has an account on this machine.
 
         Raises:
-            devices.DeviceError: a slice cannot be reached.
+            RefusedSpawnError: the account cannot be made, or is somebody else's.
         """
-        raise NotImplementedError
+        try:
+            state = await self.user.get_auth_state() or {}
+            person = self.persons.mark(self.user.name)
+            await asyncio.to_thread(accounts.ensure, self.user.name, state.get("uid"), person)
+        except accounts.AccountError as error:
+            raise RefusedSpawnError(str(error), "account", 403) from error
 
     async def prepare(self) -> None:
-        """Do what may take long, before the slices are taken."""
+        """Do what may take long, before GPUs are taken."""
 
-    async def launch(self) -> tuple[str, int]:
+    async def reserve(self) -> None:
+        """Take the GPUs that were chosen."""
+
+    async def resource_fields(self) -> str:
+        """Return the fields of the form for memory, CPU cores and GPUs, as HTML."""
+        raise NotImplementedError
+
+    async def launch(self) -> tuple[str, int] | str:
         """Start the notebook; return its address."""
         started: tuple[str, int] = await super().start()
         return started
 
     def first_fields(self) -> str:
-        """Return fields of the form, as HTML, that come before memory and slices."""
+        """Return fields of the form, as HTML, that come before those for resources."""
         return ""
 
     def apply_more(self, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -158,7 +162,7 @@ class SliceSpawner(Spawner):  # type: ignore[misc]
     def get_state(self) -> dict[str, Any]:
         """Return what the hub remembers of a notebook."""
         ours = {"unit_name": self.unit_name, "started": self._started, "memory": self.mem_limit}
-        return {**super().get_state(), **ours, "boot": self._boot}
+        return {**super().get_state(), **ours}
 
     def load_state(self, state: dict[str, Any]) -> None:
         """Take up again what the hub remembers."""
@@ -167,13 +171,11 @@ class SliceSpawner(Spawner):  # type: ignore[misc]
         self.mem_limit = state.get("memory", self.mem_limit)
         # An earlier version remembered nothing before a notebook was started.
         self._started = state.get("started", "unit_name" in state)
-        self._boot = state.get("boot", "")
 
     def clear_state(self) -> None:
         """Forget what is over when the notebook ends."""
         super().clear_state()
         self._started = False
-        self._boot = ""
 
     @property
     def owner(self) -> str:
@@ -191,52 +193,19 @@ class SliceSpawner(Spawner):  # type: ignore[misc]
         most = self.limit.memory
         return [size for size in self.memory_choices if not most or bytes_of(size) <= most]
 
-    async def get_options_form(self) -> str:
-        """Return the form with the numbers of slices that are free right now."""
-        last = form.last_fields(self._file_group_choices(), mounts.choices(self.folders, self.groups))
-        return self.first_fields() + await self._slice_fields() + last
+    @property
+    def most_hours(self) -> float:
+        """Hours for which a notebook of the user may run; 0 for any number."""
+        return self.limit.hours
 
-    async def _slice_fields(self) -> str:
-        render = partial(
-            form.render, self.memory_offered, cpu_choices=self.cpu_choices, hours=self.limit.hours
-        )
-        if not self.use_gpu:
-            return render(None, ends=self._ends())
-        try:
-            gpus = await asyncio.to_thread(read_gpus)
-        except GpuQueryError as error:
-            self.log.error("No GPU slices are offered: %s", error)
-            return render([], problem="The GPUs of this machine do not answer.")
-        slices = gpus.offered
-        try:
-            offered = offers.offers(slices, self.desk.leases, self.owner)
-            held = [lease for lease in self.desk.leases.all() if lease.user == self.user.name]
-        except StoreError as error:
-            self.log.error("No GPU slices are offered: %s", error)
-            return render([], problem="It is not known at the moment which GPU slices are free.")
-        limit = self.limit
-        allowed = {piece.profile for piece in slices if limit.gpus != 0 or not piece.whole}
-        found = [
-            offer for offer in offered if offer.profile in allowed and self.profile in ("", offer.profile)
-        ]
-        most = limit.slices if allowed or not slices else 0
-        missing, cordoned = (
-            sum(self.profile in ("", piece.profile) for piece in pieces)
-            for pieces in (gpus.withheld, gpus.cordons)
-        )
-        left = most - sum(len(lease.pieces) for lease in held)
-        return render(
-            found,
-            most,
-            chosen=self.profile or form.preselected(found, left),
-            missing=missing,
-            cordoned=cordoned,
-            ends=self._ends(),
-        )
+    async def get_options_form(self) -> str:
+        """Return the form with the resources that are free right now."""
+        last = form.last_fields(self._file_group_choices(), mounts.choices(self.folders, self.groups))
+        return self.first_fields() + await self.resource_fields() + last
 
     def _ends(self) -> str:
         """Return when a notebook of this user ends, in words."""
-        times = (self.rules.idle_gpu, self.rules.idle, 3600 * self.limit.hours)
+        times = (self.rules.idle_gpu, self.rules.idle, 3600 * self.most_hours)
         idle_gpu, idle, hours = (keeping.span(seconds) if seconds else "" for seconds in times)
         return form.when_it_ends(idle_gpu, idle, hours, self.use_gpu)
 
@@ -250,64 +219,22 @@ class SliceSpawner(Spawner):  # type: ignore[misc]
         options = form.parse(form_data)
         apply_choice(self, options)
         self._check_limit()
-        if self._choice.gpu:
-            slices = await self._slices()
-            try:
-                place = self.desk.enter(self._slice_request(), slices)
-            except NoSliceError as error:
-                raise RefusedSpawnError(str(error), "no-slice", 409) from error
-            if not place.called:
-                raise RefusedSpawnError(answers.waits(place), "waiting", 409)
         return options
 
-    async def start(self) -> tuple[str, int]:
-        """Take the lease and start the notebook. When it fails, the hub calls `give_back`."""
-        try:
-            state = await self.user.get_auth_state() or {}
-            person = self.persons.mark(self.user.name)
-            await asyncio.to_thread(accounts.ensure, self.user.name, state.get("uid"), person)
-        except accounts.AccountError as error:
-            raise RefusedSpawnError(str(error), "account", 403) from error
-        await self._close_sessions()
+    async def start(self) -> tuple[str, int] | str:
+        """Start the notebook; return its address. When it fails, the hub calls `give_back`."""
+        await self.have_account()
         self._check_limit()
-        # The hub may have lost sight of a notebook of this user; it must end before its lease does.
+        # The hub may have lost sight of a notebook of this user; it must end before its GPUs are given back.
         await self._end()
         self.unit_name = self.desk.engine.name_of(self.owner)
         await self.prepare()
-        if self._choice.gpu:
-            self._lease = await self._take()
-        else:
-            self._lease = None
-            self.desk.leave(self.owner)
+        await self.reserve()
         self.desk.notices.clear(self.owner)
-        pieces = self._lease.pieces if self._lease else ()
-        try:
-            if pieces:
-                await asyncio.to_thread(strays.clear, self.desk, self.log, pieces)
-            await self.equip(pieces)
-        except devices.DeviceError as error:
-            self.log.error("The slices of %s cannot be used: %s", self.owner, error)
-            raise RefusedSpawnError(
-                "The GPU slice cannot be reached on this machine; tell its administrator.", "device", 503
-            ) from error
         self._asked_to_stop = False
         answer = await self.launch()
-        self._started, self._boot = True, boot()
+        self._started = True
         return answer
-
-    async def _close_sessions(self) -> None:
-        """Keep the user's own sessions on the machine from GPUs; administrators go on to see to them."""
-        if not self.use_gpu or self.user.admin or not sessions.is_needed(self.user.name):
-            return
-        try:
-            await asyncio.to_thread(sessions.close, accounts.uid_of_person(self.user.name))
-        except sessions.SessionError as error:
-            self.log.error("Sessions of %s can open GPUs: %s", self.user.name, error)
-            raise RefusedSpawnError(
-                "Your sessions on this machine cannot be kept from its GPUs; tell its administrator.",
-                "account",
-                503,
-            ) from error
 
     async def stop(self, now: bool = False) -> None:
         """End the notebook."""
@@ -322,14 +249,28 @@ class SliceSpawner(Spawner):  # type: ignore[misc]
         if not self._started or self._asked_to_stop:
             return
         try:
-            death = await asyncio.to_thread(engines.of(self.unit_name).death, self.unit_name)
-            if self._boot and self._boot != boot():
-                death = Death("restart")
+            death = await asyncio.to_thread(self.death)
             if death:
                 self.log.warning("The notebook %s has died: %s", self.owner, death)
                 self.desk.notices.tell(self.owner, deaths.explain(death, self.mem_limit or 0))
         except (EngineError, StoreError) as error:
             self.log.error("%s is not told why the notebook has ended: %s", self.owner, error)
+
+    def death(self) -> Death | None:
+        """Return how the notebook has failed; None if it did not, or if that is forgotten.
+
+        Raises:
+            EngineError: the engine does not answer.
+        """
+        return engines.of(self.unit_name).death(self.unit_name)
+
+    async def settle(self) -> None:
+        """Have nothing left of a notebook that is over.
+
+        Raises:
+            EngineError: the engine does not answer.
+        """
+        await self._end()
 
     def _check_limit(self) -> None:
         others = [
@@ -341,49 +282,6 @@ class SliceSpawner(Spawner):  # type: ignore[misc]
         if refusal:
             self.desk.leave(self.owner)
             raise RefusedSpawnError(refusal, "limit", 409)
-
-    async def _slices(self) -> list[Slice]:
-        try:
-            # Apart from taking: when the driver hangs, the hub gives up here and no lease is taken later.
-            gpus = await asyncio.to_thread(adoption.agree, self.desk, self.log)
-        except GpuQueryError as error:
-            self.log.error("No GPU slice can be leased: %s", error)
-            raise RefusedSpawnError(
-                "The GPUs of this machine do not answer; choose no GPU or tell its administrator.", "gpu", 503
-            ) from error
-        except EngineError as error:
-            self.log.error("No GPU slice can be leased: %s", error)
-            raise RefusedSpawnError(
-                "It cannot be found out which GPU slices are free; choose no GPU or tell the administrator.",
-                "engine",
-                503,
-            ) from error
-        return gpus.offered
-
-    def _slice_request(self) -> SliceRequest:
-        choice, limit = self._choice, self.limit
-        if choice.hours:
-            limit = replace(limit, hours=float(choice.hours))
-        options = {name: value for name, value in asdict(choice).items() if value}
-        return SliceRequest(self.owner, choice.gpu, choice.slices, limit, {**options, **self._more})
-
-    async def _take(self) -> Lease:
-        slices = await self._slices()
-        try:
-            taken = self.desk.take(self._slice_request(), self.unit_name, slices)
-        except NoSliceError as error:
-            raise RefusedSpawnError(str(error), "no-slice", 409) from error
-        if not isinstance(taken, Lease):
-            raise RefusedSpawnError(answers.waits(taken), "waiting", 409)
-        self.log.info("%s holds slice %s (%s)", self.owner, taken.uuids, self._choice.gpu)
-        return taken
-
-    def get_env(self) -> dict[str, str]:
-        """Return the notebook's environment, with the slice in the variables of CUDA and NVIDIA's tools."""
-        env: dict[str, str] = super().get_env()
-        env["CUDA_VISIBLE_DEVICES"] = self._lease.uuids if self._lease else ""
-        env["NVIDIA_VISIBLE_DEVICES"] = self._lease.uuids if self._lease else "void"
-        return env
 
     async def progress(self) -> AsyncIterator[dict[str, Any]]:
         """Tell the user how far the start is."""
@@ -409,12 +307,7 @@ class SliceSpawner(Spawner):  # type: ignore[misc]
         return 0 if over else None
 
 
-def boot() -> str:
-    """Return what tells the present start of the machine from others."""
-    return BOOT.read_text(encoding="ascii").strip()
-
-
-def apply_choice(spawner: SliceSpawner, user_options: Mapping[str, Any]) -> None:
+def apply_choice(spawner: NotebookSpawner, user_options: Mapping[str, Any]) -> None:
     """Check the user's choice and apply it: ``c.Spawner.apply_user_options``."""
     try:
         choice = form.check(
@@ -423,7 +316,7 @@ def apply_choice(spawner: SliceSpawner, user_options: Mapping[str, Any]) -> None
             spawner.use_gpu,
             spawner.profile,
             spawner.cpu_choices,
-            spawner.limit.hours,
+            spawner.most_hours,
         )
         spawner._more = spawner.apply_more(user_options)
     except form.ChoiceError as error:
@@ -434,18 +327,14 @@ def apply_choice(spawner: SliceSpawner, user_options: Mapping[str, Any]) -> None
     spawner._choice = choice
 
 
-async def give_back(spawner: SliceSpawner) -> None:
-    """Give back the lease: ``c.Spawner.post_stop_hook``.
+async def give_back(spawner: NotebookSpawner) -> None:
+    """Tell why a notebook has ended, and give back what it had: ``c.Spawner.post_stop_hook``.
 
     The hub calls it after a stop, after a start that failed, and when it finds that a notebook has ended;
     ``stop`` it calls only in the first case.
     """
     await spawner.tell_death()
     try:
-        await spawner._end()
+        await spawner.settle()
     except EngineError as error:
-        spawner.log.error("%s keeps its slice: %s", spawner.owner, error)
-        return
-    lease = spawner.desk.give_back(spawner.owner)
-    if lease:
-        spawner.log.info("%s gave back slice %s", spawner.owner, lease.uuids)
+        spawner.log.error("%s keeps its GPUs: %s", spawner.owner, error)

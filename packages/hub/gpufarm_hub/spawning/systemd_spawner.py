@@ -17,7 +17,8 @@ from gpufarm_hub.sharing.slices import Slice
 from . import addresses, barrier, environments, form, mounts, walls
 from .environments import Environment
 from .mounts import Bind
-from .spawner import RefusedSpawnError, SliceSpawner
+from .slice_spawner import SliceSpawner
+from .spawner import RefusedSpawnError
 
 # systemd.exec(5), systemd.resource-control(5). A notebook runs its user's code and needs no privilege.
 SANDBOX: dict[str, str] = {
@@ -61,7 +62,7 @@ def configure(c: Any, settings: Mapping[str, Any]) -> None:
     """
     venv = settings["venv"]
     c.JupyterHub.spawner_class = SystemdSliceSpawner
-    spawner = c.SliceSpawner
+    spawner = c.NotebookSpawner
     # Nothing of the hub's environment reaches notebooks, but the language.
     spawner.env_keep = ["LANG", "LC_ALL"]
     spawner.environment = {"PATH": f"{venv}/bin:/usr/local/bin:/usr/bin:/bin"}
