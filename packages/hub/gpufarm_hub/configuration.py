@@ -58,7 +58,7 @@ def configure(c: Any, settings_file: str) -> None:
     refusals.configure(c)
     refusals.offer_sign_in(c, "oauth_login?anew=1" if settings["login"]["kind"] == "oidc" else "login")
     signing_out.configure(keeping.read_rules(settings), ours)
-    if settings["use_gpu"]:
+    if settings["own_gpus"]:
         mine.configure(c, ours)
     if settings["collaborative"]:
         collaborative.configure(c, settings, ours)
@@ -85,6 +85,7 @@ def _hub(c: Any, settings: dict[str, Any], ours: Desk) -> None:
     }
     # Deprecated in favour of services, but a service cannot show pages of the hub's own.
     c.JupyterHub.extra_handlers = pages.handlers(ours)
+    c.JupyterHub.tornado_settings = _identity(Path(settings["nodes_folder"]))
     most_servers = max((limit.servers for limit in ours.limits), default=1)
     c.JupyterHub.allow_named_servers = most_servers > 1
     # How many run at once is for the spawner to say; this bounds how many are remembered.
@@ -95,6 +96,16 @@ def _hub(c: Any, settings: dict[str, Any], ours: Desk) -> None:
     c.ConfigurableHTTPProxy.api_url = settings["proxy_api_url"]
     c.JupyterHub.cleanup_proxy = False
     c.JupyterHub.cleanup_servers = False
+
+
+def _identity(folder: Path) -> dict[str, str]:
+    """Return the settings with which the hub looks whether a notebook on another machine answers.
+
+    They are there as long as there may be such notebooks, whatever the engine of those that are started now.
+    """
+    files = {"key": "key.pem", "cert": "cert.pem", "ca": "ca.crt"}
+    there = (folder / "cert.pem").exists()
+    return {f"internal_ssl_{name}": str(folder / file) for name, file in files.items()} if there else {}
 
 
 def _login(c: Any, settings: dict[str, Any]) -> None:
@@ -154,5 +165,5 @@ def _keeper(c: Any, settings: dict[str, Any], settings_file: str) -> None:
             "display": False,
         }
     ]
-    scopes = ["list:users", "read:users:groups", "read:servers", "delete:servers"]
+    scopes = ["list:users", "read:users:groups", "servers"]
     c.JupyterHub.load_roles = [{"name": name, "services": [name], "scopes": scopes}]

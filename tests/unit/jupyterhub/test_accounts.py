@@ -31,6 +31,22 @@ def test_names_that_cannot_be_accounts(name: str) -> None:
         accounts.check_name(name)
 
 
+def test_an_account_that_other_machines_know_is_the_machines_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    entry = SimpleNamespace(pw_name="ada", pw_uid=4242)
+    known = {"ada": entry, "made-here": entry}
+    monkeypatch.setattr(accounts, "_entry", known.get)
+    monkeypatch.setattr(accounts, "_is_ours", lambda name: name == "made-here")
+    accounts.check_shared("ada", 4242)
+    for name, uid, words in (
+        ("ada", 4243, "belongs to an account of this machine itself"),
+        ("ada", None, "belongs to an account of this machine itself"),
+        ("made-here", 4242, "has no account that all machines of this service know"),
+        ("nobody-here", 4242, "has no account that all machines of this service know"),
+    ):
+        with pytest.raises(accounts.AccountError, match=words):
+            accounts.check_shared(name, uid)
+
+
 @given(st.text(max_size=40))
 def test_what_passes_is_a_plain_name(name: str) -> None:
     try:

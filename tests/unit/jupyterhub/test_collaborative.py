@@ -146,6 +146,7 @@ def test_nobody_logs_in_as_its_account(process: HubProcess) -> None:
 def test_without_groups_it_is_for_everybody(tmp_path: Path) -> None:
     c: Any = Config()
     c.JupyterHub.load_roles, c.JupyterHub.extra_handlers, c.JupyterHub.template_vars = [], [], {}
+    c.JupyterHub.tornado_settings = {}
     c.JupyterHub.services = [{"name": "plots", "oauth_no_confirm": True}, {"name": "gpufarm-keeper"}]
     settings = {"persons_file": str(tmp_path / "persons.json"), "collaborative": {**SETTINGS, "groups": []}}
     collaborative.configure(c, settings, desk=None)  # type: ignore[arg-type]

@@ -317,7 +317,10 @@ def test_the_hubs_answer_is_read_page_by_page(monkeypatch: pytest.MonkeyPatch) -
             {
                 "name": "a",
                 "groups": ["g"],
-                "servers": {"": {**server, "user_options": {"hours": "2"}}, "x": {**server, "ready": False}},
+                "servers": {
+                    "": {**server, "user_options": {"hours": "2", "gpu": "1g"}},
+                    "x": {**server, "ready": False},
+                },
             }
         ],
         [{"name": "b", "groups": [], "servers": {"second": {**server, "last_activity": None}}}],
@@ -339,6 +342,7 @@ def test_the_hubs_answer_is_read_page_by_page(monkeypatch: pytest.MonkeyPatch) -
         ("b/second", 0),
     ]
     assert [entry.hours for entry in found if entry.owner in ("a/", "b/second")] == [2, 0]
+    assert [entry.gpu for entry in found if entry.owner in ("a/", "b/second")] == [True, False]
     assert [url.partition("offset=")[2] for url in asked] == ["0", "1", "2"]
 
 

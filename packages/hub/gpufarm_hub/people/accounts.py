@@ -113,6 +113,24 @@ def check_name(name: str, uid: int | None = None) -> None:
         )
 
 
+def check_shared(name: str, uid: int | None = None) -> None:
+    """Refuse users whose account other machines cannot know.
+
+    Args:
+        name: the user's name.
+        uid: see `check_name`.
+
+    Raises:
+        AccountError: with the reason.
+    """
+    check_name(name, uid)
+    if _entry(name) is None or _is_ours(name):
+        raise AccountError(
+            f"{name} has no account that all machines of this service know, so no notebook can be started. "
+            "Ask the administrator of this service."
+        )
+
+
 def uid_of_person(name: str) -> int:
     """Return the user id of a person's account on this machine.
 

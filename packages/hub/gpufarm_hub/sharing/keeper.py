@@ -47,7 +47,8 @@ log = logging.getLogger("gpufarm_hub.keeper")
 class Server:
     """A notebook server as the hub's API tells it; when it is not ready its times mean nothing.
 
-    In ``hours`` are those that its user chose; 0 if they did not choose.
+    In ``hours`` are those that its user chose; 0 if they did not choose. ``gpu`` tells whether they chose a
+    slice.
     """
 
     owner: str
@@ -56,6 +57,7 @@ class Server:
     started: float
     last_activity: float
     hours: float = 0
+    gpu: bool = False
 
 
 class Hub:
@@ -87,7 +89,13 @@ class Hub:
                         if server["last_activity"]
                         else started,
                         hours=_chosen(server["user_options"]),
+                        gpu=bool((server["user_options"] or {}).get("gpu")),
                     )
+
+    def start(self, owner: str) -> None:
+        """Start a server with what its user has chosen the last time."""
+        user, _slash, name = owner.partition("/")
+        self._ask("POST", f"/users/{quote(user)}/servers/{quote(name)}")
 
     def stop(self, owner: str) -> None:
         """Stop a server; its slices are free then."""
@@ -124,7 +132,7 @@ def look(ours: Desk, hub: Hub, rules: Rules, use_gpu: bool, now: float, jump: fl
         ours: the desk.
         hub: the hub.
         rules: when notebooks end.
-        use_gpu: whether there are slices.
+        use_gpu: whether slices of this machine are leased.
         now: seconds since the epoch.
         jump: seconds by which the machine's time was set forward since the last look.
 
@@ -152,7 +160,9 @@ def look(ours: Desk, hub: Hub, rules: Rules, use_gpu: bool, now: float, jump: fl
         if old and (old["started"] != server.started or "skipped" not in old):
             old = None  # of an earlier notebook, or of an earlier version of this program
         entry = _measure(server, ours.engine, leases.get(server.owner), used, old, now, jump)
-        if _check(ours, hub, rules, server, entry, now):
+        # Elsewhere than on this machine nobody measures slices.
+        holds = entry["processes"] is not None if use_gpu else server.gpu
+        if _check(ours, hub, rules, server, entry, holds, now):
             notebooks[server.owner] = entry
     with ours.use.change() as content:
         content.clear()
@@ -209,7 +219,9 @@ def _measure(
     }
 
 
-def _check(ours: Desk, hub: Hub, rules: Rules, server: Server, entry: dict[str, Any], now: float) -> bool:
+def _check(
+    ours: Desk, hub: Hub, rules: Rules, server: Server, entry: dict[str, Any], holds_slices: bool, now: float
+) -> bool:
     """Warn or end; tell whether the notebook goes on."""
     limit = ours.limit_of(server.owner.partition("/")[0], server.groups)
     chosen = bool(server.hours) and not 0 < limit.hours <= server.hours
@@ -217,7 +229,7 @@ def _check(ours: Desk, hub: Hub, rules: Rules, server: Server, entry: dict[str, 
         owner=server.owner,
         started=server.started + entry["skipped"],
         used=entry["used"],
-        holds_slices=entry["processes"] is not None,
+        holds_slices=holds_slices,
         hours=server.hours if chosen else limit.hours,
         limit="" if chosen else limit.name,
         warned=entry["warned"],
@@ -240,6 +252,34 @@ def _check(ours: Desk, hub: Hub, rules: Rules, server: Server, entry: dict[str, 
     return True
 
 
+def resume(ours: Desk, hub: Hub, before: frozenset[str]) -> frozenset[str]:
+    """Have the hub take up notebooks that go on to wait while it was restarted.
+
+    Args:
+        ours: the desk.
+        hub: the hub.
+        before: owners of those that were left alone at the last look. One that is left now may have been
+            stopped a moment ago.
+
+    Returns:
+        Owners of those that are left alone.
+
+    Raises:
+        OSError: the hub does not answer.
+        EngineError: the engine of the notebooks does not answer.
+    """
+    engine = ours.engine
+    waiting = {engine.owner_of(unit) for unit in engine.resumable()}
+    left = frozenset(waiting - {server.owner for server in hub.servers()} if waiting else ())
+    for owner in sorted(left & before):
+        log.info("Starting the notebook %s, which waits, again", owner)
+        try:
+            hub.start(owner)
+        except OSError as error:  # such as that the user must sign in
+            log.warning("The notebook %s is not started again: %s", owner, error)
+    return left
+
+
 def main() -> None:
     """Look again and again."""
     logging.basicConfig(level=logging.INFO, format="%(name)s: %(message)s")
@@ -248,14 +288,19 @@ def main() -> None:
     hub = Hub(os.environ["JUPYTERHUB_API_URL"], os.environ["JUPYTERHUB_API_TOKEN"])
     ours = desk.from_settings(settings)
     before = time.time() - clock.steady()
+    left: frozenset[str] = frozenset()
     while True:
         after = time.time() - clock.steady()
         try:
-            look(ours, hub, rules, settings["use_gpu"], time.time(), after - before)
+            look(ours, hub, rules, settings["own_gpus"], time.time(), after - before)
             before = after
         except (OSError, GpuQueryError, EngineError, StoreError) as error:
             # Unknown use is no reason to end a notebook.
             log.warning("No notebook is ended now: %s", error)
+        try:
+            left = resume(ours, hub, left)
+        except (OSError, EngineError) as error:
+            log.warning("No notebook is started again now: %s", error)
         try:
             hub.look_for_leavers()
         except OSError as error:

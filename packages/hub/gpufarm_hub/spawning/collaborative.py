@@ -56,7 +56,7 @@ def configure(c: Any, settings: Mapping[str, Any], desk: Desk) -> None:
     # This setting replaces the hub's own list, which is made of the services.
     services = [entry["name"] for entry in c.JupyterHub.services if entry.get("oauth_no_confirm")]
     trusted = {f"jupyterhub-user-{NAME}", *(f"service-{name}" for name in services)}
-    c.JupyterHub.tornado_settings = {"oauth_no_confirm_list": trusted}
+    c.JupyterHub.tornado_settings["oauth_no_confirm_list"] = trusted
     c.JupyterHub.template_vars |= {
         # The hub calls it for each page, with the user who looks at it or None; the home page calls what it
         # returns.

@@ -176,6 +176,11 @@ def stop(unit: str) -> None:
             return
 
 
+def resumable() -> list[str]:
+    """Return no units: a notebook runs as soon as it is started."""
+    return []
+
+
 def revoke_devices(unit: str) -> None:
     """Stop the container: Docker cannot take a device from one that runs.
 

@@ -10,6 +10,15 @@ from gpufarm_hub.sharing import keeping
 
 from .engine import Death
 
+_PLAIN = {
+    "restart": ("the machine was restarted", "start it again"),
+    "time": ("its time was over", "start it again, and choose more hours if you need them"),
+    "node": ("the machine that it ran on has failed", "start it again, which takes another machine"),
+    "preempted": ("other work with a higher priority needed its place", "start it again"),
+    "administrator": ("an administrator cancelled it", "ask why before you start it again"),
+    "cancelled": ("its job was cancelled", "start it again, or ask the administrator why"),
+}
+
 
 def explain(death: Death, memory: int) -> str:
     """Return what the user is told.
@@ -24,8 +33,8 @@ def explain(death: Death, memory: int) -> str:
 
 def _reason(death: Death, memory: str) -> tuple[str, str]:
     more = "choose more memory when you start it again, or load less at once"
-    if death.cause == "restart":
-        return "the machine was restarted", "start it again"
+    if death.cause in _PLAIN:
+        return _PLAIN[death.cause]
     if death.cause == "memory":
         return f"it needed more than its {memory} of memory", more
     if death.cause == "signal" and death.number == signal.SIGKILL:

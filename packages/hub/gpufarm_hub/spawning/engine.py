@@ -21,11 +21,16 @@ class Death:
 
     Attributes:
         cause: ``memory`` if it needed more than it could have, ``signal`` or ``status`` if its program was
-            ended by a signal or ended with an error, ``restart`` if the machine was restarted.
+            ended by a signal or ended with an error, ``restart`` if the machine was restarted. Of a batch
+            system also: ``time`` if its time was over, ``node`` if its machine failed, ``preempted`` if
+            another job needed its resources, ``administrator`` or ``cancelled`` if an administrator or
+            somebody unknown took it out.
         number: of the signal, or the status; 0 for other causes.
     """
 
-    cause: Literal["memory", "signal", "status", "restart"]
+    cause: Literal[
+        "memory", "signal", "status", "restart", "time", "node", "preempted", "administrator", "cancelled"
+    ]
     number: int = 0
 
 
@@ -64,6 +69,9 @@ class Engine(Protocol):
 
     def cpu_seconds(self, unit: str) -> float | None:
         """Return the seconds of CPU time that the unit's processes have taken; None where nobody counts."""
+
+    def resumable(self) -> list[str]:
+        """Return the units that a start of the same notebook takes up again, for instance as they wait."""
 
     def revoke_devices(self, unit: str) -> None:
         """Make sure that no process of a running unit uses a GPU that was given to it."""

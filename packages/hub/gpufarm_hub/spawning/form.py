@@ -50,7 +50,7 @@ class Offer:
 
     Attributes:
         profile: such as ``1g.10gb``.
-        memory: bytes of one slice.
+        memory: bytes of one slice; 0 where that is not known.
         free: how many nobody holds, and are kept for nobody.
         total: how many there are.
         waiting: how many notebooks wait for some, and it is not their turn yet.
@@ -76,7 +76,8 @@ class Offer:
             words.append(f"{self.waiting} waiting")
         if self.likely and not self.free:
             words.append(f"likely free by {self.likely}")
-        return f"{self.profile} ({self.memory / 2**30:.0f} GiB): {', '.join(words)}"
+        size = f" ({self.memory / 2**30:.0f} GiB)" if self.memory else ""
+        return f"{self.profile}{size}: {', '.join(words)}"
 
 
 STEPS = (1, 2, 4, 8, 12, 24, 48, 72, 168)  # hours that are offered, up to the limit
@@ -102,6 +103,7 @@ def render(
     ends: str = "",
     cpu_choices: Sequence[str] = (),
     hours: float = 0,
+    why_unknown: str = "notebooks with such slices, or users before you in the queue, have no time limit",
 ) -> str:
     """Return the form's fields as HTML.
 
@@ -116,6 +118,7 @@ def render(
         ends: when notebooks end, in words.
         cpu_choices: the numbers of CPU cores offered.
         hours: for which the user's notebooks may run; 0 for any number.
+        why_unknown: why nobody knows how long a user would wait, where nobody knows.
     """
     first = str(_FIELDS.memory(memory_choices)) + str(_FIELDS.cpus(cpu_choices))
     offered = times(hours)
@@ -139,12 +142,12 @@ def render(
     profiles = [("", "No GPU"), *((offer.profile, str(offer)) for offer in offers if most)]
     most = min(most, max((offer.total for offer in offers), default=0))
     numbers = [str(count + 1) for count in range(most)]
-    told = [*(_about_slices(offers) if most else []), *([ends] if ends else [])]
+    told = [*(_about_slices(offers, why_unknown) if most else []), *([ends] if ends else [])]
     slices = str(_FIELDS.slices(profiles, summary, chosen, numbers))
     return first + slices + last + str(_FIELDS.explain(told))
 
 
-def _about_slices(offers: Sequence[Offer]) -> list[str]:
+def _about_slices(offers: Sequence[Offer], why_unknown: str) -> list[str]:
     """Return what newcomers must know of the slices in the form, in sentences."""
     if not offers:
         return []
@@ -156,10 +159,7 @@ def _about_slices(offers: Sequence[Offer]) -> list[str]:
     if any(offer.likely for offer in full):
         told.append('A time after "likely free by" is the latest: waiting ends earlier if others stop.')
     if unknown := [offer.profile for offer in full if not offer.likely]:
-        told.append(
-            f"How long you would wait for {' or '.join(unknown)} is not known: notebooks with such slices, "
-            "or users before you in the queue, have no time limit."
-        )
+        told.append(f"How long you would wait for {' or '.join(unknown)} is not known: {why_unknown}.")
     return told
 
 

@@ -90,6 +90,13 @@ class NotebookSpawner(Spawner):  # type: ignore[misc]
         except accounts.AccountError as error:
             raise RefusedSpawnError(str(error), "account", 403) from error
 
+    async def look(self) -> None:
+        """Find out what can be offered now; a choice is checked next."""
+
+    async def end_earlier(self) -> None:
+        """End a notebook of the same name: the hub may have lost sight of it."""
+        await self._end()
+
     async def prepare(self) -> None:
         """Do what may take long, before GPUs are taken."""
 
@@ -217,7 +224,7 @@ class NotebookSpawner(Spawner):  # type: ignore[misc]
         page, which knows no queue.
         """
         options = form.parse(form_data)
-        apply_choice(self, options)
+        await apply_choice(self, options)
         self._check_limit()
         return options
 
@@ -225,8 +232,7 @@ class NotebookSpawner(Spawner):  # type: ignore[misc]
         """Start the notebook; return its address. When it fails, the hub calls `give_back`."""
         await self.have_account()
         self._check_limit()
-        # The hub may have lost sight of a notebook of this user; it must end before its GPUs are given back.
-        await self._end()
+        await self.end_earlier()  # before its GPUs are given back
         self.unit_name = self.desk.engine.name_of(self.owner)
         await self.prepare()
         await self.reserve()
@@ -307,8 +313,9 @@ class NotebookSpawner(Spawner):  # type: ignore[misc]
         return 0 if over else None
 
 
-def apply_choice(spawner: NotebookSpawner, user_options: Mapping[str, Any]) -> None:
+async def apply_choice(spawner: NotebookSpawner, user_options: Mapping[str, Any]) -> None:
     """Check the user's choice and apply it: ``c.Spawner.apply_user_options``."""
+    await spawner.look()
     try:
         choice = form.check(
             user_options,

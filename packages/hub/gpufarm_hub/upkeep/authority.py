@@ -21,6 +21,7 @@ from cryptography.hazmat.primitives.asymmetric.ec import (
     EllipticCurvePrivateKey,
     generate_private_key,
 )
+from cryptography.hazmat.primitives.asymmetric.types import CertificatePublicKeyTypes
 from cryptography.hazmat.primitives.serialization import (
     Encoding,
     NoEncryption,
@@ -66,14 +67,82 @@ def missing(folder: Path, host: str, now: datetime, others: Sequence[str] = ()) 
     return [] if fine else ["certificate"]
 
 
-def ensure(folder: Path, host: str, now: datetime, others: Sequence[str] = ()) -> list[str]:
-    """Make what is missing; arguments and answer are those of `missing`."""
+def ensure(
+    folder: Path,
+    host: str,
+    now: datetime,
+    others: Sequence[str] = (),
+    *,
+    lifetime: timedelta = LIFETIME,
+    usages: Sequence[x509.ObjectIdentifier] = (ExtendedKeyUsageOID.SERVER_AUTH,),
+) -> list[str]:
+    """Make what is missing.
+
+    Args:
+        folder: as for `missing`.
+        host: whom the certificate is for.
+        now: the time.
+        others: further names, which may be wildcards.
+        lifetime: of a certificate that is made.
+        usages: of such a certificate (RFC 5280, 4.2.1.12).
+
+    Returns:
+        What was made, as `missing` says it.
+    """
     wanted = missing(folder, host, now, others)
     if "authority" in wanted:
         _make_authority(folder, host, now)
     if "certificate" in wanted:
-        _make_certificate(folder, host, now, others)
+        key = generate_private_key(SECP256R1())
+        names = [certificate.name_of(name) for name in (host, *others)]
+        made = sign(folder, key.public_key(), _named(host), names, now, lifetime, usages)
+        replace(folder / "key.pem", _pem(key))
+        replace(folder / "cert.pem", made, 0o644)
     return wanted
+
+
+def sign(
+    folder: Path,
+    key: CertificatePublicKeyTypes,
+    subject: x509.Name,
+    names: Sequence[x509.GeneralName],
+    now: datetime,
+    lifetime: timedelta,
+    usages: Sequence[x509.ObjectIdentifier],
+) -> bytes:
+    """Return a certificate (PEM).
+
+    Args:
+        folder: of the authority.
+        key: that the certificate is for.
+        subject: of the certificate.
+        names: that it is for.
+        now: the time.
+        lifetime: of it, unless the authority's own ends before.
+        usages: of it (RFC 5280, 4.2.1.12).
+    """
+    authority = x509.load_pem_x509_certificate((folder / "ca.crt").read_bytes())
+    signer = load_pem_private_key((folder / "ca-key.pem").read_bytes(), None)
+    assert isinstance(signer, EllipticCurvePrivateKey)
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(authority.subject)
+        .public_key(key)
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - EARLIER)
+        .not_valid_after(min(now + lifetime, authority.not_valid_after_utc))
+        # Critical where there is no subject (RFC 5280, 4.2.1.6).
+        .add_extension(x509.SubjectAlternativeName(names), critical=not list(subject))
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(_usage(signs_certificates=False), critical=True)
+        .add_extension(x509.ExtendedKeyUsage(usages), critical=False)
+        .add_extension(
+            x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.public_key()), critical=False
+        )
+        .sign(signer, hashes.SHA256())
+    )
+    return made.public_bytes(Encoding.PEM)
 
 
 def _named(text: str) -> x509.Name:
@@ -118,33 +187,6 @@ def _make_authority(folder: Path, host: str, now: datetime) -> None:
     (folder / "ca.crt").unlink(missing_ok=True)
     replace(folder / "ca-key.pem", _pem(key))
     replace(folder / "ca.crt", made.public_bytes(Encoding.PEM), 0o644)
-
-
-def _make_certificate(folder: Path, host: str, now: datetime, others: Sequence[str]) -> None:
-    authority = x509.load_pem_x509_certificate((folder / "ca.crt").read_bytes())
-    signer = load_pem_private_key((folder / "ca-key.pem").read_bytes(), None)
-    assert isinstance(signer, EllipticCurvePrivateKey)
-    key = generate_private_key(SECP256R1())
-    names = [certificate.name_of(name) for name in (host, *others)]
-    made = (
-        x509.CertificateBuilder()
-        .subject_name(_named(host))
-        .issuer_name(authority.subject)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - EARLIER)
-        .not_valid_after(min(now + LIFETIME, authority.not_valid_after_utc))
-        .add_extension(x509.SubjectAlternativeName(names), critical=False)
-        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-        .add_extension(_usage(signs_certificates=False), critical=True)
-        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
-        .add_extension(
-            x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.public_key()), critical=False
-        )
-        .sign(signer, hashes.SHA256())
-    )
-    replace(folder / "key.pem", _pem(key))
-    replace(folder / "cert.pem", made.public_bytes(Encoding.PEM), 0o644)
 
 
 def main() -> None:

@@ -11,6 +11,7 @@ import { parseArgs } from "node:util";
 import { ConfigurableProxy } from "configurable-http-proxy";
 import { defaultLogger } from "./node_modules/configurable-http-proxy/lib/log.js";
 import { nameClients } from "./client.mjs";
+import { Nodes } from "./nodes.mjs";
 import { cookiesFor, guard, isPage, isWelcome, killer, Origins } from "./origins.mjs";
 import { endWithTheirRoute } from "./sockets.mjs";
 
@@ -50,6 +51,9 @@ function credentials() {
 }
 
 const log = defaultLogger({ level: "info" });
+// An engine whose notebooks are on other machines says so in a drop-in of the unit.
+const { NODES_CERTIFICATE: certificate, NODES_AUTHORITY: authority, NODES_PORT: nodesPort } = process.env;
+const nodes = certificate ? new Nodes({ certificate, authority }) : undefined;
 const origins = new Origins({ hub: options.url, notebooks: options.notebooks });
 
 class Front extends ConfigurableProxy {
@@ -58,7 +62,27 @@ class Front extends ConfigurableProxy {
     if (!place) return { prefix: "/", target: options.hub };
     const path = decodeURIComponent(new URL(request.url, options.url).pathname);
     const route = await this._routes.getTarget(`/${place}${path}`);
-    return route && route.prefix !== "/" ? { prefix: route.prefix, target: route.data.target } : undefined;
+    if (!route || route.prefix === "/") return undefined;
+    const { target, user, server_name: server = "" } = route.data;
+    const owner = target.startsWith("https:") ? `#${encodeURIComponent(`${user}/${server}`)}` : "";
+    return { prefix: route.prefix, target: target + owner };
+  }
+
+  // Of a target by TLS it matters whose notebook is there.
+  proxyOptsForTarget(target) {
+    const found = super.proxyOptsForTarget(target);
+    if (target.protocol === "https:") {
+      if (!nodes || !target.hash) throw new Error(`No certificate is known for ${target}`);
+      found.agent = nodes.agentFor(decodeURIComponent(target.hash.slice(1)));
+      target.hash = "";
+    }
+    return found;
+  }
+
+  async removeRoute(path) {
+    const route = await this._routes.get(path);
+    if (route && nodes) nodes.forget(`${route.user}/${route.server_name ?? ""}`);
+    return super.removeRoute(path);
   }
 
   receive(request, isSocket) {
@@ -146,5 +170,20 @@ for (const port of origins.ports) {
     process.exit(1);
   });
   server.listen(port);
+}
+if (nodes) {
+  const gate = nodes.gate(TLS, (request, response) => {
+    request.gpufarm = { isHub: true, isWelcome: false, port: 0 };
+    delete request.headers["x-gpufarm-client"];
+    proxy.proxy.web(request, response, { target: options.hub }, () => {
+      if (!response.headersSent) response.writeHead(503);
+      response.end();
+    });
+  });
+  gate.on("error", (error) => {
+    log.error(error.message);
+    process.exit(1);
+  });
+  gate.listen(Number(nodesPort));
 }
 proxy.apiServer.listen(Number(options["api-port"]), "127.0.0.1");
