@@ -29,6 +29,7 @@ SUPPORTED: dict[str, dict[str, str]] = {
     "mesos_master": _PACKAGES,
     "monitoring": _PACKAGES,
     "notebook_environments": {"Debian": "12", "Ubuntu": "24.04"},
+    "notebook_node": {"Debian": "13", "Ubuntu": "24.04"},
     "nvidia_container": _PACKAGES,
     "shared_home": _PACKAGES,
     "slurm_accounting": {"Debian": "12", "Ubuntu": "24.04"},

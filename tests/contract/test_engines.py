@@ -102,6 +102,7 @@ def test_templates_are_shared_unless_an_engine_alone_names_them() -> None:
         "jupyterhub-gate.service",
         "jupyterhub-gate.socket",
         "jupyterhub-network.service",
+        "nodes.conf",
     }
 
 

@@ -259,7 +259,9 @@ _CASES = {
             "jupyterhub_iam_url": "https://iam.example.org/",
         },
         {
-            "gpufarm.cluster.path_info": has("/srv/other"),
+            "gpufarm.cluster.path_info": has("/srv/other", "/usr/bin/sbatch", "/usr/bin/unmunge"),
+            "Validate | Query partitions, settings and accounts": said("gpu*|gpu:a:1\nsmall|gpu:a:1\nalice"),
+            "Verify | Query the hub as nodes do": {"status": 200, "json": {"version": "6.1.1"}},
             "ansible.builtin.getent": {
                 "ansible_facts": {
                     "getent_group": {
@@ -417,6 +419,15 @@ _CASES = {
             "shared_home_path": "/srv/home",
             "shared_home_source": "nfs.example.org:/export/home",
         }
+    ),
+    "notebook_node": Case(
+        {},
+        {
+            "ansible.builtin.setup": TRIXIE,
+            "gpufarm.cluster.path_info": has("/usr/sbin/slurmd", "/usr/bin/munge"),
+            "Verify | Load the program of jobs": said("6.1.1"),
+            "Remove | List the programs of notebooks": said(""),
+        },
     ),
     "slurm_controller": Case(
         {"slurm_controller_nodes": ["host1"]},

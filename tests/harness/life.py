@@ -34,7 +34,7 @@ THERE = {"monitoring": {"grafana": ""}}
 WAYS: dict[str, dict[str, dict[str, Any]]] = {
     "cvmfs_client": {"mounts": {"cvmfs_client_mount": "systemd-automount"}},
     "gpu_settings": {"nothing": {"gpu_settings_entries": []}},
-    "jupyterhub": {"docker": WITH["jupyterhub_spawner"]},
+    "jupyterhub": {"docker": WITH["jupyterhub_spawner"], "slurm": NEEDS["jupyterhub_slurm_partition"]},
     "lustre_client": {"dkms": {"lustre_client_modules": "dkms"}},
     "monitoring": {
         "alerts": NEEDS["monitoring_alert_mail_user"],

@@ -57,6 +57,7 @@ VALUES: dict[str, Any] = {
     "jupyterhub_relogin_hours": 71936,
     "jupyterhub_tmp_size": "7532M",
     "jupyterhub_token_hours": 71937,
+    "jupyterhub_slurm_partition": "small",
     "jupyterhub_warning_minutes": 71930,
     "notebook_environments_default": "jax",
     "notebook_environments_folder": "/srv/other/environments",
@@ -77,6 +78,12 @@ DOCKER = {
     "jupyterhub_collaborative_image": "registry.example.org/together:1",
     "jupyterhub_images": [{"image": "registry.example.org/hub:1"}],
     "jupyterhub_spawner": "docker",
+}
+SLURM = {
+    "jupyterhub_login": "pam",
+    "jupyterhub_pam_groups": ["users"],
+    "jupyterhub_spawner": "slurm",
+    "jupyterhub_slurm_partition": "gpu",
 }
 CLIENT = {"jupyterhub_iam_client_id": "hub", "jupyterhub_iam_client_secret": "secret"}
 PAM = {"jupyterhub_login": "pam", "jupyterhub_pam_groups": ["users"]}
@@ -103,6 +110,8 @@ NEEDS: dict[str, dict[str, Any]] = {
     "jupyterhub_firewall_ports": TOGETHER,
     "jupyterhub_hsts_days": TOGETHER,
     "jupyterhub_registries": DOCKER,
+    "jupyterhub_slurm_hub_host": SLURM,
+    "jupyterhub_slurm_partition": SLURM,
 }
 WITH: dict[str, dict[str, Any]] = {
     "jupyterhub_certificate_type": PROVIDED,

@@ -7,7 +7,7 @@ from typing import Any
 
 from harness.certificates import CERTIFICATE, EXPIRED, EXPIRED_KEY, KEY, OTHER_KEY
 from harness.recording import Answer
-from harness.stubs import PUBLIC_KEY
+from harness.stubs import PUBLIC_KEY, has, said
 from refused import Refused
 
 
@@ -28,6 +28,29 @@ def ldap(words: str, **variables: Any) -> Refused:
         **variables,
     }
     return hub(words, login="ldap", **{f"ldap_{name}": value for name, value in directory.items()})
+
+
+QUESTIONS = "Validate | Query partitions, settings and accounts"
+
+
+def told(partitions: str, settings: str = "", users: str = "alice") -> Answer:
+    """What the programs of a cluster print."""
+    answers = {"sinfo": partitions, "scontrol": settings, "sacctmgr": users}
+    return lambda call: said(answers[call.args["argv"][2]])
+
+
+def away(reason: str) -> Answer:
+    """The programs of a cluster whose controller does not answer."""
+    return {**said(""), "rc": 1, "stderr": reason}
+
+
+def slurm(words: str, answer: Answer | None = None, client: bool = True, **variables: Any) -> Refused:
+    """A hub with notebooks on a cluster."""
+    answers: dict[str, Answer] = {QUESTIONS: answer} if answer else {}
+    if not client:
+        answers["gpufarm.cluster.path_info"] = has("/usr/bin/sbatch")
+    chosen = {"spawner": "slurm", "login": "pam", "pam_groups": ["users"], **variables}
+    return hub(words, answers, **chosen)
 
 
 ACME = {
@@ -94,6 +117,30 @@ REFUSED: dict[str, list[Refused]] = {
             spawner="docker",
             images=[{"image": "registry.example.org/lab:1"}],
             collaborative=True,
+        ),
+        slurm("jupyterhub_login is oidc, but jobs of Slurm need accounts that all nodes know", login="oidc"),
+        slurm("jupyterhub_collaborative is true, but its account is one of this machine", collaborative=True),
+        slurm(
+            "jupyterhub_mounts is set, but jobs of Slurm see the folders", mounts=[{"source": "/srv/other"}]
+        ),
+        slurm('jupyterhub_slurm_partition is "gpu;x", which is no name', slurm_partition="gpu;x"),
+        slurm("has no client of Slurm (sbatch or unmunge is not there); set it up", client=False),
+        slurm(
+            "Slurm does not answer on host1 (Unable to contact slurm controller);",
+            away("Unable to contact slurm controller"),
+        ),
+        slurm("Slurm does not answer on host1 (no answer within a minute);", away("")),
+        slurm("Slurm has no partition night; set jupyterhub_slurm_partition", slurm_partition="night"),
+        slurm("Slurm has no default partition; set jupyterhub_slurm_partition", told("gpu|gpu:a30:1")),
+        slurm("No node of the partition has GPUs or slices with a type", told("gpu*|gpu:4(S:0)")),
+        slurm("No node of the partition has GPUs or slices with a type", told("gpu*|(null)")),
+        slurm(
+            "Slurm runs jobs of declared accounts only, and no user has one; declare them with the role",
+            told(
+                "gpu*|gpu:a30:1",
+                "AccountingStorageEnforce = associations,limits,qos,safe",
+                "root\n\n",
+            ),
         ),
         hub("must both be given", certificate_type="provided"),
         hub(

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Questions to Slurm by its own programs, which know where the controller is and prove who asks."""
+
+from __future__ import annotations
+
+import subprocess
+import threading
+from collections.abc import Callable, Sequence
+from typing import Generic, TypeVar
+
+from gpufarm_hub import clock
+from gpufarm_hub.spawning.engine import EngineError
+
+TIMEOUT = 60  # seconds; Slurm's programs look for another controller meanwhile
+
+Answer = TypeVar("Answer")
+
+
+class RefusedError(EngineError):
+    """Slurm has answered, and refuses; the text is its own."""
+
+
+def run(command: Sequence[str], stdin: str = "") -> str:
+    """Run a program of Slurm and return what it prints.
+
+    Raises:
+        RefusedError: it has ended with an error.
+        EngineError: it does not answer, or is not there.
+    """
+    try:
+        done = subprocess.run(
+            command, check=False, capture_output=True, text=True, timeout=TIMEOUT, input=stdin, cwd="/"
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise EngineError(f"{command[0]}: {error}") from error
+    if done.returncode:
+        raise RefusedError(f"{command[0]}: {done.stderr.strip()}")
+    return done.stdout
+
+
+class Shared(Generic[Answer]):
+    """An answer that all who ask within some seconds share: one question to Slurm for all notebooks.
+
+    So is a failure: each of them would have to wait for a controller that is away otherwise.
+
+    Args:
+        ask: returns the answer.
+        seconds: for which it serves.
+    """
+
+    def __init__(self, ask: Callable[[], Answer], seconds: float) -> None:
+        self._ask = ask
+        self._seconds = seconds
+        self._lock = threading.Lock()
+        self._until = 0.0
+        self._answer: Answer | None = None
+        self._error: EngineError | None = None
+
+    def get(self) -> Answer:
+        """Return the answer.
+
+        Raises:
+            EngineError: Slurm does not answer.
+        """
+        with self._lock:
+            if clock.steady() >= self._until:
+                self._answer = self._error = None
+                try:
+                    self._answer = self._ask()
+                except EngineError as error:
+                    self._error = error
+                self._until = clock.steady() + self._seconds
+            if self._error:
+                raise type(self._error)(str(self._error)) from self._error
+            return self._answer  # type: ignore[return-value]
+
+    def forget(self) -> None:
+        """Have the next answer be a new one, as something was changed."""
+        with self._lock:
+            self._until = 0.0

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Why a notebook waits, in words of its user. No I/O."""
+
+from __future__ import annotations
+
+from gpufarm_hub.sharing import keeping
+
+from .queue import Job
+
+# squeue(1), JOB REASON CODES. Reasons that begin with the words of the second table are about limits.
+WORDS = {
+    "None": "Slurm has not looked at it yet",
+    "Resources": "what you chose is in use",
+    "Priority": "others are before you",
+    "Reservation": "what you chose is reserved",
+    "Nodes_required_for_job_are_DOWN,_DRAINED_or_reserved_for_jobs_in_higher_priority_partitions": (
+        "the machines that have what you chose are out of service"
+    ),
+    "ReqNodeNotAvail": "the machines that have what you chose are out of service",
+    "PartitionDown": "the cluster takes no jobs at the moment",
+    "PartitionInactive": "the cluster takes no jobs at the moment",
+    "JobHeldAdmin": "an administrator holds it back",
+    "JobHeldUser": "you hold it back",
+    "Licenses": "licences that it needs are in use",
+    "BeginTime": "its time has not come",
+}
+LIMITS = ("Assoc", "QOS", "MaxCpu", "MaxGRES", "MaxJobs", "MaxMem", "MaxNode")
+
+
+def of(job: Job) -> str:
+    """Return the sentence about a notebook that waits or begins.
+
+    Args:
+        job: of the notebook.
+    """
+    if not job.waits:
+        return f"Your notebook begins on {job.node}." if job.node else "Your notebook begins."
+    # Details may follow in brackets or after a comma.
+    why = WORDS.get(job.reason) or WORDS.get(job.reason.split(",")[0].split("(")[0].strip())
+    if why is None:
+        limited = job.reason.startswith(LIMITS)
+        why = f"{'your account is at its limit' if limited else 'Slurm gives a reason'} ({job.reason})"
+    expected = f" It is expected to begin at {keeping.in_words(job.start)}." if job.start else ""
+    return f"Your notebook waits in the queue of the cluster: {why}.{expected}"
+
+
+def state(job: Job) -> str:
+    """Return what an administrator reads of a notebook.
+
+    Args:
+        job: of the notebook.
+    """
+    if job.waits:
+        return of(job).removeprefix("Your notebook ")
+    until = f" until {keeping.in_words(job.end)}" if job.end else ""
+    return f"{job.states[-1].lower()} on {job.node}{until}"
+
+
+# What sbatch says of a job that it does not take, and what the user is told.
+REFUSALS = {
+    "Invalid account": "your account may not use the cluster; ask its administrator for an account of Slurm",
+    "Invalid qos": "your account may not use the cluster; ask its administrator for an account of Slurm",
+    "Requested node configuration is not available": "no machine of the cluster has so much; choose less",
+    "Requested time limit is invalid": "the cluster does not give so much time; choose fewer hours",
+    "Job violates accounting/QOS policy": "it is beyond the limits of your account; choose less",
+}
+
+
+def refused(text: str) -> str:
+    """Return the sentence for a user whose notebook Slurm does not take.
+
+    Args:
+        text: what sbatch has said.
+    """
+    why = next((words for begin, words in REFUSALS.items() if begin in text), "")
+    return f"The cluster does not take your notebook: {why or text.rpartition(': ')[2].strip()}."

@@ -1,0 +1,170 @@
+"""A job gets what its notebook needs when munge confirms whose it is, and nobody else gets anything."""
+
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import pwd
+import stat
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from gpufarm_hub.slurm import handover, job
+from gpufarm_hub.slurm.handover import Expected, HandoverError, JobHandler, Request
+from hypothesis import given
+from hypothesis import strategies as st
+from tornado.httpclient import AsyncHTTPClient, HTTPResponse
+from tornado.httpserver import HTTPServer
+from tornado.testing import bind_unused_port
+from tornado.web import Application, RequestHandler
+
+GOOD = {"job": 12, "port": 41234, "signing": "-----BEGIN"}
+# As unmunge of munge 0.5.16 writes it, with --keys=STATUS,UID --numeric.
+UNMUNGE = """#!/bin/sh
+sed 's/^MUNGE://' > $0.payload
+uid=$(cut -d: -f1 $0.payload)
+if [ "$uid" = bad ]; then
+  echo "STATUS:          Invalid credential (8)" >&2
+  exit 8
+fi
+printf 'STATUS:          Success (0)\\nUID:             %s\\n' "$uid" >&2
+cut -d: -f2- $0.payload | tr -d '\\n'
+"""
+
+
+@pytest.fixture(autouse=True)
+def unmunge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = tmp_path / "unmunge"
+    program.write_text(UNMUNGE)
+    program.chmod(program.stat().st_mode | stat.S_IXUSR)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+
+
+@pytest.fixture
+def expected() -> Iterator[list[Request]]:
+    """Wait for job 12 of user id 2001; return what it has asked with."""
+    seen: list[Request] = []
+
+    async def answer(request: Request) -> Mapping[str, Any]:
+        seen.append(request)
+        if request.port == 1:
+            raise HandoverError("the node is not known")
+        return {"environment": {"JUPYTERHUB_API_TOKEN": "secret"}}
+
+    handover.EXPECTED[12] = Expected(2001, answer)
+    yield seen
+    del handover.EXPECTED[12]
+
+
+class AloneHandler(JobHandler):
+    """The handler without what the rest of the hub does for each request."""
+
+    def prepare(self) -> None:
+        """Ask for nobody's login."""
+
+    def set_default_headers(self) -> None:
+        """Set none."""
+
+    def write_error(self, status_code: int, **_details: Any) -> None:
+        """Show no page of the hub."""
+        self.finish()
+
+    def finish(self, chunk: Any = None) -> Any:
+        """Answer without a look at the hub's database."""
+        return RequestHandler.finish(self, chunk)
+
+
+def post(body: str) -> HTTPResponse:
+    """Send a credential to the hub as a job does."""
+
+    async def send() -> HTTPResponse:
+        handlers = [(handover.PATH, AloneHandler)]
+        server = HTTPServer(Application(handlers, log_function=lambda _handler: None))
+        socket, port = bind_unused_port()
+        server.add_socket(socket)
+        try:
+            return await AsyncHTTPClient().fetch(
+                f"http://127.0.0.1:{port}{handover.PATH}",
+                method="POST",
+                body=body,
+                raise_error=False,
+                request_timeout=9,
+            )
+        finally:
+            server.stop()
+
+    return asyncio.run(send())
+
+
+def credential(uid: object, **changed: object) -> str:
+    return f"MUNGE:{uid}:{json.dumps({**GOOD, **changed})}"
+
+
+def test_the_job_that_is_waited_for_gets_what_it_needs(expected: list[Request]) -> None:
+    answer = post(credential(2001))
+    assert answer.code == 200
+    assert json.loads(answer.body) == {"environment": {"JUPYTERHUB_API_TOKEN": "secret"}}
+    assert expected == [Request(2001, 12, 41234, "-----BEGIN")]
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        (credential(2002), 403),
+        (credential(0), 403),
+        (credential("bad"), 403),
+        (credential(2001, job=13), 404),
+        (credential(2001, job="12"), 403),
+        (credential(2001, job=True), 403),
+        (credential(2001, port=0), 403),
+        (credential(2001, port=65536), 403),
+        (credential(2001, signing=None), 403),
+        ("MUNGE:2001:nonsense", 403),
+        ("MUNGE:2001:[]", 403),
+        ("x" * (handover.LONGEST + 1), 413),
+    ],
+)
+def test_everybody_else_gets_nothing(expected: list[Request], body: str, code: int) -> None:
+    answer = post(body)
+    assert answer.code == code
+    assert b"secret" not in (answer.body or b"")
+    assert expected == []
+
+
+def test_a_job_asks_again_when_the_hub_cannot_answer(expected: list[Request]) -> None:
+    assert post(credential(2001, port=1)).code == 503
+
+
+@given(payload=st.text(max_size=60))
+def test_no_payload_breaks_the_hub(payload: str) -> None:
+    with contextlib.suppress(HandoverError):
+        assert handover.read(2001, payload).uid == 2001
+
+
+@given(owner=st.text(max_size=80), other=st.text(max_size=80))
+def test_names_in_certificates_are_names_of_hosts_and_differ(owner: str, other: str) -> None:
+    name = handover.name_of(owner)
+    assert len(name) < 64 and name.isascii() and name.removesuffix(".notebook").isalnum()
+    assert (name == handover.name_of(other)) == (owner == other)
+
+
+def test_the_environment_of_a_notebook_is_the_jobs_own_only_where_slurm_says_so() -> None:
+    own = {"SLURM_JOB_ID": "12", "CUDA_VISIBLE_DEVICES": "MIG-1", "TMPDIR": "/x", "LD_PRELOAD": "/evil.so"}
+    account = pwd.struct_passwd(("alice", "x", 2001, 2001, "", "/home/alice", "/bin/zsh"))
+    made = job.environment(own, account, {"JUPYTERHUB_API_TOKEN": "t", "LANG": "C.UTF-8"})
+    assert made["CUDA_VISIBLE_DEVICES"] == made["NVIDIA_VISIBLE_DEVICES"] == "MIG-1"
+    assert (made["HOME"], made["USER"], made["SHELL"]) == ("/home/alice", "alice", "/bin/zsh")
+    assert made["SLURM_JOB_ID"] == "12" and made["JUPYTERHUB_API_TOKEN"] == "t"
+    assert not {"TMPDIR", "LD_PRELOAD"} & made.keys()
+
+
+def test_a_notebook_without_a_gpu_sees_none() -> None:
+    account = pwd.struct_passwd(("alice", "x", 2001, 2001, "", "/home/alice", ""))
+    made = job.environment({}, account, {})
+    assert (made["CUDA_VISIBLE_DEVICES"], made["NVIDIA_VISIBLE_DEVICES"]) == ("", "void")
