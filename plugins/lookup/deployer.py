@@ -14,8 +14,8 @@ description:
     So a machine runs what the controller has.
 options:
   _terms:
-    description: What to return - V(project), the project; V(version), its version; V(release), a word that
-      is another one for other contents.
+    description: The part to return - V(project), the project; V(version), its version; V(release), a word
+      that is another one for other contents.
     type: list
     elements: str
     choices: [project, version, release]

@@ -115,10 +115,10 @@ def deploy(
         )
     _report(done, as_json=as_json)
     name = done.deployment.name
+    own = done.deployment.pool  # a service tells none, and nothing of its machines
+    more = f", or see what was changed by hand with gpufarm diff {name}" if own else ""
     click.echo(
-        f"{name}: deployed; next: change it with gpufarm update {name} --input NAME=VALUE, "
-        f"or see what was changed by hand with gpufarm diff {name}",
-        err=True,
+        f"{name}: deployed; next: change it with gpufarm update {name} --input NAME=VALUE{more}", err=True
     )
 
 

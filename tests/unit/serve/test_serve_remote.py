@@ -100,7 +100,7 @@ def test_a_user_deploys_looks_changes_and_removes(ann: Client, paas: Site) -> No
     assert "server.create on gpu1 <ok>" in made.stderr
     (listed,) = json.loads(ann.run("list", "--json").stdout)
     own = listed["name"]
-    assert f"gpufarm update {own}" in made.stderr
+    assert f"gpufarm update {own}" in made.stderr and "gpufarm diff" not in made.stderr
     assert (listed["status"], listed["group"], listed["operator"]) == ("deployed", "physics", "ann")
     stored = paas.user("ann").get(f"/deployments/{own}").json()
     assert stored["outputs"] == OUTPUTS

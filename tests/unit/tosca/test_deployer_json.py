@@ -63,13 +63,13 @@ def deploy(farm: StubSite, *arguments: str) -> Answer:
 
 
 def test_commands_without_it() -> None:
-    """`completion` prints a script for a shell, and `serve` does not end."""
+    """`completion` prints a script for a shell, `log` a text, and `serve` does not end."""
     without = {
         name
         for name, command in main.commands.items()
         if not any("--json" in option.opts for option in command.params)
     }
-    assert without == {"completion", "serve"}
+    assert without == {"completion", "log", "serve"}
 
 
 def test_a_template(farm: StubSite, tmp_path: Path) -> None:
