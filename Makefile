@@ -27,9 +27,13 @@ setup-test: ## Install what the tests need as well (test calls this)
 demo: setup ## From nothing to a notebook on a GPU slice, on this machine
 	@python -m lab.demo up
 
+.PHONY: demo-paas
+demo-paas: setup ## From nothing to a service by which users deploy on GPU machines, on this machine
+	@python -m lab.demo_paas up
+
 .PHONY: clean
-clean: ## Stop the demo and remove every host of it; caches stay
-	@if [ -x .venv/bin/python ]; then python -m lab.demo down; fi
+clean: ## Stop both demos and remove every host of them; caches stay
+	@if [ -x .venv/bin/python ]; then python -m lab.demo down; python -m lab.demo_paas down; fi
 
 .PHONY: distclean
 distclean: clean ## Remove .venv, .work and the bench's images too; no bench may be up

@@ -7,30 +7,21 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import click
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
-from lab import bench as benches
-from lab.bench import Bench
-from lab.errors import LabError
 from lab.selfcheck import Proof, check
 from lab.spec import HostSpec
-from lab.system import require_root, run, write_atomically
+from lab.stage import Stage, images_missing, played
+from lab.system import require_root, write_atomically
 from lab.visitor import trust
 
-ROOT = Path(__file__).resolve().parent.parent
-GPUFARM = Path(sys.executable).with_name("gpufarm")
 TEMPLATE = Path("tosca/templates/ml_infn.yaml")
 POOL = Path("inventories/lab")
 GPU_HOST = "gpu1"
@@ -42,27 +33,17 @@ HUB_AUTHORITY = (
     "/etc/jupyterhub/tls/ca.crt"  # where role jupyterhub keeps the certificate that users must trust
 )
 
-console = Console(stderr=True, highlight=False)
-
 
 @dataclass
-class Demo:
-    """One demo on this machine; its bench and its deployment have the same name.
+class Demo(Stage):
+    """The demo of notebooks; its deployment has its name, too.
 
     Attributes:
-        name: of both.
         inputs: further inputs of the template, each as KEY=VALUE.
-        seconds: what each phase took.
     """
 
     name: str = field(default_factory=lambda: os.environ.get("LAB_BENCH", "demo"))
     inputs: tuple[str, ...] = ()
-    seconds: dict[str, float] = field(default_factory=dict)
-
-    @property
-    def directory(self) -> Path:
-        """Files that the demo leaves for its user: timings, certificates."""
-        return ROOT / ".work" / self.name
 
     @property
     def deployments(self) -> Path:
@@ -72,49 +53,32 @@ class Demo:
     @property
     def environment(self) -> dict[str, str]:
         """Environment of the deployer."""
-        return {
-            **os.environ,
-            "LAB_BENCH": self.name,
-            "GPUFARM_STATE_DIR": str(self.deployments),
-            "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"),
-        }
-
-    def bench(self, say: Callable[[str], None]) -> Bench:
-        return Bench(self.name, benches.state_dir(), benches.cache_dir(), say)
+        return {**super().environment, "GPUFARM_STATE_DIR": str(self.deployments)}
 
     def up(self) -> None:
         """Bring everything up, prove it, and tell how to use it."""
         require_root()
-        images = benches.cache_dir() / "rootfs"
-        cold = not any(path.is_dir() for path in images.glob("*"))
-        with self._phase("bench", "Two hosts: a simulated A100, an identity provider") as say:
+        cold = images_missing()
+        with self.phase("bench", "Two hosts: a simulated A100, an identity provider") as say:
             bench = self.bench(say)
             if not any(host["name"] == GPU_HOST for host in bench.status()["hosts"]):
                 shutil.rmtree(self.deployments, ignore_errors=True)  # of a bench that is gone
             started = bench.up(HOSTS)
             status = bench.status()
-        with self._phase("service", "GPU driver check, seven MIG slices, JupyterHub", moves=False):
+        with self.phase("service", "GPU driver check, seven MIG slices, JupyterHub", moves=False):
             self._deploy(status["iam"])
         outputs = self.outputs()
         logins = json.loads(Path(status["iam"]["users_file"]).read_text())
-        authorities = self._authorities(status)
-        with self._phase("check", f"{USER} signs in and runs Python on a slice") as say:
+        authorities = self.authorities(status, GPU_HOST, HUB_AUTHORITY, "hub-ca.crt")
+        with self.phase("check", f"{USER} signs in and runs Python on a slice") as say:
             context = trust(*(file.read_text() for file in authorities))
             proof = check(outputs["jupyter_endpoint"], context, USER, logins[USER]["password"], say)
-        state = "cold" if cold else "fresh" if started else "warm"
-        timings = {"state": state, "seconds": self.seconds, "total": round(sum(self.seconds.values()), 1)}
-        write_atomically(self.directory / "timings.json", json.dumps(timings, indent=2) + "\n")
+        timings = self.timings(cold=cold, started=bool(started))
         _tell(outputs, logins, authorities, proof, status["iam"]["url"], timings)
-
-    def down(self) -> None:
-        """Remove the bench and the demo's files, with what the deployer remembers of it."""
-        self.bench(_line).down()
-        shutil.rmtree(self.directory, ignore_errors=True)
-        _line(f"bench and deployment {self.name} are gone; downloaded packages and images stay cached")
 
     def outputs(self) -> dict[str, Any]:
         """The outputs of the deployment: `jupyter_endpoint`, `gpu_slices` and others of the template."""
-        return json.loads(self._gpufarm("outputs", self.name, "--json"))
+        return json.loads(self.program(["gpufarm", "outputs", self.name, "--json"]))
 
     def _deploy(self, iam: dict[str, str]) -> None:
         files = self.deployments / "files"  # where the deployer looks for files that inputs name
@@ -129,55 +93,7 @@ class Demo:
         }
         every = [f"{key}={value}" for key, value in inputs.items()] + list(self.inputs)
         options = [word for value in every for word in ("--input", value)]
-        self._gpufarm("deploy", str(TEMPLATE), "--pool", str(POOL), "--name", self.name, *options)
-
-    def _gpufarm(self, *arguments: str) -> str:
-        """Run the deployer; what it says on standard error goes to the terminal. Returns its standard output.
-
-        Raises:
-            LabError: it failed, and has said why.
-        """
-        command = [str(GPUFARM), *arguments]
-        pipe = subprocess.PIPE
-        with subprocess.Popen(command, cwd=ROOT, env=self.environment, stdout=pipe, text=True) as process:
-            try:
-                output, _ = process.communicate()
-            except KeyboardInterrupt:
-                process.wait()  # it was interrupted too, and leaves its state in order
-                raise
-        if process.returncode:
-            raise LabError("the service could not be set up (see above); the next run continues")
-        return output
-
-    def _authorities(self, status: dict[str, Any]) -> list[Path]:
-        """Put the certificates of the hub's and the provider's authority where the user finds them."""
-        hub = run(["ssh", "-F", status["ssh_config"], GPU_HOST, "cat", HUB_AUTHORITY])
-        texts = {"hub-ca.crt": hub, "iam-ca.crt": Path(status["iam"]["ca_file"]).read_text()}
-        for name, text in texts.items():
-            write_atomically(self.directory / name, text)
-        return [self.directory / name for name in texts]
-
-    @contextmanager
-    def _phase(self, name: str, title: str, moves: bool = True) -> Iterator[Callable[[str], None]]:
-        """Show a phase while it runs, then its time; `moves` is off while a child draws its own progress."""
-        console.print(f"[bold]{escape(title)}[/]")
-        start = time.monotonic()
-        spinner = console.status("") if moves and console.is_terminal else None
-
-        def say(text: str) -> None:
-            if spinner:
-                spinner.update(escape(text))
-            else:
-                _line(f"  {text}")
-
-        with spinner or nullcontext():
-            yield say
-        self.seconds[name] = round(time.monotonic() - start, 1)
-        console.print(f"  [green]done[/] in {self.seconds[name]:.1f} s")
-
-
-def _line(text: str) -> None:
-    console.print(escape(text), soft_wrap=True)
+        self.program(["gpufarm", "deploy", str(TEMPLATE), "--pool", str(POOL), "--name", self.name, *options])
 
 
 def _tell(
@@ -243,12 +159,4 @@ def down() -> None:
 
 
 if __name__ == "__main__":
-    try:
-        main(standalone_mode=False)
-    except (LabError, click.ClickException) as problem:
-        message = problem.format_message() if isinstance(problem, click.ClickException) else str(problem)
-        console.print(f"[bold red]demo:[/] {escape(message)}", soft_wrap=True)
-        sys.exit(1)
-    except (KeyboardInterrupt, click.Abort):
-        console.print("demo: interrupted; run it again to continue, or make clean to remove it")
-        sys.exit(130)
+    played(main)

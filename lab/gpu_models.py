@@ -18,10 +18,10 @@ from unittest import mock
 
 import pynvml
 
-from lab.demo import ROOT
 from lab.mig_oracle import Oracle, Request
 from lab.nvmlsim import build
 from lab.nvmlsim.install import GUEST
+from lab.stage import ROOT
 
 # `make setup` links the checkout there under its name in Ansible.
 sys.path.insert(0, str(ROOT / ".work" / "collections"))

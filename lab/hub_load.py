@@ -31,10 +31,11 @@ from rich.table import Table
 
 from lab import bench as benches
 from lab.bench import Bench
-from lab.demo import HUB_AUTHORITY, ROOT
+from lab.demo import HUB_AUTHORITY
 from lab.errors import LabError
 from lab.hub_check import buckets, overtaken, quantile, shared
 from lab.spec import HostSpec
+from lab.stage import ROOT
 from lab.system import require_root, run, write_atomically
 from lab.visitor import Refused, Visitor, trust
 

@@ -19,10 +19,10 @@ from pathlib import Path
 
 from rich.console import Console
 
-from lab.demo import ROOT
 from lab.mig_oracle import Layout, Oracle, Request
 from lab.nvmlsim import build
 from lab.nvmlsim.install import GUEST
+from lab.stage import ROOT
 
 # `make setup` links the checkout there under its name in Ansible.
 COLLECTIONS = ROOT / ".work" / "collections"

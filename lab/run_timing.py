@@ -19,11 +19,12 @@ from rich.console import Console
 from rich.table import Table
 
 from lab.bench import Bench, cache_dir, state_dir
-from lab.demo import FLAVOR, GPUFARM, ROOT, TEMPLATE, Demo
+from lab.demo import FLAVOR, TEMPLATE, Demo
 from lab.errors import LabError
 from lab.inventory import inventory
 from lab.spec import HostSpec
 from lab.spent import Figure, spent
+from lab.stage import PROGRAMS, ROOT
 from lab.system import require_root
 
 HOSTS = (1, 4, 32)
@@ -76,7 +77,7 @@ def of_the_demo() -> Figure:
     demo = Demo(f"{NAME}-demo")
     try:
         demo.up()
-        again: list[str | Path] = [GPUFARM, "deploy", TEMPLATE, "--name", demo.name]
+        again: list[str | Path] = [PROGRAMS / "gpufarm", "deploy", TEMPLATE, "--name", demo.name]
         return spent(again, demo.environment, ROOT)
     finally:
         demo.down()

@@ -18,8 +18,8 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from lab.demo import ROOT
 from lab.errors import LabError
+from lab.stage import ROOT
 from lab.system import require_root
 
 STEP = re.compile(r"^(\S+) on \S+: ok, .*?, (\d+) s$", re.MULTILINE)  # what gpufarm deploy says of each step

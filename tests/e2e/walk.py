@@ -10,8 +10,8 @@ from typing import Any
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Locator, Page, expect
 
-from lab.demo import ROOT
 from lab.patience import PATIENCE
+from lab.stage import ROOT
 from lab.visitor import LIST_SLICES
 
 ARTIFACTS = ROOT / ".work" / "artifacts"

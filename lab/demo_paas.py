@@ -1,0 +1,156 @@
+"""From nothing to a service by which users deploy on machines: `python -m lab.demo_paas up`, and `down`."""
+
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from lab.inventory import inventory
+from lab.spec import HostSpec
+from lab.stage import Stage, images_missing, played
+from lab.system import require_root, write_atomically
+from lab.tokens import access_token
+from lab.visitor import trust
+
+SERVICE, MACHINE, USER = "paas", "gpu1", "alice"
+HOSTS = [HostSpec(SERVICE), HostSpec(MACHINE, gpus=("a100-80gb:1",)), HostSpec("iam", iam=True)]
+AUTHORITY = "/etc/gpufarm-serve-proxy/self-signed.crt"  # of the role paas_service
+TEMPLATE, FLAVOR = "gpu_node", "7x 1g.10gb MIG GPUs"
+
+
+@dataclass
+class Demo(Stage):
+    """The demo of the deployer as a service."""
+
+    name: str = field(default_factory=lambda: os.environ.get("LAB_BENCH", "demo-paas"))
+
+    def up(self) -> None:
+        """Bring everything up, deploy as a user, remove that again, and tell how to use the service."""
+        require_root()
+        cold = images_missing()
+        title = "Three hosts: a service, a machine with a simulated A100, an identity provider"
+        with self.phase("bench", title) as say:
+            bench = self.bench(say)
+            started = bench.up(HOSTS)
+            status = bench.status()
+        with self.phase(
+            "service", "Server, two workers, proxy; the machine lets the workers in", moves=False
+        ):
+            playbook = [
+                "ansible-playbook",
+                "-i",
+                str(self._inventory(status)),
+                "gpufarm.cluster.paas_service",
+            ]
+            sys.stderr.write(self.program(playbook, {"ANSIBLE_DISPLAY_OK_HOSTS": "false"}))
+        authorities = self.authorities(status, SERVICE, AUTHORITY, "paas-ca.crt")
+        address = next(host["address"] for host in status["hosts"] if host["name"] == SERVICE)
+        logins = json.loads(Path(status["iam"]["users_file"]).read_text())
+        title = f"{USER} deploys seven slices of a GPU, and removes them"
+        with self.phase("check", title, moves=False) as say:
+            context = trust(*(file.read_text() for file in authorities))
+            token = access_token(status["iam"]["url"], context, USER, logins[USER]["password"])
+            write_atomically(self._token, token + "\n", 0o600)
+            outputs = self._checked(f"https://{address}", say)
+        timings = self.timings(cold=cold, started=bool(started))
+        _tell(f"https://{address}", self, outputs, timings)
+
+    @property
+    def _token(self) -> Path:
+        return self.directory / "token"
+
+    @property
+    def client(self) -> dict[str, str]:
+        """Variables with which ``gpufarm`` asks as the user of the demo."""
+        return {
+            "GPUFARM_TOKEN_FILE": str(self._token),
+            "GPUFARM_CA_FILE": str(self.directory / "paas-ca.crt"),
+        }
+
+    def _inventory(self, status: dict[str, Any]) -> Path:
+        found = inventory(status)
+        hosts = found.pop("_meta")["hostvars"]
+        settings = {
+            "paas_service_files": {"iam-ca.crt": Path(status["iam"]["ca_file"]).read_text()},
+            "paas_service_issuers": [
+                {
+                    "issuer": status["iam"]["url"],
+                    "ca_file": "files/iam-ca.crt",
+                    "opaque": "userinfo",
+                    "administrators": "ml-infn",
+                }
+            ],
+            "paas_service_templates": {TEMPLATE: {"template": TEMPLATE, "groups": ["ml-infn-users"]}},
+        }
+        groups = {
+            "paas_services": {"hosts": {SERVICE: None}, "vars": settings},
+            "paas_pool": {"hosts": {MACHINE: None}},
+        }
+        path = self.directory / "inventory.json"
+        write_atomically(path, json.dumps({"all": {"hosts": hosts, "children": groups}}, indent=2) + "\n")
+        return path
+
+    def _checked(self, url: str, say: Callable[[str], None]) -> dict[str, Any]:
+        gpufarm = ["gpufarm", "--server", url]
+        ask = ["deploy", TEMPLATE, "--group", "ml-infn-users", "--input", f"gpu_partition_flavor={FLAVOR}"]
+        made = json.loads(self.program([*gpufarm, *ask, "--json"], self.client))["deployment"]
+        say(f"{made['name']} is {made['status']}")
+        self.program([*gpufarm, "delete", made["name"], "--yes"], self.client)
+        return made["outputs"]
+
+
+def _tell(url: str, demo: Demo, outputs: Any, timings: dict[str, Any]) -> None:
+    """Next steps for a newcomer, on standard output."""
+    out = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
+    out.print(f"\n[bold green]Ready[/] in {timings['total']:.0f} s: [bold]{url}[/]\n")
+    facts = Table.grid(padding=(0, 2))
+    facts.add_column(no_wrap=True)
+    facts.add_column(overflow="fold")
+    settings = "\n".join(f"export {name}={value}" for name, value in demo.client.items())
+    deploy = f'.venv/bin/gpufarm deploy {TEMPLATE} --input gpu_partition_flavor="{FLAVOR}"'
+    curl = 'curl --cacert $GPUFARM_CA_FILE -H "Authorization: Bearer $(cat $GPUFARM_TOKEN_FILE)"'
+    facts.add_row(
+        "User", f"{USER}, of the group ml-infn-users; the file below has an access token for an hour"
+    )
+    facts.add_row("Deploy", f"export GPUFARM_SERVER={url}\n{settings}\n{deploy}\n.venv/bin/gpufarm list")
+    facts.add_row("The same by REST", f'{curl} "{url}/deployments?createdBy=me"')
+    facts.add_row("Proven just now", f"{USER} deployed {TEMPLATE} on {MACHINE}, and removed it")
+    facts.add_row("Its outputs were", json.dumps(outputs)[:200])
+    facts.add_row("Simulated", "the A100 (its NVML and device nodes, no CUDA) and the people")
+    facts.add_row(
+        "Real", "Debian, systemd, SSH, Ansible, nginx, the service, the MIG planner, OpenID Connect, TLS"
+    )
+    facts.add_row("Stop", "make clean")
+    out.print(facts)
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+def main() -> None:
+    """From nothing to a service by which users deploy. The bench's name is LAB_BENCH, or else demo-paas."""
+
+
+@main.command()
+def up() -> None:
+    """Bring the demo up, prove it, and tell how to use it. A second run changes nothing."""
+    Demo().up()
+
+
+@main.command()
+def down() -> None:
+    """Remove all of the demo except downloaded packages and images."""
+    Demo().down()
+
+
+if __name__ == "__main__":
+    played(main)
