@@ -122,7 +122,7 @@ def main() -> None:
                 leave(folder, machine, last=not others)
     except OSError as error:
         module.fail_json(
-            msg=f"{error.filename or folder} cannot be changed ({error.strerror}); see to that, and run again."
+            msg=f"{error.filename or folder} cannot be changed ({error.strerror}); mend that and run again."
         )
     module.exit_json(
         changed=changed,

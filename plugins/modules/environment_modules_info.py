@@ -10,8 +10,8 @@ module: environment_modules_info
 short_description: Tell what a machine has for environment modules
 version_added: 0.1.0
 description:
-  - Tells whether installations are there, which CUDA toolkits and Python environments of notebooks the machine
-    has, and whose a tree of module files is.
+  - Tells whether installations are there, which CUDA toolkits and Python environments of notebooks the
+    machine has, and whose a tree of module files is.
   - A file system that hangs is told in RV(silent), and does not hold the module up.
 extends_documentation_fragment:
   - gpufarm.cluster.attributes.info_module

@@ -12,7 +12,7 @@ from os import environ
 import pytest
 from testinfra.host import Host
 
-# What the shells of users do not have by accident.
+# No variable of the test's own shell reaches those of users.
 CLEAN = "env -i HOME=/home/ada USER=ada LOGNAME=ada PATH=/usr/bin:/bin"
 SHELLS = {
     "bash login": "bash -lc",

@@ -14,7 +14,7 @@ from typing import Any
 from . import declared, lua
 
 FOLDER = re.compile(r"(/[A-Za-z0-9._-]+)+")
-# What a machine has by itself is in a tree of its own, as other machines that share the other tree lack it.
+# Toolkits and environments have a tree of their own, as other machines that share the site's may lack them.
 FOUND = "/opt/gpufarm/modules/found"
 TOOLKIT = re.compile(r"cuda-(\d+(?:\.\d+)*)")
 _EMPTY: Mapping[str, Any] = {

@@ -89,7 +89,7 @@ def test_the_usual_folders_of_an_installation_are_those_that_are_there() -> None
     found = [call[1:] for call in calls(written) if call[0] == "prepend_path"]
     assert ("PATH", "/opt/gcc/bin") in found and ("LD_LIBRARY_PATH", "/opt/gcc/lib64") in found
     assert {variable for variable, _ in found} == {*lua.USUAL}
-    # What was put there at loading goes with the module, also if the folder is gone by then.
+    # Unloading takes folders away that are gone by then.
     missing = lua.module_file(module(prefix="/missing"))
     assert [call for call in calls(missing, "unload") if call[0] == "prepend_path"]
     assert not [call for call in calls(missing, "unload") if call[0] == "LmodError"]

@@ -47,7 +47,7 @@ def answers(questions: Mapping[str, Callable[[], Any]], seconds: float) -> dict[
                 raise OSError(said["error"])
             found[name] = said["answer"]
     for reader, (_name, process, _text) in waiting.items():
-        # One that hangs in the kernel does not end by that, and nobody waits for it.
+        # If it hangs in the kernel, it does not end by that, and nobody waits for it.
         os.kill(process, signal.SIGKILL)
         os.close(reader)
     return found
