@@ -29,6 +29,17 @@ def test_a_batch_job_is_queued_and_ends(host: Host, eventually: Callable[[Callab
     eventually(lambda: "JobState=COMPLETED" in host.check_output(state))
 
 
+@pytest.mark.parametrize("shell", ["bash -lc", "env SSH_CLIENT='::1 1 22' bash -c"])
+@pytest.mark.parametrize("export", ["ALL", "NONE"])
+def test_a_batch_script_loads_modules(host: Host, shell: str, export: str) -> None:
+    """Sent from a login, and from the command of an SSH session, which bash knows by that variable."""
+    script = "#!/bin/bash\nset -eu\nmodule load answer\necho $ANSWER on $(hostname)\n"
+    send = f"sbatch --wait --chdir=/ --export={export} --output=/tmp/answer-%j.out --parsable"
+    clean = "env -i HOME=/home/alice USER=alice LOGNAME=alice PATH=/usr/bin:/bin"
+    number = host.check_output(f"printf %s | runuser -u alice -- {clean} {shell} %s", script, send)
+    assert host.check_output(f"runuser -u alice -- srun --chdir=/ cat /tmp/answer-{number}.out") == "42 on n1"
+
+
 def test_no_job_runs_here(host: Host) -> None:
     assert host.check_output("sinfo --noheader --Node --format=%%N").split() == ["n1"]
     assert not host.exists("slurmd") and not host.exists("slurmctld")
