@@ -147,6 +147,7 @@ class Remote:
         refresh: bool = False,
         description: str | None = None,
         group: str | None = None,
+        take_over: bool = False,
         listener: Any,
     ) -> Run:
         """Make a deployment, and wait for its end.
@@ -159,6 +160,7 @@ class Remote:
             refresh: refused, as the pool is the service's.
             description: refused, as the service keeps none.
             group: of the user, whose quota counts; None for none.
+            take_over: refused, as users may not replace what is others'.
             listener: gets lines of progress.
 
         Returns:
@@ -168,6 +170,7 @@ class Remote:
             GpufarmError: the service refuses it, or it has failed.
         """
         given = {"--pool": pool, "--name": name, "--refresh": refresh, "--description": description}
+        given["--take-over"] = take_over
         for option, value in given.items():
             if value:
                 raise BadInput(f"{option}: a service decides that itself; leave it out with --server")

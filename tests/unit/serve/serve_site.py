@@ -16,6 +16,7 @@ from doubles.issuer import ANN, CLIENT, SECRET, Issuer
 from fastapi.testclient import TestClient
 from gpufarm.serve import settings
 from gpufarm.serve.application import application
+from gpufarm.serve.database import Database
 from gpufarm.serve.runs import Ending, Runs
 from gpufarm.serve.service import Service
 from httpx import Response
@@ -226,3 +227,11 @@ def site(folder: Path, iam: Issuer, **changes: Any) -> Any:
         yield made
     finally:
         made.service.database.engine.dispose()
+
+
+def make_older(database: Database) -> None:
+    """Bring the tables to the first version."""
+    with database.engine.begin() as connection:
+        connection.exec_driver_sql("DROP TABLE logins")
+        connection.exec_driver_sql("ALTER TABLE runs DROP COLUMN machines")
+        connection.exec_driver_sql("UPDATE alembic_version SET version_num = '0001'")

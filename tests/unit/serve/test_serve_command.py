@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 from gpufarm.cli import main
 from gpufarm.serve import commands, settings
-from serve_site import Site
+from serve_site import Site, make_older
 
 MANUAL = (Path(__file__).parents[3] / "docs" / "serve.md").read_text()
 
@@ -35,9 +35,7 @@ def test_settings_and_templates_can_be_checked(paas: Site) -> None:
 
 def test_a_check_tells_that_tables_will_change(paas: Site) -> None:
     path = paas.folder / "serve.yml"
-    with paas.service.database.engine.begin() as connection:
-        connection.exec_driver_sql("ALTER TABLE runs DROP COLUMN machines")
-        connection.exec_driver_sql("UPDATE alembic_version SET version_num = '0001'")
+    make_older(paas.service.database)
     assert "will be changed; they are of version 0001" in invoked("serve", "--settings", path, "check")[1]
     assert invoked("serve", "--settings", path, "upgrade")[0] == 0
     assert "will be changed" not in invoked("serve", "--settings", path, "check")[1]

@@ -22,6 +22,7 @@ from gpufarm.serve.deployments import Deployments, Filter, Wanted
 from gpufarm.serve.people import User
 from gpufarm.serve.quotas import Quotas
 from gpufarm.serve.tables import Audit, Callback, Deployment, Run, Table
+from serve_site import make_older
 from sqlalchemy import event, select
 
 both = pytest.mark.parametrize("database_url", ["sqlite", "postgresql"], indirect=True)
@@ -51,12 +52,10 @@ def test_tables_of_a_newer_release_are_refused(database: Database) -> None:
 
 
 def older(url: str) -> str:
-    """Bring the tables to the first version, as an older release left them."""
+    """A database as the first release left it."""
     made = Database(url)
     made.upgrade()
-    with made.engine.begin() as connection:
-        connection.exec_driver_sql("ALTER TABLE runs DROP COLUMN machines")
-        connection.exec_driver_sql("UPDATE alembic_version SET version_num = '0001'")
+    make_older(made)
     made.engine.dispose()
     return url
 

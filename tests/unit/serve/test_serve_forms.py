@@ -172,7 +172,9 @@ def test_all_templates_of_the_collection_can_be_offered(name: str) -> None:
     offered = offers.named(name)
     root = collection.root() / "tosca"
     for folder in (root / "templates", root / "indigo" / "templates"):
-        assert offers.sent((folder / f"{name}.yaml").read_text(), ANN) is offered
+        path = folder / f"{name}.yaml"
+        assert path.exists() or folder.parent.name == "indigo", "only templates of machines are in both"
+        assert not path.exists() or offers.sent(path.read_text(), ANN) is offered
     defaults = {
         entry.name: entry.default
         for entry in offered.topology.inputs.values()

@@ -46,7 +46,14 @@ def test_tabs_are_those_of_the_file() -> None:
     found = form.read(offered("ml_infn")).tabs()
     assert [*found] == ["General", "IAM integration", "Collaboration", "Settings", "More"]
     assert [one.widget for one in found["More"]] == ["account"]
-    assert [*form.read(offered("lustre_filesystem")).tabs()] == ["Inputs"]
+
+
+def test_a_template_without_a_form_has_one_tab(tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    types = collection.root() / "tosca/types/gpufarm_types.yaml"
+    text = (collection.root() / "tosca/templates/lustre_filesystem.yaml").read_text()
+    path.write_text(text.replace("../types/gpufarm_types.yaml", str(types)))
+    assert [*form.read(Offers([Offer("mine", str(path))]).named("mine")).tabs()] == ["Inputs"]
 
 
 def test_inputs_that_the_service_sets_are_not_asked_for() -> None:

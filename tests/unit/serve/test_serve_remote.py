@@ -138,6 +138,8 @@ def test_what_a_service_decides_or_has_not_is_refused(ann: Client, paas: Site) -
     path = paas.folder / "notes.yaml"
     assert "--pool: a service decides that" in ann.refused("deploy", path, "--pool", "/x")
     assert "--name: a service decides that" in ann.refused("deploy", path, "--name", "x")
+    assert "--take-over: a service decides that" in ann.refused("deploy", path, "--take-over")
+    assert "a service offers no hours" in ann.refused("report")
     for command in (("plan", path), ("diff", "x"), ("resume", "x"), ("history", "x"), ("validate", path)):
         assert f"a service offers no {command[0]}" in ann.refused(*command)
     assert "is no deployment of a service" in ann.refused("outputs", "../info")
