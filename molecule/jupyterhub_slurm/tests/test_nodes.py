@@ -51,11 +51,11 @@ class Waiting:
 
 
 def test_two_users_get_a_slice_of_a_node_each_and_open_no_other(visit):
-    alice, bob = visit("alice"), visit("bob")
-    assert alice.form().free == {SLICE: 2}
+    alice, bob, carol = visit("alice"), visit("bob"), visit("carol")
+    assert carol.form().free == {SLICE: 2}
     alice.spawn(gpu=SLICE)
     bob.spawn(gpu=SLICE)
-    assert alice.form().free == {SLICE: 0}
+    assert carol.form().free == {SLICE: 0}
     seen = [visitor.execute(WHERE).split() for visitor in (alice, bob)]
     assert {node for node, _uid, _slice in seen} == {"gpu1", "gpu2"}
     assert [uid for _node, uid, _slice in seen] == ["2001", "2002"]
@@ -83,6 +83,22 @@ def test_a_third_user_waits_sees_why_and_gets_the_first_slice_that_is_free(visit
     eventually(waiting.is_over)
     assert not waiting.refusal
     assert carol.execute(WHERE).split()[1] == "2003"
+
+
+def test_an_administrator_sees_the_queue_and_its_reasons(host, visit, eventually, jobs):
+    alice, bob, carol = visit("alice"), visit("bob"), visit("carol")
+    alice.spawn(gpu=SLICE)
+    bob.spawn(gpu=SLICE)
+    Waiting(carol)
+    eventually(lambda: "carol" in jobs("pending"))
+    host.check_output("gpasswd --add mallory sudo")
+    try:
+        page = visit("mallory").page("/hub/slices")
+    finally:
+        host.check_output("gpasswd --delete mallory sudo")
+    assert "running on gpu1 until" in page and "running on gpu2 until" in page
+    assert "waits in the queue of the cluster: what you chose is in use" in page
+    assert "0 of 2 free" in page
 
 
 def test_a_user_who_waits_can_stop(visit, eventually, jobs):

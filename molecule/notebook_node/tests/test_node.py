@@ -13,9 +13,7 @@ def test_a_notebook_server_can_start(host):
 
 def test_a_job_without_the_hub_says_why_it_ends(host):
     # No user id of root: jobs are users'.
-    done = host.run(
-        f"echo '{{}}' | runuser -u nobody -- {VENV}/bin/python -I -m gpufarm_hub.slurm.job"
-    )
+    done = host.run(f"echo '{{}}' | runuser -u nobody -- {VENV}/bin/python -I -m gpufarm_hub.slurm.job")
     assert done.rc != 0 and "No notebook is started: your home cannot be used on this machine" in done.stderr
 
 

@@ -1,4 +1,4 @@
-"""What squeue, sstat and sacct of Slurm 24.11 tell of notebooks, as recorded on a cluster."""
+"""Notebooks as squeue, sstat and sacct of Slurm 24.11 tell of them, recorded on a cluster."""
 
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later

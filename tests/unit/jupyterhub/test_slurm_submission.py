@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 ORDER = Order("alice/", 2001, 2001, "/home/alice", 1.5, 2 << 30, "1g.10gb", 2, 130, "gpu")
-# What a command line can hold at all: no program gets a NUL.
+# Arguments that a program can have at all: none holds a NUL.
 TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=40)
 
 

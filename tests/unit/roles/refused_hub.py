@@ -34,7 +34,7 @@ QUESTIONS = "Validate | Query partitions, settings and accounts"
 
 
 def told(partitions: str, settings: str = "", users: str = "alice") -> Answer:
-    """What the programs of a cluster print."""
+    """The programs of a cluster, which print this."""
     answers = {"sinfo": partitions, "scontrol": settings, "sacctmgr": users}
     return lambda call: said(answers[call.args["argv"][2]])
 

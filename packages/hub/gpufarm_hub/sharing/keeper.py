@@ -258,8 +258,8 @@ def resume(ours: Desk, hub: Hub, before: frozenset[str]) -> frozenset[str]:
     Args:
         ours: the desk.
         hub: the hub.
-        before: owners of those that were left alone at the last look. One that is left now may have been
-            stopped a moment ago.
+        before: owners of those that were left alone at the last look. A notebook that is left for the first
+            time may have been stopped a moment ago.
 
     Returns:
         Owners of those that are left alone.

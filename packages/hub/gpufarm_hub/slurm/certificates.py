@@ -43,7 +43,7 @@ def of_notebook(
 
     Args:
         folder: of the authority.
-        signing: request of the job (PEM, PKCS #10). What it says of names does not count.
+        signing: request of the job (PEM, PKCS #10). Names in it do not count.
         name: of the notebook (`handover.name_of`).
         address: of its node.
         now: the time.

@@ -18,7 +18,7 @@ AGE = 5  # seconds that a description serves; it is for forms, and Slurm decides
 
 @dataclass(frozen=True)
 class Cluster:
-    """What the hub knows of a cluster.
+    """A cluster as the hub knows it.
 
     Attributes:
         partition: the one for notebooks.

@@ -123,7 +123,7 @@ def death(unit: str) -> Death | None:
 
 
 def _canceller(job: Job) -> int | None:
-    """Return the user id of who cancelled a job; None if nobody did, or if the accounting does not tell."""
+    """Return the id of the user that cancelled a job; None if none did, or the accounting does not tell."""
     if "CANCELLED" not in job.states:
         return None
     command = ["sacct", "--allocations", "--noheader", "--parsable2", "--format=State"]

@@ -35,7 +35,7 @@ class HandoverError(Exception):
 
 @dataclass(frozen=True)
 class Request:
-    """What a job asks with.
+    """The request of a job.
 
     Attributes:
         uid: user id of its process, which munge has confirmed.
@@ -97,7 +97,7 @@ def confirmed(credential: str) -> Request:
 
 
 def read(uid: int, payload: str) -> Request:
-    """Return what a job asks with.
+    """Return the request of a job.
 
     Args:
         uid: that munge has confirmed.

@@ -36,7 +36,7 @@ TIMEOUT = 60  # seconds that munged and the hub may take to answer
 
 PR_SET_NO_NEW_PRIVS = 38  # prctl(2)
 
-# What Slurm tells of the job and its GPUs; no other variable of its environment reaches the notebook.
+# Variables by which Slurm tells of the job and its GPUs; no other reaches the notebook.
 KEPT = ("CUDA_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL", "LANG", "LC_ALL", "SLURM_")
 
 

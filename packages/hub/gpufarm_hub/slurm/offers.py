@@ -35,7 +35,7 @@ MEMORY = re.compile(r"\d+g\.(\d+)gb")
 
 
 class OffersError(ValueError):
-    """What Slurm has printed is not what it was asked for."""
+    """The output of Slurm is not the answer to the question."""
 
 
 @dataclass(frozen=True)

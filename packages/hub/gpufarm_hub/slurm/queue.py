@@ -32,7 +32,7 @@ ENDED = frozenset(
 
 
 class QueueError(ValueError):
-    """What squeue has printed is no list of jobs."""
+    """The output of squeue is no list of jobs."""
 
 
 @dataclass(frozen=True)
@@ -147,7 +147,7 @@ def death(job: Job, canceller: int | None) -> Death | None:
 
     Args:
         job: that is over.
-        canceller: user id of who has cancelled it; None if nobody knows.
+        canceller: id of the user that has cancelled it; None if that is not known.
     """
     states = {*job.states}
     if states & {"COMPLETED"} or ("CANCELLED" in states and canceller == job.uid):

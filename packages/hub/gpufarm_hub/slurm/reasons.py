@@ -56,7 +56,7 @@ def state(job: Job) -> str:
     return f"{job.states[-1].lower()} on {job.node}{until}"
 
 
-# What sbatch says of a job that it does not take, and what the user is told.
+# Words of sbatch about a job that it does not take, and the words for its user.
 REFUSALS = {
     "Invalid account": "your account may not use the cluster; ask its administrator for an account of Slurm",
     "Invalid qos": "your account may not use the cluster; ask its administrator for an account of Slurm",

@@ -163,7 +163,12 @@ class SlurmSpawner(NotebookSpawner):
         """Queue the job, wait until it runs and has asked what to do; return the notebook's address."""
         order = self._order()
         if not self._job:
-            self._job = await asyncio.to_thread(self._submit, order)
+            queued = asyncio.ensure_future(asyncio.to_thread(self._submit, order))
+            try:
+                self._job = await asyncio.shield(queued)
+            except asyncio.CancelledError:
+                await asyncio.wait([queued])  # a stop comes next, and has to find the job
+                raise
         self.log.info("The notebook %s is job %d", self.owner, self._job)
         self._arrived = asyncio.get_running_loop().create_future()
         handover.EXPECTED[self._job] = handover.Expected(order.uid, self._hand_over)

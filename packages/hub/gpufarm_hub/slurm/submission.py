@@ -23,7 +23,7 @@ END = "END_OF_SETTINGS"  # no JSON in one line is this
 
 @dataclass(frozen=True)
 class Order:
-    """What the job of a notebook needs.
+    """The needs of the job of a notebook.
 
     Attributes:
         owner: user and server name, ``alice/`` for the default server.

@@ -87,7 +87,7 @@ def ensure(
         usages: of such a certificate (RFC 5280, 4.2.1.12).
 
     Returns:
-        What was made, as `missing` says it.
+        The things that were made, as `missing` says it.
     """
     wanted = missing(folder, host, now, others)
     if "authority" in wanted:
