@@ -41,7 +41,7 @@ def test_no_variable_of_shipped_code_is_called_only_underscore() -> None:
     """Sanity refuses the name; this tells it in seconds."""
     files = [
         path
-        for folder in ("plugins", "packages", "roles", "playbooks")
+        for folder in ("plugins", "packages", "roles", "playbooks", "tosca")
         for path in (ROOT / folder).rglob("*.py")
     ]
     named = [

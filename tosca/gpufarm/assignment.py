@@ -6,6 +6,7 @@ Sets of takers are integers with one bit for each, so that thousands of machines
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Sequence
 
 
@@ -47,9 +48,10 @@ def assign(suits: Sequence[int], takers: int) -> dict[int, int]:
             break
         reached_from: dict[int, int] = {}
         seen = 0
-        queue = [offered]
+        queue = deque([offered])
         last = None
-        for machine in queue:  # it grows meanwhile
+        while queue:
+            machine = queue.popleft()
             fresh = suits[machine] & hopeful & ~seen
             if fresh & waiting:
                 last = next(bits(fresh & waiting))

@@ -29,7 +29,7 @@ def shortened(text: str) -> str:
     )
 
 
-class GpufarmError(click.ClickException):
+class GpufarmError(click.ClickException, Exception):  # pylint knows it for an exception without click, too
     """Something went wrong; the message is one sentence: the thing, the reason and the next step."""
 
     exit_code = 1

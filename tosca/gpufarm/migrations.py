@@ -39,7 +39,7 @@ def migrated(content: Any) -> dict[str, Any]:
         ValueError: it is no state at all.
     """
     version = content.get("format") if isinstance(content, dict) else None
-    if type(version) is not int or version < min(_STEPS):
+    if not isinstance(version, int) or isinstance(version, bool) or version < min(_STEPS):
         raise ValueError("it is no state of a deployment")
     if version > FORMAT:
         raise Newer(

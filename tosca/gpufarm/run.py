@@ -137,7 +137,7 @@ def _comparison(plays: Iterable[Play], claim: Claim, *, check: bool) -> dict[str
         host: {
             role: step.variables
             for role, step in named
-            if role and [other for other, _ in named].count(role) == 1  # of two runs the record knows one
+            if role and [other for other, _step in named].count(role) == 1  # of two runs the record knows one
         }
         for host, named in roles.items()
     }

@@ -85,7 +85,7 @@ def _converted(schema: Mapping[str, Any], value: Any, data_types: Mapping[str, A
     """A value as a schema wants it, as far as that is possible; the checks of the template follow."""
     kind = str(schema.get("type"))
     inner: Any = schema
-    for _ in range(DEEPEST):  # a data type may be an integer with limits
+    for _level in range(DEEPEST):  # a data type may be an integer with limits
         if kind in values.SIMPLE or not isinstance(data_types.get(kind), dict):
             break
         inner = data_types[kind]
@@ -119,7 +119,7 @@ def _converted(schema: Mapping[str, Any], value: Any, data_types: Mapping[str, A
 def _fields(kind: str, data_types: Mapping[str, Any]) -> dict[str, Any]:
     """The properties of a data type and of its ancestors."""
     found: dict[str, Any] = {}
-    for _ in range(DEEPEST):
+    for _level in range(DEEPEST):
         definition = data_types.get(kind)
         if not isinstance(definition, dict):
             break
