@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import pwd
 import shutil
+import signal
 import subprocess
 import time
 import uuid
@@ -55,7 +56,7 @@ def postgresql() -> Iterator[str]:
                 time.sleep(0.1)
             yield f"postgresql+psycopg://gpufarm@/{{}}?host={name}"
         finally:
-            server.terminate()
+            server.send_signal(signal.SIGINT)  # a fast shutdown: the other one waits for connections
             server.wait()
 
 
