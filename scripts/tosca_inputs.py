@@ -21,8 +21,8 @@ WRITER = "scripts/tosca-types"
 # TOSCA Simple Profile 1.3, section 3.6.14.
 KEYS = ("type", "description", "entry_schema", "default", "constraints")
 FORM = ("display_name", "form")
-# A cloud looks for an image that has the very words of a machine's capability os, and none has an empty word. Where
-# TOSCA 1.3 asks for any distribution, TOSCA 1.0 asks for one that the roles are tested on.
+# A cloud looks for an image that has the very words of a machine's capability os, and none has an empty
+# word. Where TOSCA 1.3 asks for any distribution, TOSCA 1.0 asks for one that the roles are tested on.
 IMAGE = {
     "os.distribution": {
         "description": "Distribution of the cloud's image, such as 'debian' or 'ubuntu'.",

@@ -118,7 +118,7 @@ def test_no_service_is_locked_for_all_groups() -> None:
 
 @pytest.fixture(params=["gpufarm serve", "INDIGO's orchestrator"])
 def copied(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[bool, Path, Path]:
-    """What the README has copied for the service behind the dashboard, and whether that is our own."""
+    """Files that the README has copied for the service behind the dashboard, and whether that is our own."""
     text = (ROOT / "tosca" / "README.md").read_text()
     lines = re.findall(r"^\$ (cp .*)$", text.partition("## The dashboard")[2], re.MULTILINE)
     assert len(lines) == 4 and lines[0].startswith("cp tosca/templates/")
