@@ -51,6 +51,28 @@ def root() -> Path:
     return found
 
 
+def here(path: Path) -> Path:
+    """Find a file of an installed collection in the one that this program uses.
+
+    Releases may have a folder each, which goes when the next one is there.
+
+    Args:
+        path: as it was remembered.
+
+    Returns:
+        The file of the same name in this collection; the path itself if it is of no collection, or has gone.
+
+    Raises:
+        GpufarmError: the collection is not installed.
+    """
+    parts, name = path.parts, _NAME.parts
+    for end in range(len(parts) - 1, len(name) - 1, -1):
+        if parts[end - len(name) : end] == name:
+            found = root().joinpath(*parts[end:])
+            return found.resolve() if found.is_file() else path
+    return path
+
+
 def version_in(folder: Path) -> str:
     """Return the version of an installed collection."""
     return str(json.loads((folder / "MANIFEST.json").read_text())["collection_info"]["version"])

@@ -334,7 +334,7 @@ def _begin(
     deployment.inputs = {key: value for key, value in chosen.given.items() if key not in secret}
     deployment.secrets = {key: value for key, value in chosen.given.items() if key in secret}
     deployment.instances = chosen.instances
-    deployment.template_text = request.template.text
+    deployment.template, deployment.template_text = str(request.template.path), request.template.text
     if request.description is not None:
         deployment.description = request.description
     if request.group is not None:

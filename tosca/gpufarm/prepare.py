@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from gpufarm import evaluated, facts, inputs, instances, match, plan, reasons, recorded, template
+from gpufarm import collection, evaluated, facts, inputs, instances, match, plan, reasons, recorded, template
 from gpufarm.catalogue import Catalogue
 from gpufarm.conformance import check_template
 from gpufarm.errors import BadInput
@@ -65,7 +65,7 @@ class Request:
         Returns:
             The request.
         """
-        library, topology = template.read(Path(deployment.template))
+        library, topology = template.read(collection.here(Path(deployment.template)))
         return cls(topology, library, pool, deployment.name, {})
 
 
@@ -175,7 +175,7 @@ def same(request: Request, previous: Deployment | None) -> None:
     """
     if previous is None:
         return
-    if Path(previous.template) != request.template.path:
+    if collection.here(Path(previous.template)) != collection.here(request.template.path):
         raise BadInput(
             f"deployment {request.name} was made from {previous.template}; choose another --name, "
             f"or run: gpufarm undeploy {request.name}"

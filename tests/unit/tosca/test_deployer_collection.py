@@ -71,3 +71,15 @@ def test_another_version_is_refused(machine: Path) -> None:
         GpufarmError, match=r"has version 7\.0\.0 .* this program is version .* gpufarm 7\.0\.0"
     ):
         collection.root()
+
+
+def test_a_file_of_an_earlier_release_is_that_of_this_one(machine: Path) -> None:
+    old = machine / "releases/1/lib/ansible_collections/gpufarm/cluster/tosca/templates/ml_infn.yaml"
+    mine = install(machine / "mine") / "tosca/templates/ml_infn.yaml"
+    assert collection.here(old) == old, "this release lacks it"
+    mine.parent.mkdir(parents=True)
+    mine.touch()
+    assert collection.here(old) == mine
+    assert collection.here(mine) == mine
+    own = machine / "templates/ml_infn.yaml"
+    assert collection.here(own) == own

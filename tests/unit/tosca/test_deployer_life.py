@@ -12,6 +12,7 @@ from pathlib import Path
 
 import yaml
 from deployer_site import DATA, HERE, SERVICE, Site
+from gpufarm import collection
 
 from lab.patience import PATIENCE
 
@@ -222,3 +223,25 @@ def test_what_needs_no_machine_runs_here(site: Site) -> None:
     assert other.status == 0, other.error
     assert site.gpufarm("undeploy", "app", "--yes").status == 0 and site.journal()[-1].startswith("delete")
     assert site.gpufarm("undeploy", "two", "--yes").status == 0
+
+
+def test_a_template_of_the_collection_survives_the_folder_of_a_release(site: Site) -> None:
+    """Each release of a service has a folder of its own, which is removed when nobody uses it any more."""
+
+    def age() -> None:
+        old = Path("/opt/release-1/ansible_collections/gpufarm/cluster")
+        state = site.remembered() | {"template": str(old / SERVICE.relative_to(collection.root()))}
+        (site.state / "notes.json").write_text(json.dumps(state))
+
+    assert site.deploy("--input", "fails=true").status == 1
+    age()
+    continued = site.deploy("--input", "fails=false")
+    assert continued.status == 0, continued.error
+    assert site.remembered()["template"] == str(SERVICE)
+    age()
+    assert "(missing)" not in site.gpufarm("status", "notes").output
+    updated = site.gpufarm("update", "notes", "--input", "text=new")
+    assert updated.status == 0, updated.error
+    age()
+    removed = site.gpufarm("undeploy", "notes", "--yes")
+    assert removed.status == 0, removed.error
