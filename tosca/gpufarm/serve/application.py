@@ -61,6 +61,7 @@ def application(service: Service) -> FastAPI:
     made.state.service = service
     made.state.users = Rate(service.settings.requests)
     made.state.strangers = Rate(service.settings.requests)
+    made.state.sign_ins = Rate(service.settings.requests)
     made.state.metrics = Metrics(service.database)
     made.include_router(routes.public)
     made.include_router(routes.router)

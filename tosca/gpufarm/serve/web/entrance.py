@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
@@ -25,6 +26,11 @@ def _with_cookie(answer: Response, name: str, value: str, seconds: int | None = 
     return answer
 
 
+def _of_sign_in(state: str) -> str:
+    """The cookie of one sign-in: several tabs may have begun one each."""
+    return f"{COOKIE_AT_SIGN_IN}-{re.sub('[^A-Za-z0-9_-]', '', state)[:16]}"
+
+
 def _without_cookie(answer: Response, name: str) -> Response:
     answer.delete_cookie(name, path="/", secure=True, httponly=True, samesite="lax")
     return answer
@@ -40,8 +46,8 @@ def home(site: Showing) -> Response:
 @router.get("/sign-in")
 def sign_in(site: Showing, next: Annotated[str, Query(max_length=1024)] = HOME) -> Response:
     """Send the browser to the issuer."""
-    url, cookie = site.signing_in.begin(next)
-    return _with_cookie(RedirectResponse(url, 303), COOKIE_AT_SIGN_IN, cookie, PATIENCE)
+    url, state, cookie = site.signing_in.begin(next)
+    return _with_cookie(RedirectResponse(url, 303), _of_sign_in(state), cookie, PATIENCE)
 
 
 @router.get("/signed-in")
@@ -49,17 +55,17 @@ def signed_in(request: Request, site: Showing) -> Response:
     """Take the browser back from the issuer."""
     strangers, where = request.app.state.strangers, gate.address(request)
     strangers.check(where)
-    cookie = request.cookies.get(COOKIE_AT_SIGN_IN, "")
+    name = _of_sign_in(request.query_params.get("state", ""))
     try:
-        user, place = site.signing_in.finish(request.query_params, cookie)
+        user, place = site.signing_in.finish(request.query_params, request.cookies.get(name, ""))
     except Unauthorized as error:
         strangers.take(where)
         LOG.warning("a sign-in was refused: %s", error.message)
-        return _without_cookie(site.refusal(request, error.code, error.message, {}), COOKIE_AT_SIGN_IN)
+        return _without_cookie(site.refusal(request, error.code, error.message, {}), name)
     if request.state.user:
         site.logins.close(request.state.login)
     answer = _with_cookie(site.to(place), COOKIE, site.logins.open(user))
-    return _without_cookie(answer, COOKIE_AT_SIGN_IN)
+    return _without_cookie(answer, name)
 
 
 @router.post("/sign-out")

@@ -60,8 +60,10 @@ def stopped(request: Request) -> Response | None:
         request.state.user = user
         state.users.take(f"{user.issuer} {user.subject}")
         return None
-    if secret or path == SIGN_IN:
+    if secret:
         state.strangers.take(address(request))
+    if path == SIGN_IN:  # no guess: many users may sign in from one address
+        state.sign_ins.take(address(request))
     if path in _PUBLIC:
         return None
     if request.method not in _READING:

@@ -42,32 +42,34 @@ class SigningIn:
         self._identity = identity
         self._back = f"{url}{ROOT}/signed-in"
 
-    def begin(self, wanted: str) -> tuple[str, str]:
+    def begin(self, wanted: str) -> tuple[str, str, str]:
         """Begin a sign-in.
 
         Args:
             wanted: page at which the user wants to be, as the request has it.
 
         Returns:
-            The address at the issuer, and the cookie that the browser has to bring back.
+            The address at the issuer, the state with which the answer will come, and the cookie that the
+            browser has to bring back with it.
 
         Raises:
             NoAnswer: the issuer does not answer.
         """
         endpoint = self._identity.provider(self._settings.issuer).authorization_endpoint()
         secret = secrets.token_urlsafe(32)
+        state = _derived(secret, "state")
         challenge = hashlib.sha256(_derived(secret, "verifier").encode()).digest()
         query = {
             "response_type": "code",
             "client_id": self._settings.client_id,
             "redirect_uri": self._back,
             "scope": SCOPE,
-            "state": _derived(secret, "state"),
+            "state": state,
             "nonce": _derived(secret, "nonce"),
             "code_challenge": _encoded(challenge),
             "code_challenge_method": "S256",
         }
-        return f"{endpoint}?{urlencode(query)}", f"{secret}.{_encoded(place(wanted).encode())}"
+        return f"{endpoint}?{urlencode(query)}", state, f"{secret}.{_encoded(place(wanted).encode())}"
 
     def finish(self, query: Mapping[str, str], cookie: str) -> tuple[User, str]:
         """Take the answer of the issuer.

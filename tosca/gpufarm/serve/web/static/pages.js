@@ -9,7 +9,8 @@ async function watch() {
   if (!old) return;
   let fresh = null;
   try {
-    const answer = await fetch(location.href, { credentials: "same-origin" });
+    const answer = await fetch(location.href, { credentials: "same-origin", redirect: "manual" });
+    if (answer.type === "opaqueredirect") return; // the login has ended: the next click leads to the sign-in
     // too many requests, or the service is busy: the next look is in time
     if (answer.status !== 429 && answer.status !== 503) {
       const page = new DOMParser().parseFromString(await answer.text(), "text/html");
@@ -17,7 +18,7 @@ async function watch() {
       if (!fresh) { location.reload(); return; }
     }
   } catch {
-    // the service is away, or the login has ended and the way leads to another host
+    // the service is away
   }
   if (fresh) replace(old, fresh);
   setTimeout(watch, SECONDS * 1000);
