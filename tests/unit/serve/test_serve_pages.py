@@ -247,6 +247,54 @@ def test_a_secret_map_stays_when_nobody_touches_it(paas: Site) -> None:
     assert paas.service.key.unseal(stored(paas, own).secrets) == {"settings": {"API_TOKEN": "octopus"}}
 
 
+def test_a_secret_map_is_neither_shown_nor_replaced_by_its_default(paas: Site) -> None:
+    ann = paas.browser("ann")
+    values = {"resources": {"cpus": 2.0, "api_token": 3.0}}
+    body = {"template": paas.template, "parameters": values}
+    own = paas.user().post("/deployments", json=body).json()["uuid"]
+    paas.work()
+    here = f"/ui/deployments/{own}/update"
+    ann.get(here)
+    assert ann.fields()["input.resources"] == ""
+    assert "Leave it empty to keep all of it" in ann.page.text
+    ann.send(here, input__text="two")
+    assert paas.service.secrets(stored(paas, own)) == values
+    paas.work()
+    ann.send(here, input__resources='{"cpus": 4.0}')
+    assert stored(paas, own).parameters["resources"] == {"cpus": 4.0}
+    assert paas.service.secrets(stored(paas, own)) == {}
+
+
+def test_what_the_form_hides_is_set_by_the_service_alone(paas: Site) -> None:
+    """Else the password that the operator hides there would be sent to an address of the user."""
+    bob = paas.user("bob")
+    body: dict[str, Any] = {"template": paas.template, "parameters": {"number": 3}}
+    answer = bob.post("/deployments", json=body)
+    assert answer.status_code == 400
+    assert answer.json()["message"] == "input number: the operator of this service sets it; leave it out"
+    for parameters in ({}, {"number": "2"}):  # the dashboard sends the default of the form
+        own = bob.post("/deployments", json=body | {"parameters": parameters}).json()["uuid"]
+        assert stored(paas, own).parameters["number"] == 2
+    paas.work()
+    assert bob.put(f"/deployments/{own}", json=body).status_code == 400
+    assert bob.put(f"/deployments/{own}", json=body | {"parameters": {"number": 2}}).status_code == 202
+
+
+def test_an_input_that_a_newer_template_lacks_is_forgotten(paas: Site) -> None:
+    ann = paas.browser("ann")
+    own = made(ann, input__text="one", input__admin_password="swordfish")
+    paas.work()
+    with paas.service.database.changing() as session:
+        found = session.get_one(tables.Deployment, own)
+        found.parameters = {**found.parameters, "former": "x"}
+        found.secrets = paas.service.key.seal({"former_password": "y", "admin_password": "swordfish"})
+    ann.send(f"/ui/deployments/{own}/update", input__text="two")
+    found = stored(paas, own)
+    assert (found.status, found.parameters["text"]) == ("UPDATE_IN_PROGRESS", "two")
+    assert "former" not in found.parameters
+    assert paas.service.secrets(found) == {"admin_password": "swordfish"}
+
+
 @pytest.mark.parametrize("text", ["\u202etxt", "two\nlines", "a\rb", " spaced ", "\x1b[31m", "{}", "false"])
 def test_an_update_keeps_odd_values_that_nobody_touches(paas: Site, text: str) -> None:
     """Those that came over the interface, too."""
@@ -256,7 +304,7 @@ def test_an_update_keeps_odd_values_that_nobody_touches(paas: Site, text: str) -
     own = paas.user().post("/deployments", json=body).json()["uuid"]
     paas.work()
     assert ann.send(f"/ui/deployments/{own}/update", input__cpus="7").status_code == 303
-    assert stored(paas, own).parameters == {**values, "cpus": 7, "owner": "ann"}
+    assert stored(paas, own).parameters == {**values, "cpus": 7, "number": 2, "owner": "ann"}
 
 
 def test_an_update_that_would_be_ignored_is_told(paas: Site) -> None:

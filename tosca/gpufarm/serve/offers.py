@@ -83,6 +83,17 @@ class Offered:
             found[name] = value
         return found
 
+    def known(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Leave out what the template has no more, such as after a new release of it.
+
+        Args:
+            given: values by name, as they were remembered.
+
+        Returns:
+            Those of its inputs.
+        """
+        return {name: value for name, value in given.items() if name in self.topology.inputs}
+
     def separated(self, given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
         """Take the secrets out of values.
 

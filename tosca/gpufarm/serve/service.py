@@ -23,6 +23,7 @@ from gpufarm.serve.refusals import Forbidden, Refused
 from gpufarm.serve.settings import Settings
 from gpufarm.serve.statuses import Status
 from gpufarm.serve.tables import Deployment
+from gpufarm.serve.web import form
 
 
 class Service:
@@ -40,6 +41,7 @@ class Service:
         """
         self.settings = settings
         self.offers = Offers(settings.offers)
+        self.forms = {one.offer.name: form.read(one) for one in self.offers.all()}
         self.identity = Identity(settings.issuers, {*self.offers.claims()})
         settings.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.key = Key(settings.folder / "key")
@@ -69,7 +71,8 @@ class Service:
         offered = self._offered(body, user)
         if group and offered.offer.groups and group not in offered.offer.groups:
             raise Forbidden(f"template {offered.offer.name} is not for group {group}; choose another group")
-        given = {**forms.given(offered, body.parameters or {}), **offered.of_person(user)}
+        given = self._given(offered, body, {})
+        given |= forms.given(offered, self.forms[offered.offer.name].hidden()) | offered.of_person(user)
         return self.deployments.create(user, self._wanted(offered, body, given, {}, group))
 
     def update(self, user: User, uuid: str, body: Update) -> None:
@@ -87,15 +90,26 @@ class Service:
         offered = self._offered(body, user)
         if offered.offer.name != seen.template:
             raise Refused(f"deployment {uuid} has template {seen.template}; an update cannot replace it")
+        public, secrets = offered.known(seen.parameters), offered.known(self.secrets(seen))
         # inputs that identify a person stay those of the owner
-        given = {**seen.parameters, **forms.given(offered, body.parameters or {})}
-        secrets = self.key.unseal(seen.secrets) if seen.secrets else {}
+        given = {**public, **self._given(offered, body, {**public, **secrets})}
         wanted = self._wanted(offered, body, given, secrets, seen.user_group)
         if body.timeoutMins is None:
             wanted = replace(wanted, timeout=seen.timeout)
         if body.callback is None:
             wanted = replace(wanted, callback=seen.callback)
         self.deployments.update(user, seen, wanted)
+
+    def secrets(self, found: Deployment) -> dict[str, Any]:
+        """Open the secrets of a deployment.
+
+        Args:
+            found: the deployment.
+
+        Returns:
+            The values by the names of the inputs.
+        """
+        return self.key.unseal(found.secrets) if found.secrets else {}
 
     def owner(self, user: User, created_by: str | None) -> Person | None:
         """Read the filter by owner.
@@ -154,6 +168,19 @@ class Service:
         if body.providerTimeoutMins and body.timeoutMins and body.providerTimeoutMins > body.timeoutMins:
             raise Refused("providerTimeoutMins may not be longer than timeoutMins; correct one of them")
         return self.offers.sent(body.template, user)
+
+    def _given(self, offered: Offered, body: Update, before: Mapping[str, Any]) -> dict[str, Any]:
+        """The values of a request, without those that the form hides: they are the operator's.
+
+        Else an address of a user would get the operator's password. The dashboard sends the defaults back.
+        """
+        given = forms.given(offered, body.parameters or {})
+        hidden = self.forms[offered.offer.name].hidden()
+        own = forms.given(offered, hidden)
+        for name in hidden.keys() & given.keys():
+            if given.pop(name) not in ([], {}, own.get(name), before.get(name)):
+                raise BadInput(f"input {name}: the operator of this service sets it; leave it out")
+        return given
 
     def _wanted(
         self,

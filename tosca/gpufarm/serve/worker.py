@@ -81,7 +81,7 @@ class Worker:
         found, settings = claim.deployment, self._service.settings
         # A removal needs neither template nor inputs, which may be lost: the deployer remembers both.
         removing = claim.kind is Kind.DELETE
-        sealed = self._service.key.unseal(found.secrets) if found.secrets and not removing else {}
+        sealed = {} if removing else self._service.secrets(found)
         template = "" if removing else str(self._service.offers.named(found.template).path)
         return {
             "kind": claim.kind.value,

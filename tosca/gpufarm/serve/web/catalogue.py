@@ -111,7 +111,8 @@ def _of(site: Site, found: Deployment) -> tuple[Offered, Form]:
     """The template of a deployment, and its form for an update."""
     offered = site.service.offers.named(found.template)
     defaults = {name: one.default for name, one in offered.topology.inputs.items()}
-    return offered, entered.updating(site.forms[found.template], defaults | found.parameters)
+    sealed = site.service.secrets(found)
+    return offered, entered.updating(site.forms[found.template], defaults | found.parameters, sealed.keys())
 
 
 @router.get("/deployments/{uuid}/update")

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -49,19 +49,21 @@ def begun(form: Form) -> dict[str, str]:
     return found
 
 
-def updating(form: Form, values: Mapping[str, Any]) -> Form:
+def updating(form: Form, values: Mapping[str, Any], sealed: Collection[str] = ()) -> Form:
     """Make the form for an update: inputs that users do not see keep their values.
 
     Args:
         form: of a new deployment.
         values: of the deployment, with the defaults of the template.
+        sealed: names of the inputs of which the deployment has a secret value.
 
     Returns:
         The form.
     """
     fields = []
     for field in form.fields:
-        value = values.get(field.name)
+        hidden = field.name in sealed and field.widget != "password"
+        value = None if hidden else values.get(field.name)
         widget = field.widget
         # there may be several accounts by now, and not every list can be written in lines
         if widget == "account" or (widget in ("lines", "pairs") and value and not _fits(field, value)):
@@ -69,7 +71,7 @@ def updating(form: Form, values: Mapping[str, Any]) -> Form:
         elif widget == "line" and "\n" in str(value):  # browsers would take it away
             widget = "area"
         if field.shown:
-            fields.append(replace(field, widget=widget, required=False, default=value))
+            fields.append(replace(field, widget=widget, required=False, default=value, sealed=hidden))
     return Form(tuple(fields), form.outputs)
 
 
@@ -104,10 +106,10 @@ def parameters(form: Form, sent: Mapping[str, str], user: User) -> tuple[dict[st
     found: dict[str, Any] = {}
     wrong: dict[str, str] = {}
     for field in form.fields:
+        if field.widget == "hidden":  # the service sets it
+            continue
         if field.widget == "claim":
             value = user.claims.get(field.claim)
-        elif field.widget == "hidden":
-            value = field.default if field.default not in ([], {}) else None
         elif field.widget == "account":
             value = _account(*(sent.get(name, "").strip() for name in names(field)))
         else:

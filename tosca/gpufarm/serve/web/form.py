@@ -68,6 +68,7 @@ class Field:
         choices: values that can be chosen.
         parent: field on which the choices depend; empty for none.
         claim: of the user, that a ``claim`` gets.
+        sealed: whether it is a list or a map with secrets, which is shown to nobody.
     """
 
     name: str
@@ -80,6 +81,7 @@ class Field:
     choices: tuple[Choice, ...] = ()
     parent: str = ""
     claim: str = ""
+    sealed: bool = False
 
     @property
     def shown(self) -> bool:
@@ -110,6 +112,14 @@ class Form:
             if field.shown:
                 found.setdefault(field.tab, []).append(field)
         return found
+
+    def hidden(self) -> dict[str, Any]:
+        """List what users neither see nor may give.
+
+        Returns:
+            The default of each such input.
+        """
+        return {field.name: field.default for field in self.fields if field.widget == "hidden"}
 
     def claims(self) -> set[str]:
         """List the claims of a user that inputs get.

@@ -15,7 +15,7 @@ from gpufarm.serve.overview import Overview
 from gpufarm.serve.people import User
 from gpufarm.serve.service import Service
 from gpufarm.serve.settings import Pages
-from gpufarm.serve.web import form, links, logins, render
+from gpufarm.serve.web import links, logins, render
 from gpufarm.serve.web.signing_in import SigningIn
 
 # Pages run nothing but the scripts of this service, load nothing from elsewhere, and are in no frame.
@@ -63,7 +63,7 @@ class Site:
         """
         offers, identity, url = service.offers, service.identity, service.settings.url
         self.service = service
-        self.forms = {one.offer.name: form.read(one) for one in offers.all()}
+        self.forms = service.forms
         claims = {*offers.claims()}.union(*(one.claims() for one in self.forms.values()))
         self.signing_in = SigningIn(settings, identity, url, {*claims, logins.NAMES[0]})
         self.logins = logins.Logins(service.database, identity, settings.issuer, claims)
