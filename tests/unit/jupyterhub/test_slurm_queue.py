@@ -22,7 +22,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 RECORDED = (Path(__file__).parent / "squeue_24_11.json").read_text()
-JOBS = {job.number: job for job in queue.read(RECORDED)}
+AUTHORITY = b"ca"
+HUB = submission.hub_of(AUTHORITY)
+JOBS = {job.number: job for job in queue.read(RECORDED, HUB)}
 RUNS, WAITS = JOBS[47], JOBS[49]
 
 
@@ -52,24 +54,42 @@ def test_a_job_whose_processes_are_about_to_end_is_not_over() -> None:
 @pytest.mark.parametrize(
     "values",
     [
-        {"comment": "bob/ 0123456789abcdef"},  # of the account of alice
-        {"comment": ""},
-        {"name": "jupyterhub2"},
+        {"comment": f"{HUB}:bob/:0123456789abcdef"},  # that alice may write
+        {"name": "another"},
+        {"user_name": ""},  # while the directory does not answer
     ],
 )
-def test_a_job_counts_for_the_account_under_which_it_runs(values: dict[str, Any]) -> None:
-    assert queue.read(changed(**values)) == []
+def test_whose_a_job_is_depends_on_nothing_that_its_user_may_change(values: dict[str, Any]) -> None:
+    assert queue.read(changed(**values), HUB) == [RUNS]
 
 
-@pytest.mark.parametrize("text", ["", "{}", "[]", '{"jobs": 1}', '{"jobs": [{}]}', changed(job_id="x")])
+@pytest.mark.parametrize("note", ["", "checked", "jupyterhub-0123456789abcdef:alice/:64dc4bc9daf3f5ee"])
+def test_a_job_of_another_hub_or_of_none_does_not_count(note: str) -> None:
+    assert queue.read(changed(admin_comment=note), HUB) == []
+
+
+def test_jobs_of_the_hub_among_others() -> None:
+    listed = (
+        f"47                  {HUB}:alice/:64dc4bc9daf3f\n"
+        "48                  jupyterhub-0123456789abcdef:bob/:64d\n"
+        f"49                  x{HUB}:\n"
+        "50                                                \n"
+        f"51                  {HUB}:carol/:\n"
+    )
+    assert queue.numbers(listed, HUB) == [47, 51]
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{}", "[]", '{"jobs": 1}', '{"jobs": [{}]}', changed(job_id="x"), "[" * 99999]
+)
 def test_what_is_no_list_of_jobs_is_told(text: str) -> None:
     with pytest.raises(QueueError, match="squeue printed no list of jobs"):
-        queue.read(text)
+        queue.read(text, HUB)
 
 
-@given(comment=st.text(max_size=40), name=st.sampled_from(["jupyterhub", "job"]))
-def test_no_comment_breaks_the_list(comment: str, name: str) -> None:
-    assert len(queue.read(changed(comment=comment, name=name))) <= 1
+@given(note=st.text(max_size=40), ours=st.booleans())
+def test_no_note_breaks_the_list(note: str, ours: bool) -> None:
+    assert len(queue.read(changed(admin_comment=f"{HUB}:{note}" if ours else note), HUB)) == ours
 
 
 @pytest.mark.parametrize(
@@ -100,7 +120,7 @@ def test_how_a_job_has_ended(number: int, canceller: int | None, death: Death | 
     ],
 )
 def test_ends_that_slurm_has_words_for(state: str, reason: str, cause: str) -> None:
-    (job,) = queue.read(changed(7, job_state=[state], state_reason=reason))
+    (job,) = queue.read(changed(7, job_state=[state], state_reason=reason), HUB)
     death = queue.death(job, None)
     assert death and death.cause == cause
     assert deaths.explain(death, 1 << 30).startswith("Your notebook was ended at ")
@@ -189,6 +209,9 @@ def test_a_user_reads_why_a_notebook_is_not_taken(said: str, words: str) -> None
 def slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str], None]:
     """Put programs of Slurm in place, each a shell script that also writes down how it was called."""
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    authority = tmp_path / "ca.crt"
+    authority.write_bytes(AUTHORITY)
+    monkeypatch.setattr(engine, "AUTHORITY", authority)
     engine.JOBS.forget()
     engine._USE.forget()
 
@@ -200,6 +223,12 @@ def slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str
     return program
 
 
+def shown(file: Path) -> str:
+    """Return a script that prints a file of jobs as squeue does, in JSON or in columns."""
+    columns = r's/.*"job_id": \([0-9]*\).*"admin_comment": "\([^"]*\)".*/\1 \2/p'
+    return f"case \"$*\" in *--json*) cat {file};; *) sed -n '{columns}' {file};; esac"
+
+
 def calls(folder: Path, name: str) -> list[str]:
     file = folder / f"{name}.calls"
     return file.read_text().splitlines() if file.exists() else []
@@ -207,13 +236,14 @@ def calls(folder: Path, name: str) -> list[str]:
 
 def test_the_queue_is_asked_once_for_all_notebooks(slurm: Callable[[str, str], None], tmp_path: Path) -> None:
     (tmp_path / "jobs").write_text(RECORDED)
-    slurm("squeue", f"cat {tmp_path}/jobs")
+    slurm("squeue", shown(tmp_path / "jobs"))
     assert engine.running() == ["slurm:alice/", "slurm:bob/", "slurm:carol/"]
     assert [engine.is_over(f"slurm:{name}/") for name in ("alice", "bob", "carol", "dora")] == [
         False, False, False, True,
     ]  # fmt: skip
     assert engine.resumable() == engine.running()
-    assert len(calls(tmp_path, "squeue")) == 1
+    # Once in columns, and once in JSON for the jobs of the hub.
+    assert len(calls(tmp_path, "squeue")) == 2
 
 
 def test_a_controller_that_is_away_is_asked_once_too(
@@ -241,14 +271,49 @@ def test_an_answer_serves_for_some_seconds(monkeypatch: pytest.MonkeyPatch) -> N
 def test_a_notebook_is_queued_and_the_queue_is_asked_anew(
     slurm: Callable[[str, str], None], tmp_path: Path
 ) -> None:
-    slurm("squeue", "echo '{\"jobs\": []}'")
+    slurm("squeue", "")
+    slurm("scontrol", "")
     slurm("sbatch", f"cat > {tmp_path}/script; echo '77;cluster'")
     order = submission.Order("alice/", 2001, 2001, "/home/alice", 1, 1 << 30, "", 0, 10, "")
     assert engine.is_over("slurm:alice/")
     assert engine.submit(order, "#!/bin/sh\n") == 77
     assert (tmp_path / "script").read_text() == "#!/bin/sh\n"
+    assert calls(tmp_path, "scontrol") == [f"update JobId=77 AdminComment={submission.note(order, HUB)}"]
     assert engine.is_over("slurm:alice/")
     assert len(calls(tmp_path, "squeue")) == 2
+
+
+def test_a_job_that_cannot_be_marked_is_cancelled(slurm: Callable[[str, str], None], tmp_path: Path) -> None:
+    slurm("sbatch", "echo 77")
+    slurm("scontrol", "echo 'scontrol: error: away' >&2; exit 1")
+    slurm("scancel", "")
+    order = submission.Order("alice/", 2001, 2001, "/home/alice", 1, 1 << 30, "", 0, 10, "")
+    with pytest.raises(EngineError, match="job 77 was cancelled, as it cannot be marked: scontrol"):
+        engine.submit(order, "")
+    assert calls(tmp_path, "scancel") == ["77"]
+
+
+@pytest.mark.parametrize("printed", ["\\377", "", "x"])
+def test_what_is_no_number_of_a_job_is_told(slurm: Callable[[str, str], None], printed: str) -> None:
+    slurm("sbatch", f"printf '{printed}'")
+    order = submission.Order("alice/", 2001, 2001, "/home/alice", 1, 1 << 30, "", 0, 10, "")
+    with pytest.raises(EngineError, match="sbatch printed no number"):
+        engine.submit(order, "")
+
+
+def test_a_hub_that_does_not_know_itself_knows_no_job(
+    slurm: Callable[[str, str], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slurm("squeue", "")
+    monkeypatch.setattr(engine, "AUTHORITY", tmp_path / "lost.crt")
+    with pytest.raises(EngineError, match="does not know which jobs are its own"):
+        engine.running()
+
+
+def test_bytes_that_users_write_break_no_list(slurm: Callable[[str, str], None], tmp_path: Path) -> None:
+    (tmp_path / "jobs").write_bytes(RECORDED.encode().replace(b"gpu1", b"g\xff"))
+    slurm("squeue", shown(tmp_path / "jobs"))
+    assert engine.running() == ["slurm:alice/", "slurm:bob/", "slurm:carol/"]
 
 
 def test_a_notebook_that_slurm_refuses(slurm: Callable[[str, str], None]) -> None:
@@ -265,9 +330,8 @@ def test_a_stop_cancels_the_job_of_a_notebook_and_waits_until_it_is_over(
     (tmp_path / "jobs").write_text(RECORDED)
     (tmp_path / "after").write_text(changed(47, job_state=["CANCELLED", "COMPLETING"]))
     # It completes at the second look.
-    slurm(
-        "squeue", f"cat {tmp_path}/jobs; [ ! -e {tmp_path}/go ] || echo '{{\"jobs\": []}}' > {tmp_path}/jobs"
-    )
+    over = f'case "$*" in *--json*) [ ! -e {tmp_path}/go ] || : > {tmp_path}/jobs;; esac'
+    slurm("squeue", f"{shown(tmp_path / 'jobs')}\n{over}")
     slurm("scancel", f"cp {tmp_path}/after {tmp_path}/jobs; touch {tmp_path}/go")
     engine.stop("slurm:alice/")
     assert calls(tmp_path, "scancel") == ["47"]
@@ -279,7 +343,7 @@ def test_a_job_that_does_not_end_is_an_error(
 ) -> None:
     monkeypatch.setattr(engine, "ENDS_WITHIN", -1)
     (tmp_path / "jobs").write_text(RECORDED)
-    slurm("squeue", f"cat {tmp_path}/jobs")
+    slurm("squeue", shown(tmp_path / "jobs"))
     with pytest.raises(EngineError, match="job 47 still runs after it was cancelled"):
         engine.stop("slurm:alice/")
 
@@ -287,8 +351,8 @@ def test_a_job_that_does_not_end_is_an_error(
 def test_the_death_of_a_notebook_names_who_cancelled_it(
     slurm: Callable[[str, str], None], tmp_path: Path
 ) -> None:
-    (tmp_path / "jobs").write_text(changed(2, comment="alice/ 0123456789abcdef"))
-    slurm("squeue", f"cat {tmp_path}/jobs")
+    (tmp_path / "jobs").write_text(changed(2))
+    slurm("squeue", shown(tmp_path / "jobs"))
     slurm("sacct", "echo CANCELLED by 0")
     assert engine.death("slurm:alice/") == Death("administrator")
     # Without accounting nobody knows.
@@ -299,12 +363,23 @@ def test_the_death_of_a_notebook_names_who_cancelled_it(
 
 def test_the_cpu_time_of_a_notebook(slurm: Callable[[str, str], None], tmp_path: Path) -> None:
     (tmp_path / "jobs").write_text(RECORDED)
-    slurm("squeue", f"cat {tmp_path}/jobs")
+    slurm("squeue", shown(tmp_path / "jobs"))
     slurm("sstat", "echo '47.batch|cpu=00:00:09,energy=0'")
     assert engine.cpu_seconds("slurm:alice/") == 9
     assert engine.cpu_seconds("slurm:bob/") is None
     assert engine.cpu_seconds("slurm:nobody/") is None
     assert len(calls(tmp_path, "sstat")) == 1
+
+
+@pytest.mark.parametrize("script", ["exec sleep 9", "echo 'x.batch|cpu=00:00:09'", "exit 1"])
+def test_a_node_that_does_not_tell_the_cpu_time_keeps_nobody_from_looking(
+    slurm: Callable[[str, str], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str
+) -> None:
+    monkeypatch.setattr(engine, "USE_WITHIN", 0.2)
+    (tmp_path / "jobs").write_text(RECORDED)
+    slurm("squeue", shown(tmp_path / "jobs"))
+    slurm("sstat", script)
+    assert engine.cpu_seconds("slurm:alice/") is None
 
 
 @given(owner=st.text(min_size=1).map(lambda text: f"{text.replace('/', '')}/x"))

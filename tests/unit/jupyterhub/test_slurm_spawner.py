@@ -157,6 +157,19 @@ def test_a_notebook_that_runs_is_watched_after_a_restart(
     assert stopped == ["slurm:alice/"]
 
 
+def test_a_question_that_fails_in_any_way_is_not_the_end(
+    made: Callable[..., SlurmSpawner], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one: Any = made()
+    one._started, one._check_pending = True, False
+
+    def is_over(unit: str) -> bool:
+        raise UnicodeDecodeError("utf-8", b"\xff", 0, 1, "invalid start byte")
+
+    monkeypatch.setattr(engine, "is_over", is_over)
+    assert asyncio.run(one.poll()) is None
+
+
 def launched(one: SlurmSpawner, monkeypatch: pytest.MonkeyPatch, then: Callable[[], Any]) -> Any:
     """Launch a notebook whose job gets number 12, do something, and return the address or the refusal."""
     monkeypatch.setattr(engine, "submit", lambda order, script: 12)

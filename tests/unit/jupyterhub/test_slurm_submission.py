@@ -53,11 +53,14 @@ def test_no_home_is_a_pattern_of_names(home: str) -> None:
 
 
 @given(user=TEXT.filter(lambda text: "/" not in text), server=TEXT)
-def test_the_comment_of_a_job_tells_its_owner_and_its_order(user: str, server: str) -> None:
+def test_the_note_at_a_job_tells_its_hub_its_owner_and_its_order(user: str, server: str) -> None:
     order = replace(ORDER, owner=f"{user}/{server}")
-    text = submission.comment(order)
-    assert submission.read_comment(text) == (order.owner, submission.mark(order))
-    assert text.isascii() and text.isprintable() and text.count(" ") == 1
+    hub, other = submission.hub_of(b"ca"), submission.hub_of(b"another")
+    text = submission.note(order, hub)
+    assert submission.read_note(text, hub) == (order.owner, submission.mark(order))
+    assert submission.read_note(text, other) is None
+    assert text.isascii() and text.isprintable() and " " not in text
+    assert submission.noting(12, order, hub) == ["scontrol", "update", "JobId=12", f"AdminComment={text}"]
 
 
 def test_an_order_that_differs_has_another_mark() -> None:

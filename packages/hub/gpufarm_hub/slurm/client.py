@@ -20,8 +20,15 @@ class RefusedError(EngineError):
     """Slurm has answered, and refuses; the text is its own."""
 
 
-def run(command: Sequence[str], stdin: str = "") -> str:
+def run(command: Sequence[str], stdin: str = "", within: float = TIMEOUT) -> str:
     """Run a program of Slurm and return what it prints.
+
+    Users write parts of that, such as comments of jobs; bytes that are no UTF-8 are replaced.
+
+    Args:
+        command: the program with its arguments.
+        stdin: what it reads.
+        within: seconds that it may take.
 
     Raises:
         RefusedError: it has ended with an error.
@@ -29,9 +36,16 @@ def run(command: Sequence[str], stdin: str = "") -> str:
     """
     try:
         done = subprocess.run(
-            command, check=False, capture_output=True, text=True, timeout=TIMEOUT, input=stdin, cwd="/"
+            command,
+            check=False,
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",
+            timeout=within,
+            input=stdin,
+            cwd="/",
         )
-    except (OSError, subprocess.TimeoutExpired) as error:
+    except (OSError, ValueError, subprocess.TimeoutExpired) as error:
         raise EngineError(f"{command[0]}: {error}") from error
     if done.returncode:
         raise RefusedError(f"{command[0]}: {done.stderr.strip()}")

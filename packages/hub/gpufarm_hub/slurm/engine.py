@@ -1,22 +1,29 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Notebooks as jobs of Slurm (an `Engine`).
 
-A job is found by the name of its notebook in it, so neither a restart of the hub nor a lost file loses one.
+A job is found by a note of its hub at it, so no restart of the hub loses one, and hubs that share a cluster
+leave each other's alone.
 """
 
 from __future__ import annotations
 
+import contextlib
 import time
+from pathlib import Path
 
 from gpufarm_hub.spawning.engine import Death, EngineError
 
 from . import client, queue, submission
-from .queue import Job, QueueError
+from .queue import Job
+
+# Of the authority for nodes, by which jobs know their hub and the hub its jobs. The role makes it.
+AUTHORITY = Path("/etc/jupyterhub/nodes/ca.crt")
 
 PREFIX = "slurm:"  # what the units of all notebooks begin with
 
 QUEUE_AGE = 3  # seconds; less than the hub waits between two questions for the same notebook
 USE_AGE = 20  # seconds; less than the keeper waits
+USE_WITHIN = 20  # seconds for all jobs; sstat waits about as long for each node that does not answer
 
 # Seconds that the processes of a job may take to end: Slurm's default for KillWait is 30.
 ENDS_WITHIN = 90
@@ -37,12 +44,22 @@ def owner_of(unit: str) -> str:
     return unit.removeprefix(PREFIX)
 
 
+def _hub() -> str:
+    try:
+        return submission.hub_of(AUTHORITY.read_bytes())
+    except OSError as error:
+        raise EngineError(f"the hub does not know which jobs are its own: {error}") from error
+
+
 def _ask_jobs() -> list[Job]:
     # Jobs that are over stay there for a while (slurm.conf(5), MinJobAge), so that they tell how they ended.
-    printed = client.run(["squeue", "--json", "--states=all", f"--name={submission.NAME}"])
+    hub, command = _hub(), ["squeue", "--states=all"]
     try:
-        return queue.read(printed)
-    except QueueError as error:
+        # The JSON of a job has some thousand letters, and most jobs of a cluster are no notebooks.
+        ours = queue.numbers(client.run([*command, "--noheader", f"--Format={queue.LISTED}"]), hub)
+        chosen = f"--jobs={','.join(map(str, ours))}"
+        return queue.read(client.run([*command, "--json", chosen]), hub) if ours else []
+    except ValueError as error:
         raise EngineError(str(error)) from error
 
 
@@ -51,7 +68,10 @@ def _ask_use() -> dict[int, float]:
     if not running:
         return {}
     command = ["sstat", "--allsteps", "--noheader", "--parsable2", "--format=JobID,TRESUsageInTot"]
-    return queue.read_use(client.run([*command, f"--jobs={','.join(running)}"]))
+    try:
+        return queue.read_use(client.run([*command, f"--jobs={','.join(running)}"], within=USE_WITHIN))
+    except ValueError as error:
+        raise EngineError(f"sstat printed no use of jobs ({error!r:.200})") from error
 
 
 JOBS = client.Shared(_ask_jobs, QUEUE_AGE)
@@ -61,14 +81,27 @@ _USE = client.Shared(_ask_use, USE_AGE)
 def submit(order: submission.Order, script: str) -> int:
     """Queue the job of a notebook; return its number.
 
+    A job without a note, as the hub has died in between, is nobody's: it asks the hub in vain, and ends.
+
     Raises:
         RefusedError: Slurm does not take it.
         EngineError: Slurm does not answer.
     """
+    hub = _hub()
     printed = client.run(submission.arguments(order), script)
+    try:
+        # With several clusters the name of the cluster comes after a semicolon (sbatch(1), --parsable).
+        number = int(printed.partition(";")[0])
+    except ValueError as error:
+        raise EngineError(f"sbatch printed no number of a job ({printed!r:.200})") from error
+    try:
+        client.run(submission.noting(number, order, hub))
+    except EngineError as error:
+        with contextlib.suppress(EngineError):
+            client.run(["scancel", str(number)])
+        raise EngineError(f"job {number} was cancelled, as it cannot be marked: {error}") from error
     JOBS.forget()
-    # With several clusters the name of the cluster comes after a semicolon (sbatch(1), --parsable).
-    return int(printed.partition(";")[0])
+    return number
 
 
 def job_of(unit: str) -> Job | None:
@@ -153,7 +186,10 @@ def stop(unit: str) -> None:
 
 
 def cpu_seconds(unit: str) -> float | None:
-    """Return the seconds of CPU time that the unit's processes have taken; None where Slurm does not count.
+    """Return the seconds of CPU time that the unit's processes have taken; None where nobody tells.
+
+    That is so without a plugin that gathers, when one of the jobs has ended meanwhile, and when a node does
+    not answer: the notebooks on others must be looked at all the same.
 
     Raises:
         EngineError: Slurm does not answer.
@@ -161,7 +197,7 @@ def cpu_seconds(unit: str) -> float | None:
     job = job_of(unit)
     try:
         return _USE.get().get(job.number) if job else None
-    except client.RefusedError:  # of jobs that have ended meanwhile, or without a plugin that gathers
+    except EngineError:
         return None
 
 

@@ -88,26 +88,40 @@ class Job:
         return not self.is_over and (self.waits or now < begun + within)
 
 
-def read(text: str) -> list[Job]:
-    """Return the jobs of notebooks in what ``squeue --json`` has printed.
+LISTED = "JobID:20,admin_comment:60"  # squeue(1), --Format; 60 letters hold a hub's name
 
-    A job counts for the user under whose account it runs: the comment of a job is its user's to change.
+
+def numbers(text: str, hub: str) -> list[int]:
+    """Return the numbers of a hub's jobs in what ``squeue --Format`` has printed for `LISTED`."""
+    lines = (line.split() for line in text.splitlines())
+    return [int(words[0]) for words in lines if len(words) > 1 and words[1].startswith(f"{hub}:")]
+
+
+def read(text: str, hub: str) -> list[Job]:
+    """Return the jobs of a hub's notebooks in what ``squeue --json`` has printed.
+
+    Name and comment of a job are its user's to change, and a user id has no name while a directory is away.
+    So nothing counts but the hub's own note.
+
+    Args:
+        text: that it has printed.
+        hub: name of the hub (`submission.hub_of`).
 
     Raises:
         QueueError: that is no list of jobs.
     """
     try:
-        found = [_job(entry) for entry in json.loads(text)["jobs"]]
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        found = [_job(entry, hub) for entry in json.loads(text)["jobs"]]
+    except (AttributeError, KeyError, OverflowError, RecursionError, TypeError, ValueError) as error:
         raise QueueError(f"squeue printed no list of jobs ({error!r:.200})") from error
     return [job for job in found if job]
 
 
-def _job(entry: Mapping[str, Any]) -> Job | None:
-    owner, mark = submission.read_comment(entry["comment"])
-    user, _slash, _server = owner.partition("/")
-    if entry["name"] != submission.NAME or entry["user_name"] != user:
+def _job(entry: Mapping[str, Any], hub: str) -> Job | None:
+    noted = submission.read_note(entry["admin_comment"], hub)
+    if noted is None:
         return None
+    owner, mark = noted
     states = entry["job_state"]
     ended = entry["exit_code"]
     return Job(

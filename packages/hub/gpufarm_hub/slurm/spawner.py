@@ -273,7 +273,14 @@ class SlurmSpawner(NotebookSpawner):
         """
         if self._check_pending and not self._started:
             self._is_left = True
-        return 0 if self._is_left else await super().poll()
+        if self._is_left:
+            return 0
+        try:
+            return await super().poll()
+        except Exception:
+            # JupyterHub takes an error for the end, and would end the notebook.
+            self.log.exception("Taking the notebook %s as running", self.owner)
+            return None
 
     async def settle(self) -> None:
         """End what is left of a notebook, unless its job waits for another start."""

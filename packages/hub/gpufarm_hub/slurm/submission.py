@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, unquote
 
-NAME = "jupyterhub"  # of the jobs of all notebooks, by which squeue finds them
+NAME = "jupyterhub"  # of the jobs of all notebooks, for people who look at the queue
 
 END = "END_OF_SETTINGS"  # no JSON in one line is this
 
@@ -55,16 +55,45 @@ def mark(order: Order) -> str:
     return hashlib.sha256(repr(order).encode()).hexdigest()[:16]
 
 
-def comment(order: Order) -> str:
-    """Return what a job tells of its notebook, in letters that neither Slurm nor a terminal interprets."""
+def hub_of(authority: bytes) -> str:
+    """Return the name of a hub on its cluster.
+
+    Args:
+        authority: certificate of its authority for nodes, which each hub has made for itself.
+    """
+    return f"{NAME}-{hashlib.sha256(authority).hexdigest()[:16]}"
+
+
+def note(order: Order, hub: str) -> str:
+    """Return what tells whose notebook a job is, in letters that neither Slurm nor a terminal interprets.
+
+    Args:
+        order: of the job.
+        hub: name of the hub (`hub_of`).
+    """
     owner = "/".join(quote(part, safe="") for part in order.owner.split("/", 1))
-    return f"{owner} {mark(order)}"
+    return f"{hub}:{owner}:{mark(order)}"
 
 
-def read_comment(text: str) -> tuple[str, str]:
-    """Return the owner and the mark in a comment."""
-    owner, _space, mark = text.partition(" ")
-    return "/".join(unquote(part) for part in owner.split("/", 1)), mark
+def read_note(text: str, hub: str) -> tuple[str, str] | None:
+    """Return the owner and the mark in a note; None if it is not of this hub."""
+    whose, _colon, rest = text.partition(":")
+    owner, _colon, mark = rest.partition(":")
+    return ("/".join(unquote(part) for part in owner.split("/", 1)), mark) if whose == hub else None
+
+
+def noting(number: int, order: Order, hub: str) -> list[str]:
+    """Return the command that notes at a job whose notebook it is.
+
+    The comment of administrators is a text of a job that Slurm lets no user change (scontrol(1),
+    AdminComment); sbatch does not take it.
+
+    Args:
+        number: of the job.
+        order: of the job.
+        hub: name of the hub (`hub_of`).
+    """
+    return ["scontrol", "update", f"JobId={number}", f"AdminComment={note(order, hub)}"]
 
 
 def arguments(order: Order) -> list[str]:
@@ -77,7 +106,6 @@ def arguments(order: Order) -> list[str]:
         f"--uid={order.uid}",
         f"--gid={order.gid}",
         f"--job-name={NAME}",
-        f"--comment={comment(order)}",
         "--nodes=1",
         "--ntasks=1",
         f"--cpus-per-task={math.ceil(order.cores)}",
