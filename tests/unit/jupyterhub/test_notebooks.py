@@ -49,7 +49,10 @@ def test_docker_is_asked_only_where_notebooks_may_be_in_containers(stopped: list
     assert notebooks.running() == ALL[:2]
 
 
-@pytest.mark.parametrize(("arguments", "ended"), [([], ALL), (["alice"], ALICE), (["nobody"], [])])
+@pytest.mark.parametrize(
+    ("arguments", "ended"),
+    [([], ALL), (["alice"], ALICE), (["nobody"], []), (["--engine", "docker"], ALICE[1:])],
+)
 def test_all_are_ended_or_a_users_default_one(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],

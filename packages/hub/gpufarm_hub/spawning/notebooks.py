@@ -2,7 +2,8 @@
 """Notebooks of all engines that run on this machine, for programs that must not disturb them.
 
 ``python -m gpufarm_hub.spawning.notebooks list`` prints their units, ``... stop`` ends them all, ``... stop
-USER`` ends that user's default one; both print the units that were ended.
+USER`` ends that user's default one, and ``... stop --engine NAME`` those of one engine; all three print the
+units that were ended.
 """
 
 from __future__ import annotations
@@ -32,11 +33,12 @@ def reach() -> dict[str, frozenset[str]]:
     return {unit: keys for engine in engines.in_use() for unit, keys in engine.reach().items()}
 
 
-def stop(user: str = "") -> list[str]:
+def stop(user: str = "", engine: str = "") -> list[str]:
     """End notebooks; their slices are free when the hub sees it.
 
     Args:
         user: whose default notebook is meant; empty for all notebooks.
+        engine: name of the one whose notebooks are meant; empty for those of all.
 
     Returns:
         The units that were ended.
@@ -44,8 +46,9 @@ def stop(user: str = "") -> list[str]:
     Raises:
         EngineError: an engine did not answer, or a notebook still runs.
     """
-    meant = {engine.name_of(f"{user}/") for engine in engines.in_use()}
-    ended = [unit for unit in running() if not user or unit in meant]
+    asked = [engines.called(engine)] if engine else engines.in_use()
+    meant = {one.name_of(f"{user}/") for one in asked}
+    ended = [unit for one in asked for unit in one.running() if not user or unit in meant]
     for unit in ended:
         engines.of(unit).stop(unit)
     return ended
@@ -56,10 +59,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="gpufarm_hub.spawning.notebooks")
     actions = parser.add_subparsers(dest="action", required=True)
     actions.add_parser("list")
-    actions.add_parser("stop").add_argument("user", nargs="?", default="")
+    stopping = actions.add_parser("stop")
+    stopping.add_argument("user", nargs="?", default="")
+    stopping.add_argument("--engine", default="")
     options = parser.parse_args()
     try:
-        units = running() if options.action == "list" else stop(options.user)
+        units = running() if options.action == "list" else stop(options.user, options.engine)
     except EngineError as error:
         done = "listed" if options.action == "list" else "stopped"
         sys.exit(f"The notebooks of this machine cannot be {done}: {error}.")
