@@ -42,6 +42,7 @@ def ours(tmp_path: Path) -> backup.Places:
         "public_url": HUB,
         "state_folder": str(tmp_path / "state"),
         "secrets_folder": str(tmp_path / "secrets"),
+        "nodes_folder": str(tmp_path / "nodes"),
         "persons_file": str(tmp_path / "persons" / "persons.json"),
     }
     (tmp_path / "settings.json").write_text(json.dumps(settings))
@@ -162,6 +163,22 @@ def test_restored_is_what_was_saved(ours: backup.Places, tmp_path: Path) -> None
     assert (tmp_path / "secrets" / "hub.env").read_text() == "KEY=1"
     assert stat.S_IMODE((tmp_path / "secrets" / "hub.env").stat().st_mode) == 0o600
     assert (tmp_path / "secrets" / "later").exists()
+
+
+def test_the_authority_for_nodes_comes_back(ours: backup.Places, tmp_path: Path) -> None:
+    nodes = tmp_path / "nodes"
+    nodes.mkdir()
+    for name in ("ca.crt", "ca-key.pem"):
+        (nodes / name).write_text(name)
+    file = backup.make(ours, tmp_path / "backups", 3)
+    for path in nodes.iterdir():
+        path.unlink()
+    nodes.rmdir()
+    backup.restore(ours, backup.check(ours, file))
+    # The proxy has an account of its own, and reads the certificate.
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in (nodes, *nodes.iterdir())}
+    assert modes == {"nodes": 0o755, "ca.crt": 0o644, "ca-key.pem": 0o600}
+    assert (nodes / "ca-key.pem").read_text() == "ca-key.pem"
 
 
 def test_the_oldest_archives_go(ours: backup.Places, tmp_path: Path) -> None:

@@ -27,6 +27,8 @@ from . import archive, database
 from .archive import ArchiveError
 
 PATTERN = "jupyterhub-*.tar.gz"
+# Programs without root's rights read them.
+PUBLIC = ("nodes/ca.crt", "nodes/cert.pem")
 NUMBERS = "accounts/numbers.json"  # not a file of this machine, but what its accounts are
 
 
@@ -65,6 +67,7 @@ def places(settings_file: Path) -> Places:
             "state": (state, "*.json"),
             "secrets": (Path(settings["secrets_folder"]), "*"),
             "tls": (settings_file.parent / "tls", "*"),
+            "nodes": (Path(settings["nodes_folder"]), "*"),
             "persons": (Path(settings["persons_file"]).parent, "*.json"),
         },
     )
@@ -157,7 +160,11 @@ def restore(ours: Places, files: dict[str, bytes]) -> None:
             # Pending writes of SQLite to the old database must not get into this one.
             for suffix in ("-wal", "-shm", "-journal"):
                 ours.database.with_name(f"{ours.database.name}{suffix}").unlink(missing_ok=True)
-        replace(ours.folders[part][0] / base, content)
+        folder = ours.folders[part][0]
+        folder.mkdir(exist_ok=True)  # that of an engine is there only when the engine is chosen
+        if part == "nodes":
+            folder.chmod(0o755)
+        replace(folder / base, content, 0o644 if name in PUBLIC else 0o600)
 
 
 def main() -> None:
