@@ -4,6 +4,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -72,6 +73,21 @@ def test_a_notebook_that_waits_alone_is_started_at_the_second_look(desk: Desk) -
     assert (left, hub.started) == (ALICE, [])  # it may have been stopped a moment ago
     assert resume(desk, hub, left) == ALICE
     assert hub.started == ["alice/"]
+
+
+def test_notebooks_that_wait_are_started_together(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    owners = frozenset(f"user{number}/" for number in range(4))
+    monkeypatch.setattr(units, "resumable", lambda: [units.name_of(owner) for owner in owners])
+    together = threading.Barrier(len(owners), timeout=20)
+
+    class SlowHub(FakeHub):
+        def start(self, owner: str) -> None:
+            together.wait()  # fails when the others are not started meanwhile
+            super().start(owner)
+
+    hub = SlowHub()
+    assert resume(desk, hub, owners) == owners
+    assert {*hub.started} == owners
 
 
 def test_a_notebook_of_which_the_hub_knows_is_left_alone(desk: Desk) -> None:

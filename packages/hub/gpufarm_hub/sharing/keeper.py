@@ -15,6 +15,7 @@ import re
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -38,6 +39,7 @@ from .slices import GpuQueryError, Gpus, Slice, count_by_profile
 
 EVERY = 30  # seconds between two measurements
 TIMEOUT = 60  # seconds that the hub may take to answer
+STARTS = 20  # at once
 PAGE = 100  # users per request, at most what the hub gives by default (JupyterHub.api_page_max_limit)
 
 log = logging.getLogger("gpufarm_hub.keeper")
@@ -271,13 +273,18 @@ def resume(ours: Desk, hub: Hub, before: frozenset[str]) -> frozenset[str]:
     engine = ours.engine
     waiting = {engine.owner_of(unit) for unit in engine.resumable()}
     left = frozenset(waiting - {server.owner for server in hub.servers()} if waiting else ())
-    for owner in sorted(left & before):
-        log.info("Starting the notebook %s, which waits, again", owner)
-        try:
-            hub.start(owner)
-        except OSError as error:  # such as that the user must sign in
-            log.warning("The notebook %s is not started again: %s", owner, error)
+    # The hub takes some seconds for each that goes on to wait.
+    with ThreadPoolExecutor(STARTS) as pool:
+        list(pool.map(partial(_start, hub), sorted(left & before)))
     return left
+
+
+def _start(hub: Hub, owner: str) -> None:
+    log.info("Starting the notebook %s, which waits, again", owner)
+    try:
+        hub.start(owner)
+    except OSError as error:  # such as that the user must sign in
+        log.warning("The notebook %s is not started again: %s", owner, error)
 
 
 def main() -> None:
