@@ -9,7 +9,9 @@ import contextlib
 import json
 import os
 import pwd
+import signal
 import stat
+import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -34,7 +36,7 @@ if [ "$uid" = bad ]; then
   exit 8
 fi
 printf 'STATUS:          Success (0)\\nUID:             %s\\n' "$uid" >&2
-cut -d: -f2- $0.payload | tr -d '\\n'
+cut -d: -f2- $0.payload | tr -d '\\n' | sed 's/\\\\377/\\xff/'
 """
 
 
@@ -127,6 +129,8 @@ def test_the_job_that_is_waited_for_gets_what_it_needs(expected: list[Request]) 
         (credential(2001, signing=None), 403),
         ("MUNGE:2001:nonsense", 403),
         ("MUNGE:2001:[]", 403),
+        ("MUNGE:2001:" + "[" * 50000, 403),
+        ("MUNGE:2001:\\377", 403),
         ("x" * (handover.LONGEST + 1), 413),
     ],
 )
@@ -152,6 +156,28 @@ def test_names_in_certificates_are_names_of_hosts_and_differ(owner: str, other: 
     name = handover.name_of(owner)
     assert len(name) < 64 and name.isascii() and name.removesuffix(".notebook").isalnum()
     assert (name == handover.name_of(other)) == (owner == other)
+
+
+def test_the_files_of_a_notebook_are_as_open_as_on_one_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    account = pwd.struct_passwd(("alice", "x", 2001, 2001, "", str(tmp_path), "/bin/bash"))
+    server = tmp_path / "jupyterhub-singleuser"
+    server.write_text("#!/bin/sh\numask > $HOME/umask\n")
+    server.chmod(0o755)
+    told: dict[str, Any] = {"certificate": "", "environment": {}, "arguments": []}
+    monkeypatch.setattr(pwd, "getpwuid", lambda _uid: account)
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+    monkeypatch.setattr(job, "ask", lambda *_arguments: told)
+    monkeypatch.setattr(signal, "signal", lambda *_arguments: None)
+    monkeypatch.setenv("SLURM_JOB_ID", "12")
+    monkeypatch.chdir(tmp_path)
+    before = os.umask(0o077)
+    try:
+        assert job.run({"authority": ""}, tmp_path) == 0
+    finally:
+        os.umask(before)
+    assert (tmp_path / "umask").read_text() == "0022\n"
 
 
 def test_the_environment_of_a_notebook_is_the_jobs_own_only_where_slurm_says_so() -> None:

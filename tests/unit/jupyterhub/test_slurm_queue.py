@@ -126,6 +126,14 @@ def test_ends_that_slurm_has_words_for(state: str, reason: str, cause: str) -> N
     assert deaths.explain(death, 1 << 30).startswith("Your notebook was ended at ")
 
 
+def test_a_job_whose_log_cannot_be_opened_is_told_from_a_crash() -> None:
+    ended = {"return_code": 0, "signal": {"id": {"set": True, "infinite": False, "number": 53}}}
+    (job,) = queue.read(changed(8, state_reason="RaisedSignal:53(Real-time_signal_19)", exit_code=ended), HUB)
+    death = queue.death(job, None)
+    assert death == Death("home")
+    assert "could not write into your home" in deaths.explain(death, 1 << 30)
+
+
 def test_who_has_cancelled_a_job() -> None:
     assert queue.read_canceller("CANCELLED by 2001\n") == 2001
     assert queue.read_canceller("CANCELLED\n") is None

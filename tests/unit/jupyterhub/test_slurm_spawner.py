@@ -27,6 +27,7 @@ from gpufarm_hub.spawning.engine import Death, EngineError
 from gpufarm_hub.spawning.form import Choice, ChoiceError
 from gpufarm_hub.spawning.spawner import RefusedSpawnError
 from test_slurm_certificates import request as signing_request
+from traitlets.config import Config
 
 ACCOUNT = pwd.struct_passwd(("alice", "x", 2001, 2001, "", "/home/alice", "/bin/bash"))
 NODES = (Node("gpu1", "10.77.0.12", ("gpu",), True, {"1g.10gb": 2}, {}),)
@@ -217,11 +218,51 @@ def test_a_job_that_asks_gets_its_certificate_and_the_hub_the_address(
     assert one.orm_spawner.user_options == {"hours": "4"}
 
 
+def test_a_job_is_answered_once(made: Callable[..., SlurmSpawner], monkeypatch: pytest.MonkeyPatch) -> None:
+    one = made()
+    monkeypatch.setattr(engine, "job_of", lambda unit: job(one, ("RUNNING",), node="gpu1", start=time.time()))
+    monkeypatch.setattr(cluster, "read", lambda partition: Cluster(Partition("gpu", 4), NODES))
+
+    async def ask_twice() -> None:
+        _key, signing = signing_request()
+        answer = handover.EXPECTED[12].answer
+        both = [answer(Request(2001, 12, port, signing)) for port in (41234, 41235)]
+        found = await asyncio.gather(*both, return_exceptions=True)
+        assert sorted(type(each).__name__ for each in found) == ["HandoverError", "dict"]
+
+    assert launched(one, monkeypatch, ask_twice).startswith("https://10.77.0.12:4123")
+
+
+@pytest.mark.parametrize(("hours", "least", "most"), [(0, 3000, 3650), (4, 1, 2)])
+def test_a_certificate_lasts_as_long_as_its_notebook(
+    made: Callable[..., SlurmSpawner], monkeypatch: pytest.MonkeyPatch, hours: float, least: int, most: int
+) -> None:
+    one, answers = made(hours), []
+    monkeypatch.setattr(engine, "job_of", lambda unit: job(one, ("RUNNING",), node="gpu1", start=time.time()))
+    monkeypatch.setattr(cluster, "read", lambda partition: Cluster(Partition("gpu", hours), NODES))
+
+    async def ask() -> None:
+        answers.append(await handover.EXPECTED[12].answer(Request(2001, 12, 41234, signing_request()[1])))
+
+    launched(one, monkeypatch, ask)
+    certificate = x509.load_pem_x509_certificate(answers[0]["certificate"].encode())
+    assert least <= (certificate.not_valid_after_utc - certificate.not_valid_before_utc).days <= most
+
+
+def test_notebooks_that_wait_turn_no_others_away() -> None:
+    c: Any = Config()
+    c.JupyterHub.extra_handlers = []
+    own = {"partition": "gpu", "hub_url": "https://hub:8083"}
+    spawner.configure(c, {"engines": {"slurm": own}, "nodes_folder": "/etc/jupyterhub/nodes"})
+    assert c.JupyterHub.concurrent_spawn_limit == 0
+
+
 @pytest.mark.parametrize(
     ("values", "death", "words"),
     [
         ({"states": ("CANCELLED",)}, Death("administrator"), "an administrator cancelled it"),
         ({"states": ("CANCELLED",)}, None, "was taken out of the queue"),
+        ({"states": ("FAILED",)}, Death("home"), r"\(your files are kept\)\.$"),
         ({"states": ("NODE_FAIL",)}, Death("node"), "the machine that it ran on has failed"),
         ({"states": ("RUNNING",), "start": 1.0, "node": "gpu1"}, None, "began on gpu1, but did not reach"),
         ({"number": 11}, None, "was taken out of the queue"),

@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from cryptography import x509
-from cryptography.exceptions import InvalidSignature
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from gpufarm_hub.upkeep import authority
@@ -55,7 +55,7 @@ def of_notebook(
     try:
         request = x509.load_pem_x509_csr(signing.encode())
         valid = request.is_signature_valid
-    except (InvalidSignature, TypeError) as error:
+    except (InvalidSignature, TypeError, UnsupportedAlgorithm) as error:
         raise ValueError("the request for a certificate cannot be read") from error
     if not valid:
         raise ValueError("the request for a certificate is not signed with its own key")

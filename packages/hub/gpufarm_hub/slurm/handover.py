@@ -56,7 +56,7 @@ class Expected:
 
     Attributes:
         uid: of the user whose notebook it is.
-        answer: returns what the job gets, as JSON can hold it.
+        answer: returns what the job gets, as JSON can hold it; once, as somebody else asks the second time.
     """
 
     uid: int
@@ -86,7 +86,13 @@ def confirmed(credential: str) -> Request:
     command = ["unmunge", "--metadata=/dev/stderr", "--keys=STATUS,UID", "--numeric"]
     try:
         done = subprocess.run(
-            command, check=False, capture_output=True, text=True, timeout=TIMEOUT, input=credential
+            command,
+            check=False,
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",
+            timeout=TIMEOUT,
+            input=credential,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise HandoverError(f"munge does not answer: {error}") from error
@@ -109,10 +115,11 @@ def read(uid: int, payload: str) -> Request:
     try:
         told = json.loads(payload)
         request = Request(uid, told["job"], told["port"], told["signing"])
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, RecursionError, TypeError, ValueError) as error:
         raise HandoverError(f"a credential of user id {uid} is not a job's ({error!r:.80})") from error
     numbers = (request.job, request.port)
-    if any(type(number) is not int for number in numbers) or not isinstance(request.signing, str):
+    fit = all(isinstance(number, int) and not isinstance(number, bool) for number in numbers)
+    if not fit or not isinstance(request.signing, str):
         raise HandoverError(f"a credential of user id {uid} has values of other types than a job's")
     if not 0 < request.port < 65536:
         raise HandoverError(f"a job of user id {uid} claims the port {request.port}")

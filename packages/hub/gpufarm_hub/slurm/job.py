@@ -34,6 +34,8 @@ PATIENCE = 900  # seconds for which the hub may be away, or not wait for the job
 PAUSE = 2  # seconds
 TIMEOUT = 60  # seconds that munged and the hub may take to answer
 
+UMASK = 0o022  # of the notebook, as on one machine; that of the hub, which sbatch hands on, is stricter
+
 PR_SET_NO_NEW_PRIVS = 38  # prctl(2)
 
 # Variables by which Slurm tells of the job and its GPUs; no other reaches the notebook.
@@ -87,6 +89,7 @@ def ask(settings: Mapping[str, str], job: int, port: int, signing: str) -> dict[
     opener = build_opener(ProxyHandler({}), HTTPSHandler(context=context))
     payload = json.dumps({"job": job, "port": port, "signing": signing})
     deadline = time.monotonic() + PATIENCE
+    problem = ""
     while True:
         try:
             # munge takes a credential once.
@@ -143,7 +146,9 @@ def run(settings: Mapping[str, str], folder: Path) -> int:
     variables |= paths
     variables["JUPYTER_RUNTIME_DIR"] = str(folder / "runtime")  # sockets of kernels
     server = subprocess.Popen(
-        [str(Path(sys.executable).with_name("jupyterhub-singleuser")), *told["arguments"]], env=variables
+        [str(Path(sys.executable).with_name("jupyterhub-singleuser")), *told["arguments"]],
+        env=variables,
+        umask=UMASK,
     )
     signal.signal(signal.SIGTERM, lambda *_: server.terminate())
     status = server.wait()

@@ -156,6 +156,11 @@ def latest(jobs: Iterable[Job], owner: str) -> Job | None:
 OF_THE_NODE = ("JobLaunchFailure", "NodeDown", "SystemFailure")
 
 
+# The signal that slurmstepd reports when it cannot open the files of a batch script (Slurm's frequently asked
+# questions, on jobs that fail with exit code 0:53).
+NO_FILES = 53
+
+
 def death(job: Job, canceller: int | None) -> Death | None:
     """Return how the job of a notebook has failed; None if it did not, or if its user has cancelled it.
 
@@ -174,6 +179,8 @@ def death(job: Job, canceller: int | None) -> Death | None:
         return Death("preempted")
     if "CANCELLED" in states:
         return Death("cancelled" if canceller is None else "administrator")
+    if job.signal == NO_FILES:
+        return Death("home")
     if states & {"BOOT_FAIL", "NODE_FAIL"} or job.reason in OF_THE_NODE:
         return Death("node")
     return Death("signal", job.signal) if job.signal else Death("status", job.status)

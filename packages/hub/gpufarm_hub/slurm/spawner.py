@@ -43,6 +43,8 @@ def configure(c: Any, settings: Mapping[str, Any]) -> None:
     """
     own = settings["engines"]["slurm"]
     c.JupyterHub.spawner_class = SlurmSpawner
+    # JupyterHub counts what waits in the queue, and would turn users away.
+    c.JupyterHub.concurrent_spawn_limit = 0
     c.JupyterHub.extra_handlers.append((handover.PATH, handover.JobHandler))
     # In place of the page about the slices of this machine.
     c.JupyterHub.extra_handlers.insert(0, ("/slices", pages.QueuePage, {"partition": own["partition"]}))
@@ -230,6 +232,8 @@ class SlurmSpawner(NotebookSpawner):
         if death is None:
             return RefusedSpawnError("The notebook was taken out of the queue.", "engine", 409)
         told = deaths.explain(death, self.mem_limit or 0)
+        if death.cause == "home":
+            return RefusedSpawnError(told, "engine", 503)
         return RefusedSpawnError(f"{told} The file .jupyterhub.log in your home may say more.", "engine", 503)
 
     async def _hand_over(self, request: handover.Request) -> dict[str, Any]:
@@ -238,7 +242,8 @@ class SlurmSpawner(NotebookSpawner):
         Raises:
             handover.HandoverError: it gets nothing now.
         """
-        lifetime = timedelta(days=8) if not self.most_hours else timedelta(hours=self.most_hours + 24)
+        hours = self.most_hours
+        lifetime = timedelta(hours=hours + 24) if hours else certificates.LIFETIME
         try:
             address = await asyncio.to_thread(self._address)
             certificate = certificates.of_notebook(
@@ -254,8 +259,9 @@ class SlurmSpawner(NotebookSpawner):
         url = f"https://{f'[{address}]' if ':' in address else address}:{request.port}"
         variables = self.get_env()
         variables["JUPYTERHUB_SERVICE_URL"] = f"https://0.0.0.0:{request.port}{self.server.base_url}"
-        if not self._arrived.done():
-            self._arrived.set_result(url)
+        if self._arrived.done():
+            raise handover.HandoverError("it has been given already")
+        self._arrived.set_result(url)
         return {"certificate": certificate, "environment": variables, "arguments": self.get_args()}
 
     def _address(self) -> str:

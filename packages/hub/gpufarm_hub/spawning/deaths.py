@@ -16,6 +16,10 @@ _PLAIN = {
     "node": ("the machine that it ran on has failed", "start it again, which takes another machine"),
     "preempted": ("other work with a higher priority needed its place", "start it again"),
     "administrator": ("an administrator cancelled it", "ask why before you start it again"),
+    "home": (
+        "the machine that it began on could not write into your home",
+        "look whether your home is full; if it is not, tell the administrator",
+    ),
     "cancelled": ("its job was cancelled", "start it again, or ask the administrator why"),
 }
 

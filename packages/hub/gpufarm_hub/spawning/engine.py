@@ -24,12 +24,21 @@ class Death:
             ended by a signal or ended with an error, ``restart`` if the machine was restarted. Of a batch
             system also: ``time`` if its time was over, ``node`` if its machine failed, ``preempted`` if
             another job needed its resources, ``administrator`` or ``cancelled`` if an administrator or
-            somebody unknown took it out.
+            somebody unknown took it out, ``home`` if its machine could not write into the home.
         number: of the signal, or the status; 0 for other causes.
     """
 
     cause: Literal[
-        "memory", "signal", "status", "restart", "time", "node", "preempted", "administrator", "cancelled"
+        "memory",
+        "signal",
+        "status",
+        "restart",
+        "time",
+        "node",
+        "preempted",
+        "administrator",
+        "cancelled",
+        "home",
     ]
     number: int = 0
 
