@@ -64,11 +64,20 @@ users:
 
 import os
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.gpufarm.cluster.plugins.module_utils._host.io.module_files import replace_file
 from ansible_collections.gpufarm.cluster.plugins.module_utils._lmod.io import tree
+from ansible_collections.gpufarm.cluster.plugins.module_utils._lmod.io.patience import PATIENCE, answers
+
+
+def inspect(folder: Path) -> dict[str, Any]:
+    """Return what is in a tree, which machines use it, and whether this one can write there."""
+    writable = not folder.is_dir() or os.access(folder, os.W_OK)
+    return {"files": tree.read(folder), "users": tree.users(folder), "writable": writable}
 
 
 def change(module: AnsibleModule, folder: Path, before: Mapping[str, str], after: Mapping[str, str]) -> None:
@@ -102,10 +111,15 @@ def main() -> None:
     os.umask(0o022)
     folder, machine = Path(module.params["folder"]), module.params["machine"]
     present = module.params["state"] == "present"
-    before, users = tree.read(folder), tree.users(folder)
+    try:
+        there = answers({"tree": partial(inspect, folder)}, PATIENCE).get("tree")
+    except OSError as error:
+        module.fail_json(msg=f"{folder} cannot be read ({error}); mend that and run again.")
+    if there is None:
+        module.fail_json(msg=f"{folder} does not answer; mend or unmount its file system, and run again.")
+    before, users, writable = there["files"], there["users"], there["writable"]
     others = [user for user in users if user != machine]
     after = module.params["files"] if present else before if others else {}
-    writable = not folder.is_dir() or os.access(folder, os.W_OK)
     if not writable and before != after:
         module.fail_json(
             msg=f"{folder} cannot be written and has other modules than are wanted; run the role on a machine"

@@ -104,10 +104,8 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.gpufarm.cluster.plugins.module_utils._environments.io import versions
 from ansible_collections.gpufarm.cluster.plugins.module_utils._environments.plan import KERNELS
 from ansible_collections.gpufarm.cluster.plugins.module_utils._lmod.io import tree
-from ansible_collections.gpufarm.cluster.plugins.module_utils._lmod.io.patience import answers
+from ansible_collections.gpufarm.cluster.plugins.module_utils._lmod.io.patience import PATIENCE, answers
 
-# Seconds; a file system that is mounted on demand needs some.
-PATIENCE = 30.0
 # A file of Debian's package environment-modules.
 RIVAL = Path("/usr/share/modules/init/bash")
 # The role notebook_environments writes it.

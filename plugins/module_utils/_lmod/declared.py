@@ -19,6 +19,8 @@ VERSION = re.compile(_PART)
 FAMILY = VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 # Lmod 8.6 writes a line break as it is, and what follows is run by the shell of the user.
 CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+# Texts for people may have several lines. The rest controls terminals, with some also U+0080 to U+009F.
+TERMINAL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 # Words that Lmod has for other things than versions.
 RESERVED = ("default", "latest", "lua")
 
@@ -65,6 +67,8 @@ def _name_problems(module: Mapping[str, Any]) -> Iterator[str]:
 
 def _content_problems(module: Mapping[str, Any]) -> Iterator[str]:
     prefix, environment = module["prefix"], module["environment"]
+    if TERMINAL.search(module["description"]):
+        yield "has control characters in its description, which reach the terminals of users; leave them out."
     if prefix and (not prefix.startswith("/") or not _is_path(prefix)):
         yield f"has the prefix {prefix!r:.80}; give an absolute path without colons and control characters."
     for variable, paths in module["paths"].items():

@@ -177,7 +177,7 @@ def _found(machine: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
             **_EMPTY,
             "name": f"ml/{one['name']}",
             "version": one["version"],
-            "description": one["title"],
+            "description": declared.TERMINAL.sub(" ", one["title"]),
             "prefix": one["folder"],
             "paths": {"PATH": ["bin"]},
             "environment": {"VIRTUAL_ENV": one["folder"]},

@@ -79,6 +79,8 @@ def wanted(*modules: dict[str, Any], **options: Any) -> dict[str, Any]:
         ),
         ([{"requires": ["a b"]}], "gcc/13.2 requires 'a b', which cannot be a module"),
         ([{"conflicts": ["-x"]}], "gcc/13.2 conflicts '-x', which cannot be a module"),
+        ([{"description": "\x1b]0;title\x07"}], "gcc/13.2 has control characters in its description"),
+        ([{"description": "\x9b2J"}], "gcc/13.2 has control characters in its description"),
         ([{"family": "my-family"}], "has the family 'my-family'"),
     ],
 )
@@ -180,13 +182,14 @@ def test_toolkits_and_environments_are_in_a_tree_of_the_machine() -> None:
     machine = {
         **MACHINE,
         "toolkits": ["/usr/local/cuda-12.4", "/usr/local/cuda-13", "/usr/local/cuda-next"],
-        "environments": [{"name": "pytorch", "title": "PyTorch", "version": "0123", "folder": folder}],
+        "environments": [{"name": "pytorch", "title": "Py\x1bTorch", "version": "0123", "folder": folder}],
     }
     # A toolkit that the site declares is the site's.
     made = plan(wanted({}, {"name": "cuda", "version": "13"}), machine)
     assert made["names"] == ["gcc/13.2", "cuda/13", "cuda/12.4", "ml/pytorch/0123"]
     assert list(made["found"]) == ["cuda/12.4.lua", "ml/pytorch/0123.lua"]
     assert list(made["files"]) == ["cuda/13.lua", "gcc/13.2.lua"]
+    assert 'help("Py Torch")' in made["found"]["ml/pytorch/0123.lua"]
     assert f'setenv("VIRTUAL_ENV", "{folder}")' in made["found"]["ml/pytorch/0123.lua"]
     assert 'setenv("CUDA_HOME", "/usr/local/cuda-12.4")' in made["found"]["cuda/12.4.lua"]
 

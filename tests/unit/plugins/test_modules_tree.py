@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from ansible.module_utils.testing import patch_module_args
 from ansible_collections.gpufarm.cluster.plugins.module_utils._environments import plan as environments
-from ansible_collections.gpufarm.cluster.plugins.module_utils._lmod.io import command, patience
+from ansible_collections.gpufarm.cluster.plugins.module_utils._lmod.io import command, patience, tree
 from ansible_collections.gpufarm.cluster.plugins.module_utils._lmod.lua import HEADER
 from ansible_collections.gpufarm.cluster.plugins.modules import environment_modules, environment_modules_info
 
@@ -104,8 +104,8 @@ def test_whose_a_tree_is(tmp_path: Path, capsys: Any) -> None:
     (folder / "notes").unlink()
     write(capsys, folder, files=ONE)
     (folder / "gcc/14.lua").write_text("-- by hand\n")
-    tree = inspect(capsys, folder, files=["gcc/13.lua", "gcc/14.lua", "gcc/15.lua"])["tree"]
-    assert not tree["foreign"] and tree["taken"] == ["gcc/14.lua"]
+    found = inspect(capsys, folder, files=["gcc/13.lua", "gcc/14.lua", "gcc/15.lua"])["tree"]
+    assert not found["foreign"] and found["taken"] == ["gcc/14.lua"]
 
 
 def test_which_installations_are_there(tmp_path: Path, capsys: Any) -> None:
@@ -165,6 +165,16 @@ def test_a_file_system_that_hangs_is_told(
     monkeypatch.setattr(Path, "is_dir", lambda path: time.sleep(1000) if path.name == "hangs" else True)
     found = inspect(capsys, tmp_path / "modules", prefixes=["/net/hangs", "/net/works"])
     assert found["silent"] == ["/net/hangs"] and found["missing"] == []
+
+
+@pytest.mark.parametrize("state", ["present", "absent"])
+def test_a_tree_that_hangs_is_told(
+    tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch, state: str
+) -> None:
+    monkeypatch.setattr(environment_modules, "PATIENCE", 0.2)
+    monkeypatch.setattr(tree, "read", lambda folder: time.sleep(1000))
+    refused = write(capsys, tmp_path, state=state)
+    assert refused["msg"].startswith(f"{tmp_path} does not answer; ")
 
 
 def test_a_question_that_fails_is_an_error() -> None:

@@ -12,6 +12,9 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
+# Seconds that a role waits; a file system that is mounted on demand needs some.
+PATIENCE = 30.0
+
 
 def answers(questions: Mapping[str, Callable[[], Any]], seconds: float) -> dict[str, Any]:
     """Return the answers that came in time, by the names of the questions.
