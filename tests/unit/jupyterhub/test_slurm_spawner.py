@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import pwd
+import threading
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -17,7 +18,7 @@ from typing import Any
 import pytest
 from cryptography import x509
 from gpufarm_hub.sharing.limits import Limit
-from gpufarm_hub.slurm import certificates, client, cluster, engine, handover, spawner, submission
+from gpufarm_hub.slurm import certificates, client, cluster, engine, handover, reach, spawner, submission
 from gpufarm_hub.slurm.cluster import Cluster
 from gpufarm_hub.slurm.handover import Request
 from gpufarm_hub.slurm.offers import Node, Partition
@@ -53,7 +54,7 @@ def made(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., Slurm
         found.cpu_limit, found.mem_limit, found.user_options = 1.5, 1 << 30, {}
         found.slurm = {"partition": "gpu", "node_venv": "/opt/jupyterhub-node"}
         found.certificates_folder = str(folder)
-        found.hub_connect_url = "https://hub:8083"
+        found.hub_connect_url, found.http_timeout = "https://hub:8083", 0
         found.unit_name = "slurm:alice/"
         found._choice = Choice("1G", gpu, 2, "", chosen)
         found.orm_spawner = SimpleNamespace(name="", server=None, started=None, user_options={})
@@ -173,6 +174,11 @@ def test_a_question_that_fails_in_any_way_is_not_the_end(
 
 def launched(one: SlurmSpawner, monkeypatch: pytest.MonkeyPatch, then: Callable[[], Any]) -> Any:
     """Launch a notebook whose job gets number 12, do something, and return the address or the refusal."""
+
+    async def answers(folder: Path, owner: str, host: str, port: int) -> bool:
+        return owner == "alice/" and host == "10.77.0.12" and port < 50000
+
+    monkeypatch.setattr(reach, "answers", answers)
     monkeypatch.setattr(engine, "submit", lambda order, script: 12)
     monkeypatch.setattr(SlurmSpawner, "get_env", lambda self: {"JUPYTERHUB_API_TOKEN": "secret"})
     monkeypatch.setattr(SlurmSpawner, "get_args", lambda self: ["--arg"])
@@ -216,6 +222,31 @@ def test_a_job_that_asks_gets_its_certificate_and_the_hub_the_address(
     # The time in the queue does not count, and the keeper knows when the notebook ends.
     assert one.orm_spawner.started is not None
     assert one.orm_spawner.user_options == {"hours": "4"}
+
+
+def test_a_notebook_that_does_not_answer_itself_has_not_started(
+    made: Callable[..., SlurmSpawner], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = made()
+    monkeypatch.setattr(engine, "job_of", lambda unit: job(one, ("RUNNING",), node="gpu1", start=time.time()))
+    monkeypatch.setattr(cluster, "read", lambda partition: Cluster(Partition("gpu", 4), NODES))
+
+    async def ask() -> None:
+        await handover.EXPECTED[12].answer(Request(2001, 12, 60000, signing_request()[1]))
+
+    with pytest.raises(RefusedSpawnError, match="began, but does not answer"):
+        launched(one, monkeypatch, ask)
+
+
+def test_a_controller_that_hangs_takes_no_threads_of_the_hub(
+    made: Callable[..., SlurmSpawner], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one: Any = made()
+    one._started, one._check_pending = True, False
+    names: list[str] = []
+    monkeypatch.setattr(engine, "is_over", lambda unit: names.append(threading.current_thread().name))
+    asyncio.run(one.poll())
+    assert names and names[0].startswith("slurm")
 
 
 def test_a_job_is_answered_once(made: Callable[..., SlurmSpawner], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,10 +3,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import threading
 from collections.abc import Callable, Sequence
-from typing import Generic, TypeVar
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any, Generic, TypeVar
 
 from gpufarm_hub import clock
 from gpufarm_hub.spawning.engine import EngineError
@@ -14,6 +17,14 @@ from gpufarm_hub.spawning.engine import EngineError
 TIMEOUT = 60  # seconds; Slurm's programs look for another controller meanwhile
 
 Answer = TypeVar("Answer")
+
+# While a controller hangs, all who ask wait for it; the rest of the hub needs threads all the same.
+_THREADS = ThreadPoolExecutor(16, thread_name_prefix="slurm")
+
+
+async def in_thread(ask: Callable[..., Answer], *arguments: Any) -> Answer:
+    """Return what a function returns that asks Slurm, without keeping the hub from its other work."""
+    return await asyncio.get_running_loop().run_in_executor(_THREADS, partial(ask, *arguments))
 
 
 class RefusedError(EngineError):

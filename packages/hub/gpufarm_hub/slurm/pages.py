@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 from jupyterhub.handlers.base import BaseHandler
@@ -12,7 +11,7 @@ from tornado import web
 
 from gpufarm_hub.spawning.engine import EngineError
 
-from . import cluster, engine, offers, reasons
+from . import client, cluster, engine, offers, reasons
 
 
 class QueuePage(BaseHandler):  # type: ignore[misc]
@@ -28,8 +27,8 @@ class QueuePage(BaseHandler):  # type: ignore[misc]
         """Show the page as it is now."""
         shown: dict[str, Any]
         try:
-            found = await asyncio.to_thread(cluster.read, self.partition)
-            jobs = await asyncio.to_thread(engine.JOBS.get)
+            found = await client.in_thread(cluster.read, self.partition)
+            jobs = await client.in_thread(engine.JOBS.get)
         except EngineError as error:
             self.log.warning("Nothing is shown of the cluster: %s", error)
             shown = {"problem": "The cluster does not answer at the moment."}

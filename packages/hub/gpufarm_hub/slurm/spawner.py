@@ -8,11 +8,12 @@ import contextlib
 import math
 import pwd
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from jupyterhub.utils import utcnow
 from traitlets import Dict, Unicode
@@ -22,7 +23,8 @@ from gpufarm_hub.spawning import deaths, form
 from gpufarm_hub.spawning.engine import EngineError
 from gpufarm_hub.spawning.spawner import NotebookSpawner, RefusedSpawnError
 
-from . import certificates, client, cluster, engine, handover, job, offers, pages, reasons, submission
+from . import certificates, client, cluster, engine, handover, job, offers, pages, reach, reasons, submission
+from .client import Answer
 from .cluster import Cluster
 
 WAITS_FOR = timedelta(days=7)  # in the queue
@@ -78,11 +80,15 @@ class SlurmSpawner(NotebookSpawner):
         except accounts.AccountError as error:
             raise RefusedSpawnError(str(error), "account", 403) from error
 
+    async def in_thread(self, ask: Callable[..., Answer], *arguments: Any) -> Answer:
+        """Ask Slurm in a thread of its own."""
+        return await client.in_thread(ask, *arguments)
+
     async def look(self) -> None:
         """Ask Slurm for the cluster."""
         self._cluster = None
         try:
-            self._cluster = await asyncio.to_thread(cluster.read, self.slurm["partition"])
+            self._cluster = await client.in_thread(cluster.read, self.slurm["partition"])
         except EngineError as error:
             self.log.error("It is not known what the cluster offers: %s", error)
             raise RefusedSpawnError(
@@ -135,7 +141,7 @@ class SlurmSpawner(NotebookSpawner):
         """End an earlier job, unless it waits for this very start: the hub was restarted meanwhile."""
         self._is_left = False
         order = self._order()
-        found = await asyncio.to_thread(engine.job_of, engine.name_of(self.owner))
+        found = await client.in_thread(engine.job_of, engine.name_of(self.owner))
         if found and found.mark == submission.mark(order) and found.may_ask(job.PATIENCE, time.time()):
             self._job = found.number
         else:
@@ -165,7 +171,7 @@ class SlurmSpawner(NotebookSpawner):
         """Queue the job, wait until it runs and has asked what to do; return the notebook's address."""
         order = self._order()
         if not self._job:
-            queued = asyncio.ensure_future(asyncio.to_thread(self._submit, order))
+            queued = asyncio.ensure_future(client.in_thread(self._submit, order))
             try:
                 self._job = await asyncio.shield(queued)
             except asyncio.CancelledError:
@@ -178,6 +184,7 @@ class SlurmSpawner(NotebookSpawner):
             url = await self._arrival()
         finally:
             handover.EXPECTED.pop(self._job, None)
+        await self._listening(url)
         # Time in the queue is not time in which the notebook runs, and the hub ends it when that is over.
         self.orm_spawner.started = utcnow(with_tz=False)
         if not self.user_options.get("hours") and self.most_hours:
@@ -213,7 +220,7 @@ class SlurmSpawner(NotebookSpawner):
             if done:
                 return self._arrived.result()
             try:
-                found = await asyncio.to_thread(engine.job_of, engine.name_of(self.owner))
+                found = await client.in_thread(engine.job_of, engine.name_of(self.owner))
             except EngineError as error:
                 self.log.warning("Taking the notebook of %s as waiting: %s", self.owner, error)
                 continue
@@ -227,8 +234,30 @@ class SlurmSpawner(NotebookSpawner):
                     503,
                 )
 
+    async def _listening(self, url: str) -> None:
+        """Wait until the notebook answers at its address, and nothing else there.
+
+        Raises:
+            RefusedSpawnError: the job is over, or the notebook does not answer.
+        """
+        place = urlsplit(url)
+        folder, deadline = Path(self.certificates_folder), time.monotonic() + self.http_timeout
+        while not await reach.answers(folder, self.owner, place.hostname or "", place.port or 0):
+            with contextlib.suppress(EngineError):
+                found = await client.in_thread(engine.job_of, engine.name_of(self.owner))
+                if found is None or found.number != self._job or found.is_over:
+                    raise await self._refusal()
+            if time.monotonic() > deadline:
+                raise RefusedSpawnError(
+                    "The notebook began, but does not answer; start it again. The file .jupyterhub.log in "
+                    "your home may say why.",
+                    "engine",
+                    503,
+                )
+            await asyncio.sleep(LOOKS_EVERY)
+
     async def _refusal(self) -> RefusedSpawnError:
-        death = await asyncio.to_thread(engine.death, engine.name_of(self.owner))
+        death = await client.in_thread(engine.death, engine.name_of(self.owner))
         if death is None:
             return RefusedSpawnError("The notebook was taken out of the queue.", "engine", 409)
         told = deaths.explain(death, self.mem_limit or 0)
@@ -245,7 +274,7 @@ class SlurmSpawner(NotebookSpawner):
         hours = self.most_hours
         lifetime = timedelta(hours=hours + 24) if hours else certificates.LIFETIME
         try:
-            address = await asyncio.to_thread(self._address)
+            address = await client.in_thread(self._address)
             certificate = certificates.of_notebook(
                 Path(self.certificates_folder),
                 request.signing,
@@ -298,7 +327,7 @@ class SlurmSpawner(NotebookSpawner):
         before = ""
         while True:
             with contextlib.suppress(EngineError):
-                found = await asyncio.to_thread(engine.job_of, engine.name_of(self.owner))
+                found = await client.in_thread(engine.job_of, engine.name_of(self.owner))
                 told = reasons.of(found) if found else "Your notebook is being prepared."
                 if told != before:
                     yield {"progress": 20 if found and found.waits else 60, "message": told}

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import asyncio
 import grp
-from collections.abc import AsyncIterator, Mapping, Sequence
-from typing import Any
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 from jupyterhub.spawner import Spawner, SpawnException
 from traitlets import Bool, Dict, Instance, Int, List, Unicode
@@ -20,6 +20,8 @@ from gpufarm_hub.store import StoreError
 
 from . import collaborative, deaths, engines, form, mounts
 from .engine import Death, EngineError
+
+Answer = TypeVar("Answer")
 
 
 class RefusedSpawnError(SpawnException):  # type: ignore[misc]
@@ -89,6 +91,10 @@ class NotebookSpawner(Spawner):  # type: ignore[misc]
             await asyncio.to_thread(accounts.ensure, self.user.name, state.get("uid"), person)
         except accounts.AccountError as error:
             raise RefusedSpawnError(str(error), "account", 403) from error
+
+    async def in_thread(self, ask: Callable[..., Answer], *arguments: Any) -> Answer:
+        """Return what a function returns that asks the engine, and may wait for it."""
+        return await asyncio.to_thread(ask, *arguments)
 
     async def look(self) -> None:
         """Find out what can be offered now; a choice is checked next."""
@@ -248,14 +254,14 @@ class NotebookSpawner(Spawner):  # type: ignore[misc]
         await self._end()
 
     async def _end(self) -> None:
-        await asyncio.to_thread(engines.of(self.unit_name).stop, self.unit_name)
+        await self.in_thread(engines.of(self.unit_name).stop, self.unit_name)
 
     async def tell_death(self) -> None:
         """Tell the user why the notebook has ended, if nobody asked for that."""
         if not self._started or self._asked_to_stop:
             return
         try:
-            death = await asyncio.to_thread(self.death)
+            death = await self.in_thread(self.death)
             if death:
                 self.log.warning("The notebook %s has died: %s", self.owner, death)
                 self.desk.notices.tell(self.owner, deaths.explain(death, self.mem_limit or 0))
@@ -306,7 +312,7 @@ class NotebookSpawner(Spawner):  # type: ignore[misc]
         if self._check_pending and not self._started:
             return 0
         try:
-            over = await asyncio.to_thread(engines.of(self.unit_name).is_over, self.unit_name)
+            over = await self.in_thread(engines.of(self.unit_name).is_over, self.unit_name)
         except EngineError as error:
             self.log.error("Taking the notebook of %s as running: %s", self.user.name, error)
             return None
