@@ -19,6 +19,8 @@ from gpufarm.serve.commands import serve
 
 # Words of other deployers (Terraform, Helm, xOpera) for commands of this one.
 ALIASES = {"delete": "undeploy", "destroy": "undeploy", "list": "status", "ls": "status", "show": "status"}
+# Commands that are about no deployment, also for those who always name a service.
+LOCAL = ("validate", "package", "serve", "completion")
 
 
 class _Command(click.Group):
@@ -128,7 +130,7 @@ def main(
     """
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # to be told to end is as good as Ctrl-C
     folder = state_dir and state_dir.absolute()
-    if server:
+    if server and context.invoked_subcommand not in LOCAL:
         from gpufarm.remote import Connection, Remote, Token
 
         context.obj = Remote(Connection(server, Token(token_file, os.environ), ca_file))

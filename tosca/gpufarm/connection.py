@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import requests
+from urllib3.exceptions import HTTPError
 
 from gpufarm.errors import BadInput, GpufarmError
 from gpufarm.serve.fields import https
+from gpufarm.serve.forms import too_deep
 
 # Seconds for a connection, for a sign of life, and for a whole answer; bytes of an answer.
 PATIENCE = (10, 60)
@@ -104,6 +106,8 @@ class Connection:
             raise self._strange("with no JSON") from error
         if not isinstance(found, dict):
             raise self._strange("with no object")
+        if too_deep(found):
+            raise self._strange("with lists in lists")
         return found
 
     def text(self, method: str, path: str, body: Any = None) -> str:
@@ -134,7 +138,8 @@ class Connection:
                 allow_redirects=False,  # the token is for this service alone
                 stream=True,
             ) as answer:
-                for part in answer.iter_content(65_536):
+                # what has come by then, as one that drips never fills a part
+                while part := answer.raw.read1(65_536, decode_content=True):
                     content += part
                     if len(content) > LARGEST or time.monotonic() > until:
                         raise self._strange("without end")
@@ -143,7 +148,7 @@ class Connection:
                 f"{self.url} has no certificate that this machine trusts ({_reason(error)}); "
                 "name that of its authority with --ca-file"
             ) from error
-        except (requests.RequestException, OSError) as error:
+        except (requests.RequestException, HTTPError, OSError) as error:
             raise GpufarmError(f"{self.url} does not answer: {_reason(error)}; try again later") from error
         text = content.decode("utf-8", errors="replace")
         if 200 <= answer.status_code < 300:

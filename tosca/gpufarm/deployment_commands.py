@@ -97,6 +97,8 @@ def deploy(
       gpufarm deploy tosca/templates/ml_infn.yaml --name notebooks --input jupyter_cpu_limit=4.0
       GPUFARM_INPUT_IAM_CLIENT_SECRET=... gpufarm deploy ...
     """
+    if check and take_over:
+        raise BadInput("--check does not know what --take-over would replace; give one of them")
     if check:
         with _progress() as progress:
             found = deployer.check(template, **request, listener=progress)

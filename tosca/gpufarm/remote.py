@@ -15,13 +15,14 @@ from gpufarm import asking, template
 from gpufarm.access import Token
 from gpufarm.answers import Deployment, Removal, Run
 from gpufarm.asking import Given
-from gpufarm.connection import Connection, plain
+from gpufarm.connection import Connection, Refusal, plain
 from gpufarm.errors import BadInput, GpufarmError, Interrupted
 
 __all__ = ["Connection", "Remote", "Token"]
 
-# Seconds between two looks at what goes on.
-PAUSE = 2.0
+# Seconds between two looks at what goes on, and for which the service may fail to answer meanwhile.
+PAUSE = 5.0
+BEARABLE = 600.0
 # Pages of a list, each with so many deployments; more than both would be no list to read.
 PAGES, SIZE = 100, 100
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -183,6 +184,7 @@ class Remote:
             body["userGroup"] = group
         own = _text(self._service.json("POST", "/deployments", body), "uuid")
         _path(own)
+        listener.say(f"{own}: the service has taken it; gpufarm status {own} tells how it goes")
         return self._ended(own, "", listener)
 
     def update(self, name: str, *, inputs: Given = None, pool: Path | None = None, listener: Any) -> Run:
@@ -253,21 +255,28 @@ class Remote:
 
     def _ended(self, name: str, before: str, listener: Any) -> Run:
         """Wait for the end of a run, and tell how it goes."""
+        answered, done = time.monotonic(), None
         try:
-            while True:
-                seen = self._service.json("GET", _path(name))
-                status, log = _text(seen, "status"), self.log(name)
-                for line in log.removeprefix(before).splitlines():
-                    listener.say(line)
-                before = log
-                if not status.endswith("_IN_PROGRESS"):
-                    break
-                time.sleep(PAUSE)
+            while done is None:
+                try:
+                    status = _text(self._service.json("GET", _path(name)), "status")
+                    log = self.log(name)
+                    if not status.endswith("_IN_PROGRESS"):
+                        done = self.show(name)
+                    answered = time.monotonic()
+                except Refusal as error:
+                    raise Refusal(f"{error.message}; {_later(name)}") from error
+                except GpufarmError as error:  # such as a restart of the service, which goes on with the run
+                    if time.monotonic() > answered + BEARABLE:
+                        raise GpufarmError(f"{error.message}; {_later(name)}") from error
+                else:
+                    for line in log.removeprefix(before).splitlines():
+                        listener.say(line)
+                    before = log
+                if done is None:
+                    time.sleep(PAUSE)
         except KeyboardInterrupt as error:
-            raise Interrupted(
-                f"{name}: the service goes on; ask for it with gpufarm status {name}"
-            ) from error
-        done = self.show(name)
+            raise Interrupted(f"{name}: the service goes on; {_later(name)}") from error
         if done.status == "failed":
             raise GpufarmError(f"{name}: {done.failure or status}; more is told by gpufarm log {name}")
         return Run(done, [], done.log)
@@ -277,6 +286,10 @@ def _path(name: str) -> str:
     if not _UUID.fullmatch(name):
         raise BadInput(f"{plain(name)[:64]} is no deployment of a service; gpufarm list tells their names")
     return f"/deployments/{name}"
+
+
+def _later(name: str) -> str:
+    return f"ask for it with gpufarm status {name}"
 
 
 def _no_pool(pool: Path | None) -> None:

@@ -134,13 +134,44 @@ def fail(site: Site) -> None:
         site.runs.finish(claim, Ending(well=False, reason="the GPU is gone"))
 
 
+def test_a_deployment_is_named_at_once_and_failures_of_looks_are_borne(
+    ann: Client, paas: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its user could not find it again otherwise, and it goes on at the service."""
+    text, failures = connection.Connection.text, iter([True] * 3)
+
+    def shaky(self: connection.Connection, method: str, path: str, body: Any = None) -> str:
+        if method == "GET" and next(failures, False):
+            raise GpufarmError("the service does not answer")
+        return text(self, method, path, body)
+
+    monkeypatch.setattr(connection.Connection, "text", shaky)
+    borne = ann.run("deploy", paas.folder / "notes.yaml")
+    assert borne.exit_code == 0 and borne.stdout.startswith("text: hello"), borne.stderr
+    (own,) = (entry["name"] for entry in json.loads(ann.run("list", "--json").stdout))
+    assert f"gpufarm status {own}" in borne.stderr.splitlines()[0]
+
+    failures = iter([True] * 3)
+    monkeypatch.setattr(remote, "BEARABLE", 0.0)
+    told = ann.run("update", own, "--input", "cpus=2")
+    assert told.exit_code == 1 and "the service does not answer" in told.stderr
+
+
+def test_what_needs_no_service_works_with_one(paas: Site, tmp_path: Path) -> None:
+    gone = Client("https://localhost:1", tmp_path / "ca", "")
+    gone.environment.pop("GPUFARM_CA_FILE")
+    checked = gone.run("validate", paas.folder / "notes.yaml")
+    assert checked.exit_code == 0 and "valid, 1 nodes" in checked.stdout
+    assert "complete" in gone.run("completion", "bash").stdout
+
+
 def test_what_a_service_decides_or_has_not_is_refused(ann: Client, paas: Site) -> None:
     path = paas.folder / "notes.yaml"
     assert "--pool: a service decides that" in ann.refused("deploy", path, "--pool", "/x")
     assert "--name: a service decides that" in ann.refused("deploy", path, "--name", "x")
     assert "--take-over: a service decides that" in ann.refused("deploy", path, "--take-over")
     assert "a service offers no hours" in ann.refused("report")
-    for command in (("plan", path), ("diff", "x"), ("resume", "x"), ("history", "x"), ("validate", path)):
+    for command in (("plan", path), ("diff", "x"), ("resume", "x"), ("history", "x")):
         assert f"a service offers no {command[0]}" in ann.refused(*command)
     assert "is no deployment of a service" in ann.refused("outputs", "../info")
     assert "there is no deployment" in ann.refused("outputs", "0" * 8 + "-0000" * 3 + "-" + "0" * 12)
@@ -276,6 +307,7 @@ def test_a_login_of_netrc_is_not_sent(
         ((403, {}, [b'{"message": "no \\u001b[31m &lt;b&gt;"}']), "no \ufffd[31m <b>"),
         ((200, {"Content-Encoding": "gzip"}, [b"no gzip"]), "does not answer"),
         ((200, {"Content-Length": "99"}, [b"{"]), "does not answer"),
+        ((200, {}, [b'{"a": ' + b"[" * 500 + b"]" * 500 + b"}"]), "answers with lists in lists"),
     ],
 )
 def test_strange_answers_are_one_sentence(
@@ -297,6 +329,20 @@ def test_answers_without_end_are_cut_off(
     assert "answers without end" in client.refused("list")
     monkeypatch.setattr(connection, "DEADLINE", 0.0)
     hostile.answer = (200, {}, [b"{}"])
+    assert "answers without end" in client.refused("list")
+
+
+def dripping() -> Iterator[bytes]:
+    while True:
+        yield b" "
+        time.sleep(0.01)
+
+
+def test_an_answer_that_drips_is_cut_off(
+    hostile: Hostile, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "DEADLINE", 0.1)
+    hostile.answer = (200, {}, dripping())
     assert "answers without end" in client.refused("list")
 
 

@@ -159,6 +159,8 @@ def test_what_was_made_for_others_is_replaced_only_if_the_operator_says_so(farm:
     refused = farm.deploy(DATA / "farm.yaml")
     assert refused.status == 1 and "base was made for others" in refused.error
     assert farm.gpufarm("resume", "farm").status == 1
+    both = farm.deploy(DATA / "farm.yaml", "--take-over", "--check")
+    assert both.status == 2 and "--check does not know what --take-over would replace" in both.error
     told = farm.deploy(DATA / "farm.yaml", "--take-over")
     assert told.status == 0, told.error
     assert any(line.startswith("configure base") for line in farm.stub.journal())
