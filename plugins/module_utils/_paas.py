@@ -104,6 +104,7 @@ def _serve(settings: Mapping[str, Any]) -> dict[str, Any]:
         "callbacks": settings["callbacks"],
         "limits": settings["limits"],
         "configuration": settings["services"],
+        "pages": settings["pages"],
         "keep_days": settings["keep_days"],
     }
     return {name: value for name, value in found.items() if value not in ("", {})}

@@ -35,8 +35,9 @@ options:
         required: true
       state:
         description:
-          - With V(directory) it is a folder, or a link to one. Parents that are missing are made with the
-            same owner, group and permissions. A file in its place is refused.
+          - With V(directory) it is a folder, or a link to one. A link in a folder of another account than
+            root is refused. Parents that are missing are made with the same
+            owner, group and permissions. A file in its place is refused.
           - With V(absent) a file, a link or a whole folder is removed. The target of a link stays.
           - With V(absent_if_empty) a folder is removed that has nothing in it by then, such as one that
             several services share. Anything else stays.
@@ -87,6 +88,7 @@ import os
 import pwd
 import re
 import shutil
+import stat
 from pathlib import Path
 from typing import Any
 
@@ -123,6 +125,16 @@ def obstacle(path: Path) -> Path | None:
     return None if there.is_dir() else there
 
 
+def strange_link(path: Path) -> Path | None:
+    """Return a link on the way to a folder, if another account than root and this one has put it there."""
+    for one in (path, *path.parents):
+        if one.is_symlink():
+            there = one.parent.stat()
+            if there.st_uid not in (0, os.geteuid()) or there.st_mode & stat.S_IWOTH:
+                return one
+    return None
+
+
 def problem(entry: Entry, check: bool) -> str | None:
     """Return why an entry cannot be had; None when nothing speaks against it."""
     path, mode = Path(entry["path"]), entry["mode"]
@@ -135,6 +147,12 @@ def problem(entry: Entry, check: bool) -> str | None:
     there = obstacle(path)
     if there:
         return f"{path} cannot be a folder, as {there} is none; move it away, or choose another path."
+    link = strange_link(path)
+    if link:
+        return (
+            f"{path} is reached by the link {link}, which is in a folder of another account than root; "
+            "remove the link."
+        )
     missing = missing_accounts(entry)
     if missing and not check:
         return (

@@ -471,11 +471,13 @@ class Host:
         return {"changed": changed}
 
     def _command(self, call: Call) -> Mapping[str, Any]:
-        """Tell what is newer than what runs, where a role asks for it, and do what openssl does."""
+        """Tell what is newer than what runs, where a role asks for it; write keys and certificates."""
         words = [str(word) for word in call.args.get("argv") or str(call.args.get("_raw_params")).split()]
         folder = call.args.get("chdir", "")
         if words[:1] == ["openssl"]:
             return self._openssl(call, words, folder)
+        if words[0] == "ssh-keygen" and "creates" in call.args and words[-1] not in self.files:
+            self._write(call, words[-1], File("file", "a key", "0600"))
         if words[0] == "dkms":
             self._write(call, BUILT.format(words[-1]), File("file", words[2]))
         if words[:2] == ["dpkg-query", "--listfiles"]:

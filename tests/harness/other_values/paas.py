@@ -23,6 +23,7 @@ VALUES: dict[str, Any] = {
     "paas_service_known_hosts": ["gpu1 ssh-ed25519 AAAAother"],
     "paas_service_limits": {"body_mib": 7},
     "paas_service_metrics_from": ["192.0.2.7"],
+    "paas_service_pages": {"issuer": "https://iam.example.org/", "client_id": "other"},
     "paas_service_pool": {"all": {"hosts": {"other": {}}}},
     "paas_service_public_host": "gpu1.example.org",
     "paas_service_quotas": {"user": {"deployments": 7}},

@@ -26,6 +26,7 @@ LEAST: dict[str, Any] = {
     "callbacks": {},
     "limits": {},
     "services": {},
+    "pages": {},
     "metrics_from": [],
     "keep_days": 0,
     "files": {},
@@ -82,6 +83,20 @@ def test_each_setting_gets_there() -> None:
     assert [str(one) for one in found.metrics] == ["127.0.0.1/32", "::1/128", "192.0.2.0/24"]
     assert found.keep == 30
     assert found.database.startswith("postgresql")
+
+
+def test_pages_are_switched_on(tmp_path: Path) -> None:
+    (tmp_path / "server").mkdir()
+    secret = tmp_path / "server/pages"
+    secret.touch(0o600)
+    pages = {
+        "issuer": "https://iam.example.org/",
+        "client_id": "gpufarm",
+        "client_secret_file": "server/pages",
+    }
+    written = _paas.plan({**LEAST, "pages": pages})["serve"]
+    found = settings.parsed(written, tmp_path / "serve.yml").pages
+    assert found == settings.Pages("https://iam.example.org/", "gpufarm", secret)
 
 
 @pytest.mark.parametrize(

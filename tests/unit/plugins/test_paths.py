@@ -191,3 +191,18 @@ def test_an_account_may_come_before_the_run(run: Run, tmp_path: Path) -> None:
 
 def test_says_what_cannot_be_made(run: Run) -> None:
     assert "/proc/nowhere cannot be made: " in run(paths, {"path": "/proc/nowhere"})["msg"]
+
+
+def test_a_link_of_another_account_leads_nowhere(run: Run, tmp_path: Path) -> None:
+    """Else who owns a folder would get any other one with the next run of root."""
+    (tmp_path / "elsewhere").mkdir(mode=0o755)
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own/link").symlink_to(tmp_path / "elsewhere")
+    path = f"{tmp_path}/own/link"
+    assert run(paths, {"path": path, "mode": "0755"})["changed"] is False
+    (tmp_path / "own").chmod(0o777)
+    for wanted in (path, f"{path}/below"):
+        told = run(paths, {"path": wanted, "mode": "0700"})
+        assert f"reached by the link {path}, which is in a folder of another account" in told["msg"]
+    assert mode(tmp_path / "elsewhere") == 0o755
+    assert not (tmp_path / "elsewhere/below").exists()
