@@ -157,7 +157,7 @@ OF_THE_NODE = ("JobLaunchFailure", "NodeDown", "SystemFailure")
 
 
 # The signal that slurmstepd reports when it cannot open the files of a batch script (Slurm's frequently asked
-# questions, on jobs that fail with exit code 0:53).
+# questions, on jobs that fail with exit status 0:53).
 NO_FILES = 53
 
 
