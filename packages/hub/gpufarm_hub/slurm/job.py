@@ -34,7 +34,7 @@ PATIENCE = 900  # seconds for which the hub may be away, or not wait for the job
 PAUSE = 2  # seconds
 TIMEOUT = 60  # seconds that munged and the hub may take to answer
 
-UMASK = 0o022  # of the notebook, as on one machine; that of the hub, which sbatch hands on, is stricter
+UMASK = 0o022  # of the notebook, as on one machine; that of the hub, which sbatch passes on, is stricter
 
 PR_SET_NO_NEW_PRIVS = 38  # prctl(2)
 
