@@ -25,7 +25,7 @@ def found(pool: dict[str, dict[str, Any]], known: str = "", **own: Any) -> tuple
         "groups": {"paas_pool": [*pool]},
         "hostvars": {**pool, "paas": own},
         "inventory_hostname": "paas",
-        "paas_service_known": key(known) if known else {"failed": True},
+        "paas_pool_before": key(known) if known else {"failed": True},
     }
     templar = Templar(loader, variables)
     return (
