@@ -24,7 +24,6 @@ from gpufarm.errors import (
     Locked,
     NoMachine,
 )
-from gpufarm.recorded import Claim
 from gpufarm.records import Record, sound
 from gpufarm.state import Deployment as State
 from gpufarm.state import Store, default_directory
@@ -188,6 +187,7 @@ class Deployer:
             NoMachine: the free machines do not suffice.
         """
         from gpufarm import checks, deployment, facts
+        from gpufarm.recorded import Claim
 
         store, request = self._store, _request(template, pool, name, inputs, refresh=refresh)
         warnings = self._warnings(request.name)
