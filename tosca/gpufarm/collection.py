@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import json
 import os
 from pathlib import Path
@@ -31,6 +30,8 @@ def root() -> Path:
     Raises:
         GpufarmError: it is not installed, or in another version than this program.
     """
+    import importlib.metadata  # slow, and commands that only look at the state need none of it
+
     if (CHECKOUT / "galaxy.yml").is_file():
         return CHECKOUT
     folders = [Path(path).expanduser() / _NAME for path in search_path()]

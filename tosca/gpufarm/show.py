@@ -15,6 +15,7 @@ import click
 from gpufarm import collection
 from gpufarm.answers import Deployment, Hours, Plan, Removal
 from gpufarm.api import UNUSABLE
+from gpufarm.errors import GpufarmError
 
 if TYPE_CHECKING:
     from gpufarm.history import Entry
@@ -233,7 +234,7 @@ def _age(entry: Deployment) -> str:
     """Say whether the template is still that of the last run."""
     try:
         now = collection.here(Path(entry.template)).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError):
+    except (GpufarmError, OSError, UnicodeDecodeError):
         return " (missing)"
     return " (changed since the last run)" if entry.template_text not in ("", now) else ""
 
