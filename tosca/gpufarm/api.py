@@ -605,6 +605,11 @@ class Deployer:
         found = record.deployment
         if found is None:
             return Deployment(record.name, UNUSABLE, record.machines, record.problem)
+        from gpufarm import collection
+
+        template = found.template
+        with contextlib.suppress(GpufarmError):  # the collection is gone, and the path is as it was
+            template = str(collection.here(Path(template)))
         status = found.status
         if status in ("deploying", "undeploying") and not self._store.is_locked(found.name):
             status = "interrupted"  # it was killed
@@ -618,7 +623,7 @@ class Deployer:
             operator=found.operator,
             group=found.group,
             description=found.description,
-            template=found.template,
+            template=template,
             template_text=found.template_text,
             pool=found.pool,
             created=found.created,

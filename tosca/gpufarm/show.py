@@ -12,10 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gpufarm import collection
 from gpufarm.answers import Deployment, Hours, Plan, Removal
 from gpufarm.api import UNUSABLE
-from gpufarm.errors import GpufarmError
 
 if TYPE_CHECKING:
     from gpufarm.history import Entry
@@ -233,8 +231,8 @@ def status(entry: Deployment) -> None:
 def _age(entry: Deployment) -> str:
     """Say whether the template is still that of the last run."""
     try:
-        now = collection.here(Path(entry.template)).read_text(encoding="utf-8")
-    except (GpufarmError, OSError, UnicodeDecodeError):
+        now = Path(entry.template).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
         return " (missing)"
     return " (changed since the last run)" if entry.template_text not in ("", now) else ""
 
