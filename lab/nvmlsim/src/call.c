@@ -34,7 +34,7 @@ static int fault_code(const char *word) {
 }
 
 /* NVMLSIM_FAULT="nvmlX@2=23,write@3=kill": the 2nd nvmlX of this process fails with code 23, the 3rd call that writes
- * ends the process. */
+ * ends the process. Calls are counted anew when the variable changes. */
 static int faults_of_environment(fault *out) {
     const char *text = getenv("NVMLSIM_FAULT");
     int count = 0;
@@ -50,8 +50,18 @@ static int faults_of_environment(fault *out) {
     return count;
 }
 
-/* calls of this process that a fault has matched so far */
+/* calls of this process that a fault has matched since NVMLSIM_FAULT was changed */
 static struct { char call[64]; int count; } matched[2 * MAX_FAULTS];
+
+static void count_anew_if_changed(void) {
+    static char last[256];
+    char now[sizeof last];
+    const char *text = getenv("NVMLSIM_FAULT");
+    snprintf(now, sizeof now, "%s", text ? text : "");
+    if (!strcmp(now, last)) return;
+    memcpy(last, now, sizeof last);
+    memset(matched, 0, sizeof matched);
+}
 
 static int *count_of(const char *call) {
     unsigned i = 0;
@@ -67,6 +77,7 @@ static int is_meant(const char *call) {
 
 static int injected_fault(void) {
     fault faults[2 * MAX_FAULTS];
+    count_anew_if_changed();
     int count = faults_of_environment(faults);
     memcpy(faults + count, host.faults, host.fault_count * sizeof *faults);
     count += host.fault_count;

@@ -240,6 +240,16 @@ def test_several_faults_count_the_same_calls(a100: Host, monkeypatch: pytest.Mon
     assert in_child(lambda: sim_nvml.create(sim_nvml.gpu(), 19, 19, 19, 19)) == [999, 0, 23, 0]
 
 
+def test_other_faults_are_counted_anew(a100: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    def twice() -> list[int]:
+        monkeypatch.setenv("NVMLSIM_FAULT", "nvmlDeviceCreateGpuInstance@2=999")
+        before = sim_nvml.create(sim_nvml.gpu(), 19, 19)
+        monkeypatch.setenv("NVMLSIM_FAULT", "nvmlDeviceCreateGpuInstance@2=23")
+        return [*before, *sim_nvml.create(sim_nvml.gpu(), 19, 19)]
+
+    assert in_child(twice) == [0, 999, 0, 23]
+
+
 def test_a_fault_that_is_none_is_refused(a100: Host) -> None:
     done = a100.simgpu("fault", "add", "nvmlInit_v2", "explode", check=False)
     assert "'explode' is no return code" in done.stderr
