@@ -93,7 +93,7 @@ LEFT = {
         ("srv-other\\x2dpath.mount", "/etc/systemd/system/srv-other\\x2dpath.mount"), "homes may be in use"
     ),
 }
-# What stays as the other settings gave it, as a new one would cut machines off.
+# Files that stay as the other settings gave them, as new ones would cut machines off.
 GIVEN = {"/var/lib/gpufarm-serve-worker/ssh/id_ed25519"}
 # Ways that a role does not turn back from, and what it says.
 NO_WAY_BACK = {("cvmfs_client", "mounts"): "Repositories are mounted by units of systemd"}
