@@ -20,7 +20,7 @@ COLLECTION = "gpufarm.cluster."
 COLLECTION_NAME = re.compile(r"\bgpufarm\.cluster\.([a-z_]\w*)")
 PYTHON_NAME = re.compile(r"\b(?:lab|gpufarm(?!\.cluster\b))(?:\.\w+)+")
 # The project's commands by their paths, and the modules behind them (pyproject.toml).
-COMMAND = re.compile(r"\bbin/(lab|gpufarm)\b")
+COMMAND = re.compile(r"\bbin/(lab|gpufarm)(?![\w-])")
 COMMANDS = {"lab": "lab.cli", "gpufarm": "gpufarm.cli"}
 PATH = re.compile(r"[\w.@+/-]+")
 # Lookups that return the files of a Python project; the words in quotes beside it name projects.

@@ -225,6 +225,7 @@ def test_tests_run_the_deployer_playbooks_templates_and_roles_by_name():
 def test_an_inventory_that_is_a_program_is_followed_to_the_command():
     command = {"lab/__init__.py", "lab/cli.py"}
     assert found("inventories/bench/hosts", "#!/bin/sh\nexec ../../.venv/bin/lab inventory\n") == command
+    assert found("molecule/new/converge.yml", "- command: /opt/gpufarm/bin/gpufarm-health\n") == set()
     texts = dict.fromkeys(FILES, "") | {
         "inventories/bench/hosts": "",
         "tests/new.py": "A = R / 'inventories' / 'bench'",
