@@ -105,3 +105,17 @@ def test_a_job_that_opens_what_is_not_among_its_inputs_fails(checkout: Checkout,
     )
     assert (done.returncode == 0) == passes, done.stdout + done.stderr
     assert (f"it opened what is not among its inputs: {opened}" in done.stdout) != passes
+
+
+def test_the_end_says_again_why_jobs_failed(checkout: Checkout):
+    checkout.program(".venv/bin/molecule", '#!/bin/sh\nseq 100\necho "no $3"; exit 1\n')
+    done = subprocess.run(
+        [sys.executable, "scripts/scenarios", "one", "two"],
+        cwd=checkout.root,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    *_, told = done.stdout.split("whole log:")
+    assert told.count("FAILED, its log ends with") == 2
+    assert "  no one\nmolecule two" in told and "  no two\njobs: 0 passed, 2 failed" in told
