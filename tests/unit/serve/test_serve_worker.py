@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -24,7 +25,7 @@ from serve_site import Site
 from sqlalchemy import select
 
 FAKE = (sys.executable, serve_fake.__file__)
-SECRET = "correct horse"
+SECRET = f"correct horse {uuid.uuid4()}"  # other programs on this machine have none like it
 
 
 def until(true: Callable[[], Any], seconds: float = 60) -> Any:
