@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page
 from walk import MILLISECONDS, Service, enter, stop_notebook
 
+from lab.chromium import PROGRAM, chromium
 from lab.demo import Demo
 
 
@@ -24,14 +25,14 @@ def service() -> Service:
     return Service(demo.outputs()["jupyter_endpoint"], iam["url"], passwords)
 
 
-def chromium(folder: Path) -> Path:
+def in_the_providers_network(folder: Path) -> Path:
     """Make a program that runs Chromium in the network of the provider's host, which no other bench changes.
 
     When an address of its machine comes or goes, Chromium fails what it loads with ERR_NETWORK_CHANGED.
     """
     namespace = Demo().bench(print).network.namespace("iam")
     program = folder / "chromium"
-    program.write_text(f'#!/bin/sh\nexec nsenter --net=/run/netns/{namespace} /usr/bin/chromium "$@"\n')
+    program.write_text(f'#!/bin/sh\nexec nsenter --net=/run/netns/{namespace} {PROGRAM} "$@"\n')
     program.chmod(0o700)
     return program
 
@@ -39,25 +40,8 @@ def chromium(folder: Path) -> Path:
 @pytest.fixture(scope="session")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     folder = tmp_path_factory.mktemp("chromium")
-    home = str(folder)
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=chromium(folder),
-            args=[
-                "--no-sandbox",
-                "--disable-gpu",
-                "--disable-dev-shm-usage",
-                "--disable-background-networking",
-                "--disable-component-update",
-                "--disable-sync",
-                "--no-first-run",
-                # The bench only: whatever a page would load from elsewhere fails.
-                "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 10.77.*",
-            ],
-            env={"HOME": home, "XDG_CONFIG_HOME": home, "XDG_CACHE_HOME": home, "PATH": "/usr/bin:/bin"},
-        )
+    with chromium(folder, "10.77.*", in_the_providers_network(folder)) as browser:
         yield browser
-        browser.close()
 
 
 def new_context(browser: Browser) -> BrowserContext:

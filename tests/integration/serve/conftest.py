@@ -25,8 +25,9 @@ from gpufarm.serve import settings
 from gpufarm.serve.application import application
 from gpufarm.serve.service import Service
 from gpufarm.serve.worker import Worker
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Page, expect
 
+from lab.chromium import chromium
 from lab.patience import PATIENCE
 
 DEPLOYER = Path(__file__).with_name("pages_deployer.py")
@@ -138,36 +139,13 @@ def wait_for(port: int) -> None:
             time.sleep(0.1)
 
 
-@contextmanager
-def chromium(folder: Path) -> Iterator[Browser]:
-    home = str(folder)
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path="/usr/bin/chromium",
-            args=[
-                "--no-sandbox",
-                "--disable-gpu",
-                "--disable-dev-shm-usage",
-                "--disable-background-networking",
-                "--disable-component-update",
-                "--disable-sync",
-                "--no-first-run",
-                # whatever a page would load from elsewhere fails
-                "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE localhost",
-            ],
-            env={"HOME": home, "XDG_CONFIG_HOME": home, "XDG_CACHE_HOME": home, "PATH": "/usr/bin:/bin"},
-        )
-        yield browser
-        browser.close()
-
-
 @pytest.fixture
 def pages(tmp_path: Path) -> Iterator[Pages]:
     with (
         own_network(),
         issuer(tmp_path / "iam") as iam,
         served(tmp_path, iam) as url,
-        chromium(tmp_path / "home") as browser,
+        chromium(tmp_path / "home", "localhost") as browser,
     ):
         iam.accounts = ACCOUNTS
 
