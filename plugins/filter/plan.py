@@ -38,6 +38,7 @@ options:
       - mesos_master
       - mig
       - monitoring
+      - mpi
       - notebook_environments
       - paas_service
       - shared_home
@@ -56,7 +57,7 @@ options:
       For C(cvmfs_client) the result of M(gpufarm.cluster.cvmfs_info), for C(environment_modules) that of
       M(gpufarm.cluster.environment_modules_info) and C(name), for C(lustre_client) and
       C(lustre_server) that of M(gpufarm.cluster.lustre_info), for C(mesos_agent) C(name), C(cgroup),
-      C(glibc), C(kernel), C(gpus) and C(folders),
+      C(glibc), C(kernel), C(gpus) and C(folders), for C(mpi) C(name) and C(links),
       for C(notebook_environments) that of M(gpufarm.cluster.notebook_environments_info).
     type: dict
   names:
@@ -141,6 +142,7 @@ MODULES = {
     "mesos_master": "_mesos.master",
     "mig": "_mig.flavor",
     "monitoring": "_monitoring.settings",
+    "mpi": "_mpi",
     "notebook_environments": "_environments.plan",
     "paas_service": "_paas",
     "shared_home": "_shared_home.settings",

@@ -28,6 +28,8 @@ SUPPORTED: dict[str, dict[str, str]] = {
     "mesos_agent": _PACKAGES,
     "mesos_master": _PACKAGES,
     "monitoring": _PACKAGES,
+    # PMIx of the version that Slurm is built for.
+    "mpi": _SLURM,
     "notebook_environments": {"Debian": "12", "Ubuntu": "24.04"},
     "notebook_node": {"Debian": "13", "Ubuntu": "24.04"},
     "nvidia_container": _PACKAGES,

@@ -22,6 +22,7 @@ ROLES = sorted(path for path in (ROOT / "roles").iterdir() if path.is_dir() and 
 ONE_RELEASE = {
     "chronos_job": "changes no machine, and asks Chronos by the code that container_request asks Marathon by",
     "marathon_app": "changes no machine, and its module is that of container_request",
+    "mpi": "refuses Debian 12, as slurm_node does, whose jobs it serves",
     "notebook_node": "refuses Debian 12, as slurm_node does",
     "slurm_controller": "refuses Debian 12, whose Slurm finds no slices",
     "slurm_login": "refuses Debian 12, whose Slurm has no sackd",

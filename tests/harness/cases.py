@@ -371,6 +371,16 @@ _CASES = {
         elsewhere={"host2": {}},
     ),
     "mig": Case({"mig_partition_flavor": "7x 1g.10gb"}),
+    "mpi": Case(
+        {"mpi_process_networks": ["192.0.2.0/24"]},
+        answers={
+            "ansible.builtin.setup": TRIXIE,
+            "Validate | List the addresses of the machine": said(
+                '[{"ifname": "eth0", "addr_info": [{"local": "192.0.2.7"}]},'
+                ' {"ifname": "eth1", "addr_info": [{"local": "198.51.100.7"}]}]'
+            ),
+        },
+    ),
     "monitoring": Case(
         answers={
             "Validate | Check for Grafana": {"stat": {"exists": True}},

@@ -18,6 +18,7 @@ VALUES: dict[str, Any] = {
     "environment_modules_modules": [{"name": "other", "version": "1"}],
     "environment_modules_shells": ["zsh"],
     "environment_modules_trees": ["/srv/other/tree"],
+    "mpi_process_networks": ["198.51.100.0/24"],
     "gpu_health_disabled_checks": ["temperature"],
     "gpu_health_drain_command": ["/bin/other-drain"],
     "gpu_health_resume_command": ["/bin/other-resume"],

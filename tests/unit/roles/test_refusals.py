@@ -10,6 +10,7 @@ import refused_cluster
 import refused_gpu
 import refused_hub
 import refused_modules
+import refused_mpi
 import refused_paas
 import refused_slurm
 import refused_storage
@@ -23,6 +24,7 @@ EVERY: list[tuple[str, Refused]] = [
         refused_gpu,
         refused_hub,
         refused_modules,
+        refused_mpi,
         refused_paas,
         refused_slurm,
         refused_storage,

@@ -1,0 +1,70 @@
+"""Processes of a job talk over the declared network alone, and users build programs."""
+
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+import pytest
+
+DECLARED = {"mpi1": "eth1", "mpi2": "fast0"}
+SIZE = 64 * 2**20
+# Both processes say where they run, and exchange as many bytes as SIZE.
+EXCHANGE = f"""
+import socket
+from mpi4py import MPI
+world = MPI.COMM_WORLD
+sent = bytearray([world.rank + 1]) * {SIZE}
+got = bytearray({SIZE})
+world.Sendrecv(sent, dest=1 - world.rank, recvbuf=got, source=1 - world.rank)
+assert world.size == 2 and got == bytearray([2 - world.rank]) * {SIZE}
+print(socket.gethostname())
+"""
+PROGRAM = """
+#include <mpi.h>
+#include <stdio.h>
+int main(int argc, char **argv) {
+  int size;
+  MPI_Init(&argc, &argv);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  printf("of %d\\n", size);
+  return MPI_Finalize();
+}
+"""
+
+
+def carried(host, interface: str) -> int:
+    return sum(
+        int(host.file(f"/sys/class/net/{interface}/statistics/{way}_bytes").content_string)
+        for way in ("rx", "tx")
+    )
+
+
+@pytest.fixture
+def name(host) -> str:
+    return host.check_output("hostname")
+
+
+@pytest.mark.parametrize("chosen", [False, True])
+def test_a_job_of_slurm_talks_over_the_declared_network_unless_a_user_chooses_another(host, name, chosen):
+    declared = DECLARED[name]
+    before = {interface: carried(host, interface) for interface in (declared, "eth0")}
+    job = "timeout 120 srun --nodes=2 --ntasks=2 --mpi=pmix --chdir=/ python3 -m mpi4py -c %s"
+    choice = "OMPI_MCA_btl_tcp_if_include=eth0 " if chosen else ""
+    assert set(host.check_output(choice + job, EXCHANGE).split()) == set(DECLARED)
+    more = {interface: carried(host, interface) - number for interface, number in before.items()}
+    assert more["eth0" if chosen else declared] > 2 * SIZE
+    assert more[declared if chosen else "eth0"] < SIZE / 8
+
+
+def test_a_user_builds_and_runs_a_program(host):
+    run = (
+        'cd "$(mktemp -d)" && printf %s "$0" >program.c && mpicc program.c'
+        " && mpirun -n 2 --oversubscribe ./a.out"
+        " && cp program.c program.cc && mpicxx program.cc && mpif90 --version >/dev/null"
+    )
+    said = host.check_output("runuser -u nobody -- sh -c %s %s", run, PROGRAM)
+    assert said.split("\n") == ["of 2", "of 2"]
+
+
+def test_nccl_has_the_interface_by_its_exact_name(host, name):
+    assert f"NCCL_SOCKET_IFNAME=={DECLARED[name]}" in host.file("/etc/nccl.conf").content_string.splitlines()
