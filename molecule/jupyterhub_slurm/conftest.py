@@ -57,6 +57,18 @@ def machine(host: Host) -> Callable[[str], Host]:
 
 
 @pytest.fixture
+def features(host: Host) -> Iterator[Callable[[str, str], None]]:
+    """Give a node other features than the controller's configuration; at the end those of that."""
+
+    def give(node: str, words: str) -> None:
+        host.check_output(f"scontrol update nodename={node} availablefeatures={words} activefeatures={words}")
+
+    yield give
+    for node in ("gpu1", "gpu2"):
+        give(node, "notebooks")
+
+
+@pytest.fixture
 def jobs(host: Host) -> Callable[..., dict[str, str]]:
     """Return the jobs of notebooks in a state: numbers by user."""
 

@@ -10,8 +10,8 @@ module: slurm_machine_info
 short_description: Tell what Slurm has to know of a machine
 version_added: 0.1.0
 description:
-  - Reads the name of the machine, its processors and memory, its GPUs and slices by NVML, and which release
-    of Slurm it has.
+  - Reads the name of the machine, its processors and memory, its GPUs and slices by NVML, whether it can run
+    notebooks, and which release of Slurm it has.
   - A GPU that cannot be read is an error, as Slurm ends jobs when a machine comes back with fewer GPUs.
 extends_documentation_fragment:
   - gpufarm.cluster.attributes.info_module
@@ -68,6 +68,14 @@ devices:
   type: list
   elements: dict
   sample: [{model: NVIDIA A30, mig: true, slices: [1g.6gb, 1g.6gb, 2g.12gb]}]
+features:
+  description:
+    - Features of the node in Slurm, by which jobs choose it. C(notebooks) is that of a machine with the role
+      P(gpufarm.cluster.notebook_node#role).
+  returned: success
+  type: list
+  elements: str
+  sample: [notebooks]
 installed_release:
   description: Release of Slurm that is installed; empty if there is none.
   returned: success

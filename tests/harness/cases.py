@@ -109,6 +109,7 @@ def slurm_machine(call: Call) -> Mapping[str, Any]:
         "threads_per_core": 2,
         "memory_mib": 256000,
         "devices": [{"model": "NVIDIA A100-SXM4-80GB", "mig": True, "slices": ["1g.10gb"] * 7}],
+        "features": [],
         "installed_release": "",
         "offered_release": "24.11",
         "nvml_plugin": True,
@@ -260,7 +261,9 @@ _CASES = {
         },
         {
             "gpufarm.cluster.path_info": has("/srv/other", "/usr/bin/sbatch", "/usr/bin/unmunge"),
-            "Validate | Query partitions, settings and accounts": said("gpu*|gpu:a:1\nsmall|gpu:a:1\nalice"),
+            "Validate | Query partitions, settings and accounts": said(
+                "gpu*|gpu:a:1|notebooks\nsmall|gpu:a:1|notebooks\nalice"
+            ),
             "Verify | Query the hub as nodes do": {"status": 200, "json": {"version": "6.1.1"}},
             "ansible.builtin.getent": {
                 "ansible_facts": {

@@ -65,11 +65,17 @@ def test_two_users_get_a_slice_of_a_node_each_and_open_no_other(visit):
         assert len(set(visitor.execute(OPEN).split()) - OF_NO_SLICE) == 2
 
 
-def test_a_notebook_without_a_slice_opens_none(visit):
-    alice = visit("alice")
+def test_a_notebook_without_a_slice_opens_none_and_avoids_nodes_that_run_no_notebooks(
+    visit, eventually, features
+):
+    alice, bob = visit("alice"), visit("bob")
+    features("gpu1", "fast")  # the node that Slurm would take first
+    eventually(lambda: alice.form().free == {SLICE: 1})
     alice.spawn()
     assert set(alice.execute(OPEN).split()) <= OF_NO_SLICE
-    assert alice.execute(WHERE).split()[2:] == []
+    assert alice.execute(WHERE).split() == ["gpu2", "2001"]
+    features("gpu2", "fast")
+    eventually(lambda: "No machine of the cluster runs notebooks" in bob.page("/hub/spawn"))
 
 
 def test_a_third_user_waits_sees_why_and_gets_the_first_slice_that_is_free(visit, eventually, jobs):

@@ -142,6 +142,7 @@ def node(machine: Mapping[str, Any], address: str, types: str) -> str:
             "ThreadsPerCore": machine["threads_per_core"],
             "RealMemory": usable_memory(machine),
             "Gres": types,
+            "Features": ",".join(machine["features"]),
             "State": "UNKNOWN",
         }
     )

@@ -23,6 +23,7 @@ def node(name: str, gres: str, used: str, state: tuple[str, ...] = ("IDLE",)) ->
         "name": name,
         "address": "10.77.0.12",
         "partitions": ["gpu"],
+        "active_features": ["notebooks"],
         "state": [*state],
         "gres": gres,
         "gres_used": used,

@@ -31,7 +31,7 @@ from test_slurm_certificates import request as signing_request
 from traitlets.config import Config
 
 ACCOUNT = pwd.struct_passwd(("alice", "x", 2001, 2001, "", "/home/alice", "/bin/bash"))
-NODES = (Node("gpu1", "10.77.0.12", ("gpu",), True, {"1g.10gb": 2}, {}),)
+NODES = (Node("gpu1", "10.77.0.12", ("gpu",), ("notebooks",), True, {"1g.10gb": 2}, {}),)
 
 
 @pytest.fixture
@@ -107,6 +107,25 @@ def test_only_what_the_cluster_has_may_be_chosen(made: Callable[..., SlurmSpawne
     ):
         with pytest.raises(ChoiceError, match=words):
             one.apply_more(options)
+
+
+@pytest.mark.parametrize("use_gpu", [True, False])
+@pytest.mark.parametrize("options", [{}, {"gpu": "1g.10gb"}])
+def test_a_cluster_whose_nodes_run_no_notebooks_says_so(
+    made: Callable[..., SlurmSpawner],
+    monkeypatch: pytest.MonkeyPatch,
+    use_gpu: bool,
+    options: dict[str, Any],
+) -> None:
+    one: Any = made()
+    one.file_groups, one.folders, one.use_gpu = {}, [], use_gpu
+    monkeypatch.setattr(SlurmSpawner, "memory_offered", ["1G"])
+    one.cpu_choices = []
+    monkeypatch.setattr(SlurmSpawner, "_ends", lambda self: "")
+    monkeypatch.setattr(cluster, "read", lambda partition: Cluster(Partition("gpu", 4), ()))
+    assert "No machine of the cluster runs notebooks" in asyncio.run(one.resource_fields())
+    with pytest.raises(ChoiceError, match="No machine of the cluster runs notebooks"):
+        one.apply_more(options)
 
 
 @pytest.mark.parametrize("states", [("PENDING",), ("RUNNING",)])

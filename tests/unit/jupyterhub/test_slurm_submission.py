@@ -34,6 +34,10 @@ def test_an_order_is_what_sbatch_is_told() -> None:
     assert "--no-requeue" in told and told["--export"] == "NIL"
 
 
+def test_a_job_runs_on_no_node_without_the_programs_of_notebooks() -> None:
+    assert options(ORDER)["--constraint"] == "notebooks"
+
+
 def test_without_gpu_and_partition_there_are_no_options_for_them() -> None:
     assert not {"--gres", "--partition"} & options(replace(ORDER, gpu="", partition="")).keys()
 

@@ -36,6 +36,7 @@ def machine(hostname: str, *slices: str, **changes: Any) -> dict[str, Any]:
         "threads_per_core": 2,
         "memory_mib": 10000,
         "devices": devices,
+        "features": [],
         "installed_release": "",
         "offered_release": "24.11",
         "nvml_plugin": True,
@@ -78,6 +79,11 @@ def test_nodes_have_the_names_that_they_call_themselves() -> None:
     found = planned(machines, partitions=[{"name": "two", "nodes": ["n2"], "max_time": "1-0"}])
     assert found["nodes"][1].startswith("NodeName=gpu-two NodeAddr=n2 ")
     assert found["partitions"] == ["PartitionName=two Nodes=gpu-two MaxTime=1-0"]
+
+
+def test_nodes_have_the_features_of_their_machines() -> None:
+    first, second = planned({**MACHINES, "n1": machine("n1", features=["notebooks"])})["nodes"]
+    assert " Features=notebooks " in first and "Features" not in second
 
 
 def test_accounting_counts_each_type() -> None:

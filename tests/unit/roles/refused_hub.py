@@ -131,13 +131,24 @@ REFUSED: dict[str, list[Refused]] = {
         ),
         slurm("Slurm does not answer on host1 (no answer within a minute);", away("")),
         slurm("Slurm has no partition night; set jupyterhub_slurm_partition", slurm_partition="night"),
-        slurm("Slurm has no default partition; set jupyterhub_slurm_partition", told("gpu|gpu:a30:1")),
-        slurm("No node of the partition has GPUs or slices with a type", told("gpu*|gpu:4(S:0)")),
-        slurm("No node of the partition has GPUs or slices with a type", told("gpu*|(null)")),
+        slurm("Slurm has no default partition; set jupyterhub_slurm_partition", told("gpu|gpu:a30:1|x")),
+        slurm(
+            "No node of the partition runs notebooks (none has the feature notebooks); run the role",
+            told("gpu*|gpu:a30:1|(null)\ngpu*|(null)|fast,notebooks-old\nsmall|gpu:a30:1|notebooks"),
+        ),
+        *(
+            slurm("No node of the partition that runs notebooks has GPUs or slices with a type", told(lines))
+            for lines in (
+                "gpu*|gpu:4(S:0)|notebooks",
+                "gpu*|gpu:4|notebooks",
+                "gpu*|(null)|notebooks",
+                "gpu*|(null)|fast,notebooks\ngpu*|gpu:a30:1|fast",
+            )
+        ),
         slurm(
             "Slurm runs jobs of declared accounts only, and no user has one; declare them with the role",
             told(
-                "gpu*|gpu:a30:1",
+                "gpu*|gpu:a30:1|notebooks",
                 "AccountingStorageEnforce = associations,limits,qos,safe",
                 "root\n\n",
             ),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The cluster as Slurm describes it now: the partition of notebooks, and the nodes in it."""
+"""The cluster as Slurm describes it now: the partition of notebooks, and the nodes in it that run them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from functools import cache
 
 from gpufarm_hub.spawning.engine import EngineError
 
-from . import client, offers
+from . import client, offers, submission
 from .offers import Node, OffersError, Partition
 
 AGE = 5  # seconds that a description serves; it is for forms, and Slurm decides
@@ -22,7 +22,7 @@ class Cluster:
 
     Attributes:
         partition: the one for notebooks.
-        nodes: those in it.
+        nodes: those in it that run notebooks.
     """
 
     partition: Partition
@@ -54,7 +54,8 @@ def _ask(wanted: str) -> Cluster:
         raise EngineError(str(error)) from error
     if partition is None:
         raise EngineError(f"Slurm has no partition {wanted}" if wanted else "Slurm has no default partition")
-    return Cluster(partition, tuple(node for node in nodes if partition.name in node.partitions))
+    ours = (node for node in nodes if partition.name in node.partitions)
+    return Cluster(partition, tuple(node for node in ours if submission.FEATURE in node.features))
 
 
 def address_of(name: str, nodes: tuple[Node, ...]) -> str:

@@ -59,6 +59,7 @@ class Node:
         name: of it in Slurm.
         address: at which it is reached.
         partitions: names of those it is in.
+        features: words by which jobs choose it.
         takes_jobs: whether it gets new jobs.
         total: its GPUs and slices by type.
         used: how many of them jobs have.
@@ -67,6 +68,7 @@ class Node:
     name: str
     address: str
     partitions: tuple[str, ...]
+    features: tuple[str, ...]
     takes_jobs: bool
     total: Mapping[str, int]
     used: Mapping[str, int]
@@ -118,6 +120,7 @@ def _node(entry: Mapping[str, Any]) -> Node:
         name=entry["name"],
         address=entry["address"],
         partitions=tuple(entry["partitions"]),
+        features=tuple(entry["active_features"]),
         takes_jobs=not AWAY.intersection(entry["state"]),
         total=_count(entry["gres"]),
         used=_count(entry["gres_used"]),

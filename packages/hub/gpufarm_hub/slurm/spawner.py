@@ -35,6 +35,8 @@ ASKS_WITHIN = 180
 # Minutes that Slurm gives a notebook beyond what it may run for: it ends with a warning, by the keeper.
 GRACE = 10
 
+NO_NODES = "No machine of the cluster runs notebooks at the moment; tell its administrator."
+
 
 def configure(c: Any, settings: Mapping[str, Any]) -> None:
     """Have the hub start notebooks with Slurm.
@@ -115,6 +117,8 @@ class SlurmSpawner(NotebookSpawner):
         )
         if self._cluster is None:
             return render([], problem="The cluster does not answer at the moment.")
+        if not self._cluster.nodes:
+            return render([], problem=NO_NODES)
         if not self.use_gpu:
             return render(None)
         found, missing = offers.offers(self._cluster.nodes)
@@ -124,8 +128,10 @@ class SlurmSpawner(NotebookSpawner):
     def apply_more(self, options: Mapping[str, Any]) -> dict[str, Any]:
         """Check what is chosen of the cluster."""
         more = super().apply_more(options)
+        nodes = self._cluster.nodes if self._cluster else ()
+        if not nodes:
+            raise form.ChoiceError(NO_NODES)
         if kind := options.get("gpu", ""):
-            nodes = self._cluster.nodes if self._cluster else ()
             count = int(options.get("slices", 1))
             if refusal := offers.refusal(nodes, kind, count, self._held(), self.limit):
                 raise form.ChoiceError(refusal)

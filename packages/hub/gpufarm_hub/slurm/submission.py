@@ -18,6 +18,9 @@ from urllib.parse import quote, unquote
 
 NAME = "jupyterhub"  # of the jobs of all notebooks, for people who look at the queue
 
+# Of nodes with the role notebook_node: the role slurm_controller gives it to them, and jobs run on no others.
+FEATURE = "notebooks"
+
 END = "END_OF_SETTINGS"  # no JSON in one line is this
 
 
@@ -112,6 +115,7 @@ def arguments(order: Order) -> list[str]:
         f"--mem={math.ceil(order.memory / 2**20)}M",
         f"--time={order.minutes}",
         *([f"--gres=gpu:{order.gpu}:{order.count}"] if order.gpu else []),
+        f"--constraint={FEATURE}",
         *([f"--partition={order.partition}"] if order.partition else []),
         # A notebook that was lost with its node is not begun again elsewhere, where nobody looks for it.
         "--no-requeue",

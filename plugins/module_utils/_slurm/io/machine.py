@@ -22,6 +22,8 @@ from ..topology import counted, memory_mib
 
 CPUS = Path("/sys/devices/system/cpu")
 MEMORY = Path("/proc/meminfo")
+# Features of a node in Slurm by what the machine has. The role notebook_node makes what notebooks run with.
+FEATURES = {Path("/opt/jupyterhub-node/bin/python"): "notebooks"}
 # Each tells its version without a configuration; the package is what could be installed.
 PROGRAMS = ("slurmctld", "slurmd")
 SECONDS = 20.0  # for one program
@@ -48,6 +50,7 @@ def read() -> dict[str, Any]:
         **counted(threads),
         "memory_mib": memory_mib(MEMORY.read_text(encoding="ascii")),
         "devices": _devices(),
+        "features": [feature for path, feature in FEATURES.items() if path.exists()],
         **_releases(),
     }
 
