@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -272,6 +273,31 @@ def test_a_notebook_that_never_asks_the_hub_ends_as_well(
     assert httpx.post(leavers, headers=headers, **options).status_code == 204
     eventually(lambda: not erin.holds())
     assert erin.asks(erin.token) == 403
+
+
+def test_who_leaves_while_the_notebook_waits_to_start_gets_none(erin: Erin, provider: Provider) -> None:
+    erin.request("DELETE", "/hub/api/users/erin/server")
+    eventually(lambda: not erin.holds())
+    slow = erin.hub.folder / "slow-start"
+    slow.touch()
+    headers = {"Authorization": f"token {erin.hub.keeper_token}"}
+    try:
+        with ThreadPoolExecutor() as beside:
+            path, options = "/hub/api/users/erin/server", {"memory": "1G", "gpu": "1g.10gb"}
+            start = beside.submit(erin.request, "POST", path, json=options)
+            eventually(erin.holds)
+            provider.claims = claims("erin", "other")
+            (erin.hub.folder / "ask-again").touch()
+            leavers = f"{erin.hub.url}/hub/api/gpufarm/leavers"
+            answer = httpx.post(leavers, headers=headers, trust_env=False, timeout=PATIENCE)
+            assert answer.status_code == 204
+            eventually(lambda: not erin.holds())
+            start.result()
+    finally:
+        slow.unlink()
+    provider.claims = claims("erin", "physics/gpu")
+    come_back(erin.session, provider)
+    eventually(lambda: "you were in none of the groups" in erin.session.get("/hub/home").text)
 
 
 def test_who_gets_no_new_token_logs_in_again_and_the_notebook_goes_on(

@@ -166,6 +166,20 @@ def test_a_job_that_waits_outlives_the_hub(
     asyncio.run(one.settle())
 
 
+def test_a_job_that_waits_when_the_hub_is_restarted_ends_with_its_users_right_to_come_in(
+    made: Callable[..., SlurmSpawner], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, stopped = made(), []
+    monkeypatch.setattr(engine, "stop", stopped.append)
+    monkeypatch.setattr(engine, "is_over", lambda unit: False)
+    asyncio.run(one.give_up())
+    assert not stopped, "nothing waits"
+    one._check_pending = True
+    assert asyncio.run(one.poll()) == 0
+    asyncio.run(one.give_up())
+    assert stopped == ["slurm:alice/"]
+
+
 def test_a_notebook_that_runs_is_watched_after_a_restart(
     made: Callable[..., SlurmSpawner], monkeypatch: pytest.MonkeyPatch
 ) -> None:

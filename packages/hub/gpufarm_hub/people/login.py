@@ -18,6 +18,7 @@ from tornado.web import HTTPError
 from traitlets import Float, Set, Unicode
 
 from gpufarm_hub.sharing import keeping
+from gpufarm_hub.spawning.engine import EngineError
 from gpufarm_hub.store import JsonStore, StoreError
 
 from . import accounts, visitors
@@ -180,12 +181,27 @@ class LeavingLogin(Authenticator):  # type: ignore[misc]
         self.log.warning("%s may not come in any more: tokens and notebooks end", user.name)
         visitors.shut_out(handler, user.orm_user)
         for name, spawner in user.spawners.items():
-            if spawner.ready:
+            if spawner.ready or await _interrupted(spawner):
                 await handler.stop_single_user(user, name)
                 try:
                     spawner.desk.notices.tell(spawner.owner, keeping.ended(SHUT_OUT, time.time()))
                 except StoreError as error:
                     self.log.error("%s is not told why the notebook was ended: %s", user.name, error)
+            elif not spawner.pending:
+                try:
+                    await spawner.give_up()
+                except EngineError as error:
+                    self.log.error("%s is not taken out of the queue: %s", spawner.owner, error)
+
+
+async def _interrupted(spawner: Any) -> bool:
+    """Interrupt the start of a notebook as JupyterHub's own API does; tell whether there was one."""
+    start = spawner._spawn_future
+    if spawner.pending != "spawn" or start is None:
+        return False
+    start.cancel()
+    await asyncio.wait([start])
+    return True
 
 
 class PasswordLogin(LeavingLogin):

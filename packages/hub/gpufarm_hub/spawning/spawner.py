@@ -284,6 +284,13 @@ class NotebookSpawner(Spawner):  # type: ignore[misc]
         """
         await self._end()
 
+    async def give_up(self) -> None:
+        """Have nothing wait for another start of the notebook, as there will be none.
+
+        Raises:
+            EngineError: the engine does not answer.
+        """
+
     def _check_limit(self) -> None:
         others = [
             spawner for spawner in self.user.spawners.values() if spawner is not self and spawner.active

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Users who left while they have a notebook, or are in that of somebody else: the hub asks of itself.
+"""Users who left while they have a notebook, wait for one or are in that of somebody else: the hub asks.
 
 JupyterHub asks who a user is when a request comes for them. A notebook is its user's own program: one that
 was altered need not ask the hub for anything any more.
@@ -44,7 +44,7 @@ class LeaversHandler(APIHandler):  # type: ignore[misc]
         """Ask for each user of whom it was not asked of late."""
         inside = visitors.find(self.db)
         users = [
-            user for user in self.users.values() if any(server.ready for server in user.spawners.values())
+            user for user in self.users.values() if any(server.active for server in user.spawners.values())
         ]
         users += [self._user_from_orm(visitor.user) for visitor in inside]
         due = {user.name: user for user in users if self.authenticator.is_due(user.name)}
