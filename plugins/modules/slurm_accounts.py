@@ -101,7 +101,6 @@ from ansible_collections.gpufarm.cluster.plugins.module_utils._slurm.accounts im
 from ansible_collections.gpufarm.cluster.plugins.module_utils._slurm.associations import (
     ACCOUNTS,
     ASSOCIATIONS,
-    ELSEWHERE,
     QUALITIES,
     RESOURCES,
     USERS,
@@ -155,20 +154,19 @@ class Slurm:
             )
         return str(printed)
 
-    def show(self, what: str, columns: str, *where: str) -> str:
+    def show(self, what: str, columns: str) -> str:
         """Return rows of a table."""
-        return self.call("--noheader", "--parsable2", "show", what, f"format={columns}", *where)
+        return self.call("--noheader", "--parsable2", "show", what, f"format={columns}")
 
     def books(self) -> Books:
         """Return what slurmdbd has."""
         return read_books(
             {
-                ASSOCIATIONS: self.show("association", ASSOCIATIONS, f"cluster={self.cluster}"),
+                ASSOCIATIONS: self.show("association", ASSOCIATIONS),
                 ACCOUNTS: self.show("account", ACCOUNTS),
                 QUALITIES: self.show("qos", QUALITIES),
                 USERS: self.show("user", USERS),
                 RESOURCES: self.show("tres", RESOURCES),
-                ELSEWHERE: self.show("association", ELSEWHERE),
             },
             self.cluster,
         )

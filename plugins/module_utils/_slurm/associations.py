@@ -13,10 +13,9 @@ from .accounts import ROOT, USER, Account, AccountsProblem, Limits, Quality, Req
 # The number that sacctmgr(1) reads as "no limit".
 NONE = "-1"
 # Columns of `sacctmgr show`, in the order in which the functions below read them.
-ASSOCIATIONS = "Account,ParentName,User,Fairshare,GrpTRES,GrpTRESMins,GrpJobs,QOS,DefaultQOS"
+ASSOCIATIONS = "Cluster,Account,ParentName,User,Fairshare,GrpTRES,GrpTRESMins,GrpJobs,QOS,DefaultQOS"
 ACCOUNTS = "Account,Organization"
 QUALITIES = "Name,Priority,MaxWall,GrpTRES,GrpTRESMins,GrpJobs,MaxTRESPU,Description"
-ELSEWHERE = "Cluster,Account"
 USERS = "User,DefaultAccount"
 RESOURCES = "Type,Name"
 _UNITS = {"K": 1 / 1024, "M": 1, "G": 1024, "T": 1024**2, "P": 1024**3}
@@ -96,11 +95,14 @@ def read_books(answers: Mapping[str, str], cluster: str) -> Books:
 
     Args:
         answers: output of `sacctmgr --noheader --parsable2 show ...` by the columns that were asked for:
-            `ASSOCIATIONS` of the cluster, `ACCOUNTS`, `QUALITIES`, `USERS`, `RESOURCES` and `ELSEWHERE`.
+            `ASSOCIATIONS` of all clusters, `ACCOUNTS`, `QUALITIES`, `USERS` and `RESOURCES`.
         cluster: its name.
     """
-    accounts, users = {}, {}
-    for row in _rows(answers, ASSOCIATIONS):
+    accounts, users, elsewhere = {}, {}, set()
+    for of, *row in _rows(answers, ASSOCIATIONS):
+        if of != cluster:
+            elsewhere.add(row[0])
+            continue
         account, parent, user, fairshare, running, minutes, jobs, qualities, default = row
         limits = Limits(_resources(running), _resources(minutes), int(jobs) if jobs else None)
         entry = Entry(parent, fairshare, limits, tuple(sorted(filter(None, qualities.split(",")))), default)
@@ -126,7 +128,7 @@ def read_books(answers: Mapping[str, str], cluster: str) -> Books:
         frozenset(name for name, organization in _rows(answers, ACCOUNTS) if organization == ours),
         frozenset(row[0] for row in _rows(answers, QUALITIES) if row[-1] == ours),
         frozenset(row[0] for row in _rows(answers, ACCOUNTS)),
-        frozenset(name for other, name in _rows(answers, ELSEWHERE) if other != cluster and name != ROOT),
+        frozenset(elsewhere - {ROOT}),
         {row[0]: row[1] for row in _rows(answers, USERS)},
         frozenset("/".join(filter(None, row)) for row in _rows(answers, RESOURCES)),
     )

@@ -18,7 +18,6 @@ from ansible_collections.gpufarm.cluster.plugins.module_utils._slurm.accounts im
 from ansible_collections.gpufarm.cluster.plugins.module_utils._slurm.associations import (
     ACCOUNTS,
     ASSOCIATIONS,
-    ELSEWHERE,
     QUALITIES,
     RESOURCES,
     USERS,
@@ -35,15 +34,17 @@ MARK = "made by gpufarm.cluster for farm"
 # Output of sacctmgr 24.11.5 of Debian 13: an account of this role, one of somebody else, and Slurm's own.
 ANSWERS = {
     ASSOCIATIONS: """\
-root|||1||||normal|
-root||root|1||||normal|
-course|root||parent|gres/gpu:1g.10gb=3,mem=256G|cpu=1200,gres/gpu:1g.10gb=600|7|long,normal|long
-course||alice|7|cpu=2|||long,normal|long
-physics|root||10||||normal|
+farm|root|||1||||normal|
+farm|root||root|1||||normal|
+farm|course|root||parent|gres/gpu:1g.10gb=3,mem=256G|cpu=1200,gres/gpu:1g.10gb=600|7|long,normal|long
+farm|course||alice|7|cpu=2|||long,normal|long
+farm|physics|root||10||||normal|
+other|root|||1||||normal|
+other|shared|root||1||||normal|
+other|shared||bob|1||||normal|
 """,
     ACCOUNTS: f"course|{MARK}\nphysics|physics | chemistry\nroot|root\n",
     QUALITIES: f"normal|0||||||Normal | default\nlong|10|1-00:00:00|cpu=4|||gres/gpu=2|{MARK}\n",
-    ELSEWHERE: "farm|course\nfarm|root\nother|root\nother|shared\n",
     USERS: "alice|course\nroot|root\n",
     RESOURCES: "cpu|\nmem|\nfs|disk\ngres|gpu\ngres|gpu:1g.10gb\n",
 }
@@ -63,6 +64,7 @@ def test_what_sacctmgr_prints_is_understood() -> None:
         "physics": Entry("root", "10", Limits(), ("normal",)),
     }
     assert books.elsewhere == {"shared"}
+    assert {user for _account, user in books.users} == {"root", "alice"}
     assert books.users["course", "alice"].limits == Limits({"cpu": 2})
     assert books.qualities["long"].longest == 1440
     assert books.qualities["long"].user_limits.running == {"gres/gpu": 2}
@@ -192,7 +194,7 @@ def test_members_that_slurm_would_misunderstand_are_refused(members: list[str], 
 
 
 def test_an_account_of_somebody_else_below_one_that_goes_is_not_lost() -> None:
-    answers = {**ANSWERS, ASSOCIATIONS: ANSWERS[ASSOCIATIONS] + "theirs|course||1||||normal|\n"}
+    answers = {**ANSWERS, ASSOCIATIONS: ANSWERS[ASSOCIATIONS] + "farm|theirs|course||1||||normal|\n"}
     with pytest.raises(
         AccountsProblem, match="The account theirs, which this role did not make, is below course"
     ):
@@ -209,7 +211,9 @@ def test_an_account_that_others_made_of_a_former_one_is_theirs() -> None:
 def test_an_account_has_the_qualities_of_the_one_above() -> None:
     answers = {
         **ANSWERS,
-        ASSOCIATIONS: "root|||1||||normal|\ndept|root||1||||high,normal|\nsub|dept||1||||low|low\n",
+        ASSOCIATIONS: (
+            "farm|root|||1||||normal|\nfarm|dept|root||1||||high,normal|\nfarm|sub|dept||1||||low|low\n"
+        ),
     }
     books = read_books({**answers, ACCOUNTS: f"dept|dept\nsub|{MARK}\n"}, "farm")
     after = wanted(read_request([{"name": "sub", "parent": "dept"}], []), books, {})
@@ -305,14 +309,14 @@ class Dbd:
         def row(account: str, parent: str, user: str, of: Mapping[str, str], up: Mapping[str, str]) -> str:
             limits = [of.get(option, "") for option in ("GrpTRES", "GrpTRESMins", "GrpJobs")]
             qualities = [up.get("qos", "normal"), up.get("defaultqos", "")]
-            return "|".join([account, parent, user, of.get("fairshare", "1"), *limits, *qualities])
+            return "|".join(["farm", account, parent, user, of.get("fairshare", "1"), *limits, *qualities])
 
         def inherited(name: str) -> Mapping[str, str]:
             while name in self.accounts and "qos" not in self.accounts[name]:
                 name = self.accounts[name]["parent"]
             return self.accounts.get(name, {})
 
-        rows = ["root|||1||||normal|"]
+        rows = ["farm|root|||1||||normal|"]
         rows += [row(name, one["parent"], "", one, inherited(name)) for name, one in self.accounts.items()]
         rows += [
             row(account, "", user, one, inherited(account)) for (account, user), one in self.users.items()
@@ -334,7 +338,6 @@ class Dbd:
         return {
             ASSOCIATIONS: "\n".join(rows),
             ACCOUNTS: "\n".join(f"{name}|{organization}" for name, organization in self.rows.items()),
-            ELSEWHERE: "\n".join(f"farm|{name}" for name in self.accounts),
             QUALITIES: "\n".join(qualities),
             USERS: "\n".join(f"{name}|{default}" for name, default in self.defaults.items()),
             RESOURCES: ANSWERS[RESOURCES],
