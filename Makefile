@@ -31,9 +31,13 @@ demo: setup ## From nothing to a notebook on a GPU slice, on this machine
 demo-paas: setup ## From nothing to a service by which users deploy on GPU machines, on this machine
 	@python -m lab.demo_paas up
 
+.PHONY: demo-farm
+demo-farm: setup ## From nothing to one hub and one queue for three GPU machines, on this machine
+	@python -m lab.demo_farm up
+
 .PHONY: clean
-clean: ## Stop both demos and remove every host of them; caches stay
-	@if [ -x .venv/bin/python ]; then python -m lab.demo down; python -m lab.demo_paas down; fi
+clean: ## Stop all demos and remove every host of them; caches stay
+	@if [ -x .venv/bin/python ]; then for demo in demo demo_paas demo_farm; do python -m lab.$$demo down; done; fi
 
 .PHONY: distclean
 distclean: clean ## Remove .venv, .work and the bench's images too; no bench may be up

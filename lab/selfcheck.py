@@ -12,7 +12,7 @@ import httpx
 from websockets.exceptions import WebSocketException
 
 from lab.errors import LabError
-from lab.visitor import ExecutionError, Refused, Visitor
+from lab.visitor import Account, ExecutionError, Refused, Visitor
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,14 @@ class Proof:
     free: dict[str, int] | None
 
 
-def check(hub: str, context: ssl.SSLContext, user: str, password: str, say: Callable[[str], None]) -> Proof:
+def check(
+    hub: str,
+    context: ssl.SSLContext,
+    user: str,
+    password: str,
+    say: Callable[[str], None],
+    log_in: Callable[[Visitor, str, str], Account] = Visitor.login,
+) -> Proof:
     """Use the service as a user does. A notebook that the user has running is used and left alone.
 
     Args:
@@ -38,6 +45,7 @@ def check(hub: str, context: ssl.SSLContext, user: str, password: str, say: Call
         user: who signs in.
         password: of that user.
         say: called with each step in a few words.
+        log_in: signs a visitor in with name and password.
 
     Raises:
         LabError: the service did not do what it should; the message tells what.
@@ -45,7 +53,7 @@ def check(hub: str, context: ssl.SSLContext, user: str, password: str, say: Call
     with Visitor(hub, context) as visitor:
         try:
             say(f"signing in as {user}")
-            visitor.login(user, password)
+            log_in(visitor, user, password)
             if visitor.running():
                 say(f"looking into the notebook that {user} has running")
                 return Proof(_only_slice(visitor), None)

@@ -96,7 +96,7 @@ class Stage:
         return [self.directory / file for file in texts]
 
     def program(self, command: Sequence[str], environment: dict[str, str] | None = None) -> str:
-        """Run a program of the product; what it says on standard error goes to the terminal.
+        """Run a program of the product; what it says on standard error goes to the terminal, all if it fails.
 
         Args:
             command: name and arguments.
@@ -118,6 +118,7 @@ class Stage:
                 process.wait()  # it was interrupted too, and leaves its state in order
                 raise
         if process.returncode:
+            sys.stderr.write(output)
             raise LabError("the service could not be set up (see above); the next run continues")
         return output
 

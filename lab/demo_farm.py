@@ -1,0 +1,172 @@
+"""From nothing to one hub and one queue for GPU machines: `python -m lab.demo_farm up`, and `down`."""
+
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from lab.inventory import inventory
+from lab.selfcheck import Proof, check
+from lab.spec import HostSpec
+from lab.stage import ROOT, Stage, images_missing, played
+from lab.system import require_root, run, write_atomically
+from lab.visitor import Visitor, trust
+
+HUB = "hub"
+GPUS = {
+    "gpu1": ("a100-80gb:1", "7x 1g.10gb"),
+    "gpu2": ("h100-80gb:1", "1x 3g.40gb, 2x 2g.20gb"),
+    "gpu3": ("a30:1", "4x 1g.6gb"),
+}
+HOSTS = [
+    HostSpec(HUB, suite="trixie"),
+    *(HostSpec(name, suite="trixie", gpus=(gpu,), layers=("gpu",)) for name, (gpu, _flavor) in GPUS.items()),
+]
+USERS = ("alice", "bob", "carol")
+JOB = "srun --chdir=/ --gres=gpu:3g.40gb:1 printenv CUDA_VISIBLE_DEVICES SLURM_JOB_NODELIST"
+AUTHORITY = "/etc/jupyterhub/tls/ca.crt"  # where role jupyterhub keeps the certificate that users must trust
+PHASES = (
+    ("gpus", "Users, GPU driver check, MIG slices", ("lab/farm/prepare.yml", "gpufarm.cluster.gpu_node")),
+    ("cluster", "Slurm with accounting", ("gpufarm.cluster.slurm_cluster",)),
+    ("hub", "JupyterHub over all nodes", ("gpufarm.cluster.slurm_hub",)),
+)
+SETTINGS = {
+    # Control groups of the bench limit neither processors nor memory.
+    "slurm_controller_constrain": ["devices"],
+    "slurm_controller_partitions": [
+        {"name": "gpu", "default": True, "default_time": "60", "max_time": "8:00:00"}
+    ],
+    "slurm_accounts_accounts": [{"name": "physics", "users": list(USERS)}],
+    "jupyterhub_spawner": "slurm",
+    "jupyterhub_login": "pam",
+    "jupyterhub_pam_groups": ["users"],
+    "jupyterhub_memory_choices": ["1G", "2G"],
+    "jupyterhub_cpu_limit": 1,
+}
+
+
+@dataclass
+class Demo(Stage):
+    """The demo of a cluster with a hub."""
+
+    name: str = field(default_factory=lambda: os.environ.get("LAB_BENCH", "demo-farm"))
+
+    def up(self) -> None:
+        """Bring everything up, prove it, and tell how to use it."""
+        require_root()
+        cold = images_missing()
+        with self.phase(
+            "bench", "Four hosts: three machines with different GPUs, one for hub and queue"
+        ) as say:
+            bench = self.bench(say)
+            started = bench.up(HOSTS)
+            status = bench.status()
+        files = str(self._inventory(status))
+        for phase, title, playbooks in PHASES:
+            with self.phase(phase, title):
+                self.program(["ansible-playbook", "-i", files, *playbooks], self._bench_of_slurm)
+        address = next(host["address"] for host in status["hosts"] if host["name"] == HUB)
+        hub = f"https://{address}:8888"
+        authority = self.directory / "hub-ca.crt"
+        write_atomically(authority, run(["ssh", "-F", status["ssh_config"], HUB, "cat", AUTHORITY]))
+        passwords = self._passwords()
+        title = f"{USERS[0]} runs Python on a slice, beside a job of {USERS[1]}"
+        with self.phase("check", title) as say:
+            say(f"{USERS[1]} runs a job")
+            job = run(["ssh", "-F", status["ssh_config"], HUB, f"runuser -u {USERS[1]} -- {JOB}"]).split()
+            context = trust(authority.read_text())
+            proof = check(hub, context, USERS[0], passwords[USERS[0]], say, Visitor.login_here)
+        timings = self.timings(cold=cold, started=bool(started))
+        _tell(hub, authority, passwords, job, proof, timings)
+
+    @property
+    def _bench_of_slurm(self) -> dict[str, str]:
+        """Variables by which the tasks that prepare Slurm on the bench find their files."""
+        return {
+            "ANSIBLE_HOST_PATTERN_MISMATCH": "ignore",  # groups that are not here
+            "MOLECULE_PROJECT_DIRECTORY": str(ROOT),
+            "MOLECULE_EPHEMERAL_DIRECTORY": str(self.directory),
+        }
+
+    def _passwords(self) -> dict[str, str]:
+        """The users' passwords, made by the first run."""
+        path = self.directory / "passwords"
+        if not path.exists():
+            lines = "".join(f"{name}:{secrets.token_urlsafe(9)}\n" for name in USERS)
+            write_atomically(path, lines, 0o600)
+        return dict(line.split(":") for line in path.read_text().splitlines())
+
+    def _inventory(self, status: dict[str, Any]) -> Path:
+        self._passwords()
+        hosts = inventory(status).pop("_meta")["hostvars"]
+        for name, (_gpu, flavor) in GPUS.items():
+            hosts[name]["mig_partition_flavor"] = flavor
+        one, nodes = {"hosts": {HUB: None}}, {"hosts": dict.fromkeys(GPUS)}
+        groups = {
+            **dict.fromkeys(("slurm_controllers", "slurm_accounting", "jupyterhubs"), one),
+            **dict.fromkeys(("slurm_nodes", "gpu_nodes"), nodes),
+        }
+        own = {"farm_users": USERS, "farm_passwords": str(self.directory / "passwords")}
+        path = self.directory / "inventory.json"
+        found = {"all": {"hosts": hosts, "children": groups, "vars": {**SETTINGS, **own}}}
+        write_atomically(path, json.dumps(found, indent=2) + "\n")
+        return path
+
+
+def _tell(
+    hub: str,
+    authority: Path,
+    passwords: Mapping[str, str],
+    job: list[str],
+    proof: Proof,
+    timings: dict[str, Any],
+) -> None:
+    """Next steps for a newcomer, on standard output."""
+    out = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
+    out.print(f"\n[bold green]Ready[/] in {timings['total']:.0f} s: [bold]{hub}[/]\n")
+    facts = Table.grid(padding=(0, 2))
+    facts.add_column(no_wrap=True)
+    facts.add_column(overflow="fold")
+    facts.add_row("Users", ", ".join(f"{name} / {word}" for name, word in passwords.items()))
+    facts.add_row("Certificate", f"signed by {authority}")
+    facts.add_row("A job", f".venv/bin/lab --bench demo-farm ssh {HUB} -- runuser -u alice -- {JOB}")
+    slices = f"the job saw {job[0]} on {job[1]}, the notebook {proof.slice}"
+    facts.add_row("Proven just now", slices)
+    facts.add_row("Simulated", "the GPUs (their NVML and device nodes, no CUDA)")
+    facts.add_row("Not here", "homes that all machines share: each machine of the demo has its own")
+    facts.add_row("Real", "Debian, systemd, SSH, Ansible, Slurm, MariaDB, JupyterHub, the MIG planner, TLS")
+    facts.add_row("Stop", "make clean")
+    out.print(facts)
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+def main() -> None:
+    """From nothing to one hub and one queue for three GPU machines. LAB_BENCH names another bench."""
+
+
+@main.command()
+def up() -> None:
+    """Bring the demo up, prove it, and tell how to use it. A second run changes nothing."""
+    Demo().up()
+
+
+@main.command()
+def down() -> None:
+    """Remove all of the demo except downloaded packages and images."""
+    Demo().down()
+
+
+if __name__ == "__main__":
+    played(main)
