@@ -9,6 +9,8 @@ from collections.abc import Iterable, Mapping
 from itertools import combinations
 from typing import Any
 
+LOOPBACK = ipaddress.IPv4Network("127.0.0.0/8")  # RFC 1122, 3.2.1.3
+
 
 def plan(settings: Mapping[str, Any], machine: Mapping[str, Any]) -> dict[str, Any]:
     """Return what the networks result in on a machine.
@@ -32,6 +34,12 @@ def plan(settings: Mapping[str, Any], machine: Mapping[str, Any]) -> dict[str, A
                 f"mpi_process_networks has {text!r}, which is no IPv4 network; "
                 "give its first address and the length of its prefix, such as 10.1.0.0/16."
             )
+    problems += [
+        f"mpi_process_networks has {network}, in which each machine reaches only itself by {LOOPBACK}; "
+        "give the networks that join the machines."
+        for network in networks
+        if network.overlaps(LOOPBACK)
+    ]
     problems += [
         f"mpi_process_networks has {one} and {other}, which overlap; keep one of them."
         for one, other in combinations(networks, 2)

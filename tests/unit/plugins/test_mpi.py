@@ -8,7 +8,7 @@ import ipaddress
 from typing import Any
 
 import pytest
-from ansible_collections.gpufarm.cluster.plugins.module_utils._mpi import plan
+from ansible_collections.gpufarm.cluster.plugins.module_utils._mpi import LOOPBACK, plan
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -59,6 +59,12 @@ def test_networks_that_overlap_are_refused() -> None:
     assert problem == "mpi_process_networks has 10.1.0.0/16 and 10.1.2.0/24, which overlap; keep one of them."
 
 
+@pytest.mark.parametrize("network", ["127.0.0.0/8", "127.0.0.1/32", "0.0.0.0/0"])
+def test_a_network_in_which_a_machine_reaches_only_itself_is_refused(network: str) -> None:
+    (problem,) = made(network)["problems"]
+    assert problem.startswith(f"mpi_process_networks has {network}, in which each machine reaches only ")
+
+
 def test_a_network_without_an_address_of_the_machine_is_refused() -> None:
     (problem,) = made("10.1.0.0/16", "10.2.0.0/16")["problems"]
     assert problem.startswith("n1 has no address in 10.2.0.0/16, which mpi_process_networks has; give")
@@ -90,6 +96,7 @@ def test_each_network_has_an_interface_or_is_refused(
     apart = sum(network.num_addresses for network in networks) == sum(
         network.num_addresses for network in ipaddress.collapse_addresses(networks)
     )
-    assert (result["problems"] == []) == (served and apart)
+    abroad = not any(network.overlaps(LOOPBACK) for network in networks)
+    assert (result["problems"] == []) == (served and apart and abroad)
     if not result["problems"]:
         assert set(result["interfaces"]) == inside and len(result["interfaces"]) == len(inside)
