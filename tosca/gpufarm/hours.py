@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from gpufarm.pool import reason
 from gpufarm.prepare import Request
 from gpufarm.state import Deployment
 
-# Groups of machines that know who held what: the first controller of a cluster knows its jobs.
+# Groups of machines that know who held what.
 SLURM = "slurm_controllers"
 HUBS = "jupyterhubs"
 
@@ -30,12 +31,12 @@ class Sources:
 
     Attributes:
         pools: the inventories that name them.
-        slurm: one machine of each cluster of Slurm.
+        slurm: the controllers of each cluster of Slurm, any of which tells the jobs.
         hubs: machines with a hub.
     """
 
     pools: list[Path] = field(default_factory=list)
-    slurm: list[str] = field(default_factory=list)
+    slurm: list[list[str]] = field(default_factory=list)
     hubs: list[str] = field(default_factory=list)
 
     def add(self, pool: Path, slurm: Sequence[str], hubs: Sequence[str]) -> None:
@@ -43,16 +44,25 @@ class Sources:
 
         Args:
             pool: the inventory.
-            slurm: controllers of one cluster of Slurm, of which any tells the jobs.
+            slurm: controllers of one cluster of Slurm.
             hubs: machines with a hub.
         """
         if not (slurm or hubs):
             return
         if pool not in self.pools:
             self.pools.append(pool)
-        if not set(slurm) & set(self.slurm):
-            self.slurm += slurm[:1]
+        if slurm and not any(set(slurm) & set(known) for known in self.slurm):
+            self.slurm.append([*slurm])
         self.hubs += [host for host in hubs if host not in self.hubs]
+
+    def missing(self, silent: Mapping[str, str]) -> dict[str, str]:
+        """Return those of the machines that did not answer whose hours nobody else tells.
+
+        Args:
+            silent: why each did not.
+        """
+        untold = {host for cluster in self.slurm if silent.keys() >= set(cluster) for host in cluster}
+        return {host: why for host, why in silent.items() if host in untold | set(self.hubs)}
 
 
 def of_deployment(deployment: Deployment) -> tuple[Path, list[str], list[str]]:
@@ -179,8 +189,8 @@ def read(
         status = ansible.play(playbook, found.pools, Path(directory), on_event, stop)
         if status == "canceled":
             raise Interrupted("interrupted while hours were read; nothing was changed")
-        if {*found.slurm, *found.hubs} <= silent.keys() or not (status == "successful" or silent):
+        if {*chain(*found.slurm), *found.hubs} <= silent.keys() or not (status == "successful" or silent):
             why = next(iter(silent.values()), None) or ansible.complaint("\n".join(output))
             raise GpufarmError(f"the hours cannot be read: {why}")
         answer = json.loads((folder / "usage.json").read_text())
-    return Hours(begin.isoformat(), end.isoformat(), answer["rows"], answer["records"], silent)
+    return Hours(begin.isoformat(), end.isoformat(), answer["rows"], answer["records"], found.missing(silent))

@@ -112,11 +112,19 @@ def test_nothing_is_reported_if_no_machine_answers(site: Site) -> None:
     assert "the hours cannot be read" in told.error and "/nowhere" in told.error
 
 
-def test_two_controllers_of_a_cluster_count_once(site: Site) -> None:
-    inventory(site, slurm_controllers=["here", "dead"])
+@pytest.mark.parametrize("controllers", [["here", "other"], ["here", "dead"], ["dead", "here"]])
+def test_a_cluster_counts_once_if_one_of_its_controllers_answers(site: Site, controllers: list[str]) -> None:
+    inventory(site, slurm_controllers=controllers)
     told = site.gpufarm("report", "--pool", site.pool, *NOVEMBER, "--json")
     assert told.status == 0, told.error
-    assert len(json.loads(told.output)["records"]) == 2
+    found = json.loads(told.output)
+    assert len(found["records"]) == 2 and found["silent"] == {}
+
+
+def test_a_hub_that_does_not_answer_is_named_though_another_controller_does(site: Site) -> None:
+    inventory(site, slurm_controllers=["dead", "here"], jupyterhubs=["dead"])
+    told = site.gpufarm("report", "--pool", site.pool, *NOVEMBER, "--json")
+    assert told.status == 1 and [*json.loads(told.output)["silent"]] == ["dead"]
 
 
 def test_the_name_of_a_folder_is_data(site: Site) -> None:
