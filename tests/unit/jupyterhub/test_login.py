@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from gpufarm_hub import files
+from gpufarm_hub.people import visitors
 from gpufarm_hub.people.login_oidc import OidcLogin, groups_in
 from tornado.httpclient import HTTPError as HttpClientError
 from tornado.web import HTTPError
@@ -213,3 +214,20 @@ def test_who_has_left_the_group_is_out(authenticator: OidcLogin, monkeypatch: py
     still = model("alice", ["ml-infn-users"])
     assert refresh(authenticator, monkeypatch, still) == still
     assert refresh(authenticator, monkeypatch, False) is False
+
+
+def test_all_notebooks_of_a_member_who_has_left_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(visitors, "shut_out", lambda *_about: None)
+    told: list[str] = []
+    desk = SimpleNamespace(notices=SimpleNamespace(tell=lambda owner, _words: told.append(owner)))
+    servers = {
+        name: SimpleNamespace(ready=True, pending=None, owner=f"erin/{name}", desk=desk)
+        for name in ("", "more")
+    }
+
+    async def stop(user: Any, name: str) -> None:
+        del user.spawners[name]  # as JupyterHub does
+
+    user = SimpleNamespace(name="erin", orm_user=None, spawners=servers)
+    asyncio.run(OidcLogin()._end(user, SimpleNamespace(stop_single_user=stop)))
+    assert told == ["erin/", "erin/more"] and not servers

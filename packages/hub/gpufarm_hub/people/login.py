@@ -180,7 +180,7 @@ class LeavingLogin(Authenticator):  # type: ignore[misc]
     async def _end(self, user: Any, handler: Any) -> None:
         self.log.warning("%s may not come in any more: tokens and notebooks end", user.name)
         visitors.shut_out(handler, user.orm_user)
-        for name, spawner in user.spawners.items():
+        for name, spawner in [*user.spawners.items()]:  # JupyterHub takes those that it stops out of it
             if spawner.ready or await _interrupted(spawner):
                 await handler.stop_single_user(user, name)
                 try:
@@ -195,13 +195,13 @@ class LeavingLogin(Authenticator):  # type: ignore[misc]
 
 
 async def _interrupted(spawner: Any) -> bool:
-    """Interrupt the start of a notebook as JupyterHub's own API does; tell whether there was one."""
+    """Interrupt the start of a notebook as JupyterHub's API does; tell whether it is to be stopped now."""
     start = spawner._spawn_future
     if spawner.pending != "spawn" or start is None:
         return False
     start.cancel()
     await asyncio.wait([start])
-    return True
+    return not spawner.pending  # another request may have been faster
 
 
 class PasswordLogin(LeavingLogin):

@@ -329,10 +329,9 @@ class SlurmSpawner(NotebookSpawner):
             await super().settle()
 
     async def give_up(self) -> None:
-        """Take the job out of the queue that waits for another start."""
-        if self._is_left:
-            self._is_left = False
-            await self.settle()
+        """Take a job out of the queue that waits for another start, also one that the hub has forgotten."""
+        self._is_left = False
+        await self.settle()
 
     async def progress(self) -> AsyncIterator[dict[str, Any]]:
         """Tell the user why the notebook waits, and when it is expected to begin."""
