@@ -76,6 +76,9 @@ def test_a_notebook_without_a_slice_opens_none_and_avoids_nodes_that_run_no_note
     assert alice.execute(WHERE).split() == ["gpu2", "2001"]
     features("gpu2", "fast")
     eventually(lambda: "No machine of the cluster runs notebooks" in bob.page("/hub/spawn"))
+    for node in ("gpu1", "gpu2"):
+        features(node, "notebooks")
+    eventually(lambda: "No machine of the cluster runs notebooks" not in bob.page("/hub/spawn"))
 
 
 def test_a_third_user_waits_sees_why_and_gets_the_first_slice_that_is_free(visit, eventually, jobs):

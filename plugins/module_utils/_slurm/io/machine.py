@@ -22,8 +22,9 @@ from ..topology import counted, memory_mib
 
 CPUS = Path("/sys/devices/system/cpu")
 MEMORY = Path("/proc/meminfo")
-# Features of a node in Slurm by what the machine has. The role notebook_node makes what notebooks run with.
-FEATURES = {Path("/opt/jupyterhub-node/bin/python"): "notebooks"}
+# Features of a node in Slurm by what the machine has. The role notebook_node installs what jobs of notebooks
+# run; without it, or where that has failed, the file is not there.
+FEATURES = {Path("/opt/jupyterhub-node/bin/jupyterhub-singleuser"): "notebooks"}
 # Each tells its version without a configuration; the package is what could be installed.
 PROGRAMS = ("slurmctld", "slurmd")
 SECONDS = 20.0  # for one program
