@@ -51,7 +51,10 @@ class Sources:
             return
         if pool not in self.pools:
             self.pools.append(pool)
-        if slurm and not any(set(slurm) & set(known) for known in self.slurm):
+        cluster = next((known for known in self.slurm if set(slurm) & set(known)), None)
+        if cluster:
+            cluster += [host for host in slurm if host not in cluster]
+        elif slurm:
             self.slurm.append([*slurm])
         self.hubs += [host for host in hubs if host not in self.hubs]
 

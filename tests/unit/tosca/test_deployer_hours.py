@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 import yaml
 from deployer_site import DATA, HERE, Site
+from gpufarm.hours import Sources
 
 NOON = int(datetime(2026, 11, 20, 12, tzinfo=UTC).timestamp())
 # As sacct 24.11.5 prints jobs with SLURM_TIME_FORMAT=%s; the first account is a formula in a spreadsheet.
@@ -155,3 +156,10 @@ def test_wrong_arguments_are_refused(site: Site, arguments: tuple[str, ...], wor
     inventory(site, **({"slurm_controllers": ["here"]} if arguments else {"others": ["here"]}))
     told = site.gpufarm("report", "--pool", site.pool, *arguments)
     assert (told.status, told.output) == (2, "") and words in told.error
+
+
+def test_controllers_that_a_deployment_and_an_inventory_know_are_one_cluster() -> None:
+    found = Sources()
+    found.add(Path("first"), ["dead"], [])
+    found.add(Path("second"), ["dead", "here"], [])
+    assert found.slurm == [["dead", "here"]]
