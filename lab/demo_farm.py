@@ -35,7 +35,7 @@ HOSTS = [
     *(HostSpec(name, suite="trixie", gpus=(gpu,), layers=("gpu",)) for name, (gpu, _flavor) in GPUS.items()),
 ]
 USERS = ("alice", "bob", "carol")
-JOB = "srun --chdir=/ --gres=gpu:3g.40gb:1 printenv CUDA_VISIBLE_DEVICES SLURM_JOB_NODELIST"
+JOB = "srun --immediate=60 --chdir=/ --gres=gpu:3g.40gb:1 printenv CUDA_VISIBLE_DEVICES SLURM_JOB_NODELIST"
 AUTHORITY = "/etc/jupyterhub/tls/ca.crt"  # where role jupyterhub keeps the certificate that users must trust
 PHASES = (
     ("gpus", "Users, GPU driver check, MIG slices", ("lab/farm/prepare.yml", "gpufarm.cluster.gpu_node")),
@@ -89,7 +89,7 @@ class Demo(Stage):
             context = trust(authority.read_text())
             proof = check(hub, context, USERS[0], passwords[USERS[0]], say, Visitor.login_here)
         timings = self.timings(cold=cold, started=bool(started))
-        _tell(hub, authority, passwords, job, proof, timings)
+        _tell(self.name, hub, authority, passwords, job, proof, timings)
 
     @property
     def _bench_of_slurm(self) -> dict[str, str]:
@@ -126,6 +126,7 @@ class Demo(Stage):
 
 
 def _tell(
+    bench: str,
     hub: str,
     authority: Path,
     passwords: Mapping[str, str],
@@ -141,7 +142,7 @@ def _tell(
     facts.add_column(overflow="fold")
     facts.add_row("Users", ", ".join(f"{name} / {word}" for name, word in passwords.items()))
     facts.add_row("Certificate", f"signed by {authority}")
-    facts.add_row("A job", f".venv/bin/lab --bench demo-farm ssh {HUB} -- runuser -u alice -- {JOB}")
+    facts.add_row("A job", f".venv/bin/lab --bench {bench} ssh {HUB} -- runuser -u alice -- {JOB}")
     slices = f"the job saw {job[0]} on {job[1]}, the notebook {proof.slice}"
     facts.add_row("Proven just now", slices)
     facts.add_row("Simulated", "the GPUs (their NVML and device nodes, no CUDA)")
