@@ -175,7 +175,8 @@ def test_a_kill_at_any_moment_loses_no_machine(tmp_path: Path, change: str, mome
     store = Store(tmp_path)
     if before:
         store.save(Deployment("a", "t", "p", machines=before))
-    if os.fork() == 0:
+    child = os.fork()
+    if child == 0:
         left = moment
         rename = Path.replace
 
@@ -193,7 +194,7 @@ def test_a_kill_at_any_moment_loses_no_machine(tmp_path: Path, change: str, mome
         Path.replace = replace  # type: ignore[method-assign]
         store.save(Deployment("a", "t", "p", machines=after))
         os._exit(0)
-    os.wait()
+    os.waitpid(child, 0)  # and no other one, which an earlier test may have left
     known = store.load("a", secrets=False)
     truth = {entry["address"] for entry in known.machines.values()} if known else set()
     assert truth <= store.held("b", ["m1", "m2", "m3"]).keys()
