@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 import yaml
+from ansible_collections.gpufarm.cluster.plugins.module_utils._slurm.io.machine import FEATURES
 from harness import CASES
 from harness.other_values import WITH
 from harness.run import run_role
@@ -182,3 +183,11 @@ def test_a_shared_module_of_the_hub_names_no_engine(module: str) -> None:
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.isidentifier()
     }
     assert not [word for word in words if set(word.lower().split("_")) & set(ENGINES)]
+
+
+def test_nodes_that_run_notebooks_have_one_name_and_one_folder() -> None:
+    [(path, feature)] = FEATURES.items()
+    node = yaml.safe_load((ROOT / "roles" / "notebook_node" / "vars" / "main.yml").read_text())
+    assert f"FEATURE = '{feature}'" in ast.unparse(MODULES["gpufarm_hub.slurm.submission"])
+    assert f"[|,]{feature}(,|$)" in (TASKS / "engine_slurm" / "validate.yml").read_text()
+    assert path.is_relative_to(node["__notebook_node_venv"])
