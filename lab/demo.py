@@ -18,7 +18,7 @@ from rich.table import Table
 
 from lab.selfcheck import Proof, check
 from lab.spec import HostSpec
-from lab.stage import Stage, images_missing, played
+from lab.stage import Stage, commands, images_missing, played
 from lab.system import require_root, write_atomically
 from lab.visitor import trust
 
@@ -138,25 +138,17 @@ def _tell(
     out.print(facts)
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
-def main() -> None:
-    """From nothing to a notebook on a GPU slice. The bench's name is LAB_BENCH, or else demo."""
-
-
-@main.command()
-@click.option(
-    "--input", "inputs", multiple=True, metavar="KEY=VALUE", help="Input of the template; may be repeated."
-)
-def up(inputs: tuple[str, ...]) -> None:
-    """Bring the demo up, prove it, and tell how to use it. A second run changes nothing."""
-    Demo(inputs=inputs).up()
-
-
-@main.command()
-def down() -> None:
-    """Remove all of the demo except downloaded packages and images."""
-    Demo().down()
-
-
 if __name__ == "__main__":
-    played(main)
+    inputs = click.Option(
+        ["--input", "inputs"],
+        multiple=True,
+        metavar="KEY=VALUE",
+        help="Input of the template; may be repeated.",
+    )
+    played(
+        commands(
+            Demo,
+            "From nothing to a notebook on a GPU slice. LAB_BENCH names another bench.",
+            [inputs],
+        )
+    )

@@ -13,14 +13,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import click
 from rich.console import Console
 from rich.table import Table
 
 from lab.inventory import inventory
 from lab.selfcheck import Proof, check
 from lab.spec import HostSpec
-from lab.stage import ROOT, Stage, images_missing, played
+from lab.stage import ROOT, Stage, commands, images_missing, played
 from lab.system import require_root, run, write_atomically
 from lab.visitor import Visitor, trust
 
@@ -152,22 +151,10 @@ def _tell(
     out.print(facts)
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
-def main() -> None:
-    """From nothing to one hub and one queue for three GPU machines. LAB_BENCH names another bench."""
-
-
-@main.command()
-def up() -> None:
-    """Bring the demo up, prove it, and tell how to use it. A second run changes nothing."""
-    Demo().up()
-
-
-@main.command()
-def down() -> None:
-    """Remove all of the demo except downloaded packages and images."""
-    Demo().down()
-
-
 if __name__ == "__main__":
-    played(main)
+    played(
+        commands(
+            Demo,
+            "From nothing to one hub and one queue for three GPU machines. LAB_BENCH names another bench.",
+        )
+    )

@@ -12,13 +12,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import click
 from rich.console import Console
 from rich.table import Table
 
 from lab.inventory import inventory
 from lab.spec import HostSpec
-from lab.stage import Stage, images_missing, played
+from lab.stage import Stage, commands, images_missing, played
 from lab.system import require_root, write_atomically
 from lab.tokens import access_token
 from lab.visitor import trust
@@ -135,22 +134,10 @@ def _tell(url: str, demo: Demo, outputs: Any, timings: dict[str, Any]) -> None:
     out.print(facts)
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
-def main() -> None:
-    """From nothing to a service by which users deploy. The bench's name is LAB_BENCH, or else demo-paas."""
-
-
-@main.command()
-def up() -> None:
-    """Bring the demo up, prove it, and tell how to use it. A second run changes nothing."""
-    Demo().up()
-
-
-@main.command()
-def down() -> None:
-    """Remove all of the demo except downloaded packages and images."""
-    Demo().down()
-
-
 if __name__ == "__main__":
-    played(main)
+    played(
+        commands(
+            Demo,
+            "From nothing to a service by which users deploy. LAB_BENCH names another bench.",
+        )
+    )

@@ -96,7 +96,7 @@ class Stage:
         return [self.directory / file for file in texts]
 
     def program(self, command: Sequence[str], environment: dict[str, str] | None = None) -> str:
-        """Run a program of the product; what it says on standard error goes to the terminal, all if it fails.
+        """Run a program of the product; what it says on standard error goes to the terminal.
 
         Args:
             command: name and arguments.
@@ -106,7 +106,7 @@ class Stage:
             Its standard output.
 
         Raises:
-            LabError: it failed, and has said why.
+            LabError: it failed; the terminal has all that it said.
         """
         given = {**self.environment, **(environment or {})}
         command = [str(PROGRAMS / command[0]), *command[1:]]
@@ -144,6 +144,30 @@ class Stage:
 def images_missing() -> bool:
     """Tell whether the bench has to download its images."""
     return not any(path.is_dir() for path in (benches.cache_dir() / "rootfs").glob("*"))
+
+
+def commands(demo: Callable[..., Any], about: str, options: Sequence[click.Option] = ()) -> click.Group:
+    """Return the commands `up` and `down` of a demo.
+
+    Args:
+        demo: makes it, from what the options are given.
+        about: help of both.
+        options: of `up`.
+    """
+    up = click.Command(
+        "up",
+        params=list(options),
+        callback=lambda **given: demo(**given).up(),
+        help="Bring the demo up, prove it, and tell how to use it. A second run changes nothing.",
+    )
+    down = click.Command(
+        "down",
+        callback=lambda: demo().down(),
+        help="Remove all of the demo except downloaded packages and images.",
+    )
+    return click.Group(
+        commands=[up, down], help=about, context_settings={"help_option_names": ["-h", "--help"]}
+    )
 
 
 def played(main: click.Command) -> None:
