@@ -24,6 +24,7 @@ options:
     type: str
     choices:
       - app_gateway
+      - benchmarks
       - chronos
       - compose_project
       - container_request
@@ -60,6 +61,12 @@ options:
       C(glibc), C(kernel), C(gpus) and C(folders), for C(mpi) C(name) and C(links),
       for C(notebook_environments) that of M(gpufarm.cluster.notebook_environments_info).
     type: dict
+  links:
+    description: For C(benchmarks) what C(ip -json -4 address show) prints, by the name of the machine.
+    type: dict
+  name:
+    description: For C(benchmarks) the name of the host in the inventory.
+    type: str
   names:
     description: >-
       For C(lustre_client) and C(lustre_server) the addresses of hosts from M(gpufarm.cluster.lustre_info);
@@ -128,6 +135,7 @@ UTILITIES = "ansible_collections.gpufarm.cluster.plugins.module_utils"
 # depend on the modules of others; scripts/proof reads this table.
 MODULES = {
     "app_gateway": "_gateway.settings",
+    "benchmarks": "_benchmarks.plan",
     "chronos": "_chronos.settings",
     "compose_project": "_compose.settings",
     "container_request": "_container_request",

@@ -13,6 +13,7 @@ _PACKAGES = {"Debian": "12", "Ubuntu": "22.04"}
 _SLURM = {"Debian": "13"}
 SUPPORTED: dict[str, dict[str, str]] = {
     "app_gateway": _PACKAGES,
+    "benchmarks": _PACKAGES,
     "chronos": _PACKAGES,
     # Ubuntu has Compose in packages of other names.
     "compose_project": {"Debian": "12"},

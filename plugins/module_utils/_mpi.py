@@ -4,12 +4,10 @@
 
 from __future__ import annotations
 
-import ipaddress
-from collections.abc import Iterable, Mapping
-from itertools import combinations
+from collections.abc import Mapping
 from typing import Any
 
-LOOPBACK = ipaddress.IPv4Network("127.0.0.0/8")  # RFC 1122, 3.2.1.3
+from ._networks import interfaces, networks
 
 
 def plan(settings: Mapping[str, Any], machine: Mapping[str, Any]) -> dict[str, Any]:
@@ -23,29 +21,8 @@ def plan(settings: Mapping[str, Any], machine: Mapping[str, Any]) -> dict[str, A
         `problems`; if there are none, also `interfaces`, the names of those in the networks, and the settings
         of `openmpi` and `nccl`, which are empty without networks.
     """
-    wanted = settings["process_networks"]
-    networks: list[ipaddress.IPv4Network] = []
-    problems = []
-    for text in wanted:
-        try:
-            networks.append(ipaddress.IPv4Network(text))
-        except ValueError:
-            problems.append(
-                f"mpi_process_networks has {text!r}, which is no IPv4 network; "
-                "give its first address and the length of its prefix, such as 10.1.0.0/16."
-            )
-    problems += [
-        f"mpi_process_networks has {network}, in which each machine reaches only itself by {LOOPBACK}; "
-        "give the networks that join the machines."
-        for network in networks
-        if network.overlaps(LOOPBACK)
-    ]
-    problems += [
-        f"mpi_process_networks has {one} and {other}, which overlap; keep one of them."
-        for one, other in combinations(networks, 2)
-        if one.overlaps(other)
-    ]
-    found = {network: interfaces(network, machine["links"]) for network in networks}
+    wanted, problems = networks("mpi_process_networks", settings["process_networks"])
+    found = {network: interfaces(network, machine["links"]) for network in wanted}
     problems += [
         f"{machine['name']} has no address in {network}, which mpi_process_networks has; "
         "give the machine one, or take the network out."
@@ -59,16 +36,7 @@ def plan(settings: Mapping[str, Any], machine: Mapping[str, Any]) -> dict[str, A
         "problems": [],
         "interfaces": names,
         # Networks fit all machines of a job, whose interfaces may have other names.
-        "openmpi": f"btl_tcp_if_include = {','.join(map(str, networks))}" if networks else "",
+        "openmpi": f"btl_tcp_if_include = {','.join(map(str, wanted))}" if wanted else "",
         # Without the sign, a name means all interfaces whose names begin with it (NCCL's manual).
         "nccl": f"NCCL_SOCKET_IFNAME=={','.join(names)}" if names else "",
     }
-
-
-def interfaces(network: ipaddress.IPv4Network, links: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Return the names of the interfaces that have an address in a network."""
-    return [
-        link["ifname"]
-        for link in links
-        if any(ipaddress.IPv4Address(entry["local"]) in network for entry in link["addr_info"])
-    ]

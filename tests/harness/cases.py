@@ -373,6 +373,21 @@ _CASES = {
         {"gpufarm.cluster.path_info": has(*TLS_FILES)},
         elsewhere={"host2": {}},
     ),
+    "benchmarks": Case(
+        {
+            "benchmarks_peers": ["host1", "host2"],
+            "benchmarks_networks": ["192.0.2.0/24"],
+            "benchmarks_folders": ["/scratch"],
+        },
+        answers={
+            "Validate | List the addresses of both ends of links": said(
+                '[{"ifname": "eth0", "addr_info": [{"local": "192.0.2.7"}]},'
+                ' {"ifname": "eth1", "addr_info": [{"local": "198.51.100.7"}]}]'
+            ),
+            "gpufarm.cluster.benchmark": {"measured": True, "values": {"hpl_gflops": 1.0}, "worse": []},
+        },
+        elsewhere={"host2": {}, "host3": {}},
+    ),
     "mig": Case({"mig_partition_flavor": "7x 1g.10gb"}),
     "mpi": Case(
         {"mpi_process_networks": ["192.0.2.0/24"]},

@@ -7,6 +7,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from .._table import lines as aligned
+
 HEAD = ("machine", "role", "owner", "applied", "state")
 
 
@@ -30,7 +32,5 @@ def rows(machines: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[tuple[str,
 
 
 def lines(table: Iterable[Sequence[str]]) -> list[str]:
-    """Return a table as lines, each column as wide as its longest word; the last one is as long as it is."""
-    every = [HEAD, *table]
-    widths = [max(len(row[column]) for row in every) for column in range(len(HEAD) - 1)]
-    return ["  ".join([*(cell.ljust(width) for cell, width in zip(row, widths)), row[-1]]) for row in every]
+    """Return the rows as lines of a table."""
+    return aligned(HEAD, table)

@@ -6,6 +6,7 @@ Refusals for the state of a host, such as a port that is taken, are tested in th
 from __future__ import annotations
 
 import pytest
+import refused_benchmarks
 import refused_cluster
 import refused_gpu
 import refused_hub
@@ -20,6 +21,7 @@ from refused import Refused
 EVERY: list[tuple[str, Refused]] = [
     (role, refused)
     for group in (
+        refused_benchmarks,
         refused_cluster,
         refused_gpu,
         refused_hub,

@@ -1,0 +1,28 @@
+"""The results are kept, and nothing that measured is left."""
+
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+import json
+
+RESULTS = "/var/lib/gpufarm/benchmarks/results.json"
+
+
+def test_the_results_are_there_for_everybody(host):
+    kept = json.loads(host.check_output(f"runuser -u nobody cat {RESULTS}"))
+    assert kept["values"] == kept["baseline"] and kept["values"].keys() == kept["measured"].keys()
+    assert kept["values"]["/var/tmp.creations_s"] > 1
+    # STREAM is of all cores, and this machine has more than one.
+    assert kept["values"]["memory_gb_s"] > 0.2 * kept["values"]["one_core_memory_gb_s"]
+
+
+def test_the_links_of_the_ring_were_measured(host):
+    names = [name for name in json.loads(host.file(RESULTS).content_string)["values"] if name.startswith("link.")]
+    assert len(names) == 2
+
+
+def test_nothing_serves_and_no_file_is_left(host):
+    assert not host.check_output("systemctl list-units --all --plain --no-legend 'gpufarm-link*'")
+    assert host.run("pgrep -x 'iperf3|hpcc|fio'").rc == 1
+    assert not host.check_output("find /var/tmp -name '*gpufarm-benchmark*'")

@@ -1,0 +1,170 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Runs the programs that measure, on this machine."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from ..._host.io import timed
+from .. import answers, hpcc
+
+USER = "nobody"
+CPUS = Path("/sys/devices/system/cpu")
+# Seconds after which a program is ended: HPL of a large matrix takes minutes, a link some seconds.
+LONG, SHORT = 7200.0, 60.0
+FILES = 1000  # that are created to measure how fast that is
+SECONDS, PINGS = 5, 20  # of one link
+
+
+class NotMeasured(Exception):
+    """A measurement failed; the text is a sentence."""
+
+
+def busy(proc: Path = Path("/proc")) -> bool:
+    """Return whether a job of Slurm runs on the machine, which a measurement would disturb."""
+    for path in proc.glob("[0-9]*/comm"):
+        try:
+            if path.read_text(encoding="utf-8", errors="replace").strip() == "slurmstepd":
+                return True
+        except OSError:  # ended meanwhile
+            continue
+    return False
+
+
+def cores(cpus: Path = CPUS) -> int:
+    """Return the number of cores that the kernel uses; threads of one count once."""
+    found = set()
+    for folder in cpus.glob("cpu[0-9]*/topology"):
+        found.add(tuple((folder / name).read_text() for name in ("physical_package_id", "core_id")))
+    return len(found)
+
+
+def processors(memory_mib: int) -> dict[str, float]:
+    """Measure processors and memory with the HPC Challenge, a process on each core.
+
+    Args:
+        memory_mib: memory of the matrix for each process.
+
+    Raises:
+        NotMeasured: the memory is not free, or the benchmark failed.
+    """
+    processes = cores()
+    needed = memory_mib * processes
+    free = _available_mib()
+    if 2 * needed > free:  # HPL's buffers, and the parts of it that copy the matrix
+        raise NotMeasured(
+            f"The matrix takes {needed} MiB, with buffers more than twice that, and {free} MiB are free; "
+            "give less than benchmarks_memory_mib."
+        )
+    with tempfile.TemporaryDirectory(prefix="gpufarm-benchmark-", dir="/var/tmp") as folder:
+        account = pwd.getpwnam(USER)
+        os.chown(folder, account.pw_uid, account.pw_gid)
+        Path(folder, "hpccinf.txt").write_text(hpcc.input_file(processes, needed), encoding="ascii")
+        environment = ["HOME=/", f"USER={USER}", "PATH=/usr/bin:/bin", "OPENBLAS_NUM_THREADS=1", "LC_ALL=C"]
+        # A process that waits for another leaves its core to others, which virtual machines need.
+        environment.append("OMPI_MCA_mpi_yield_when_idle=1")
+        as_user = ["runuser", "--user", USER, "--", "env", "--ignore-environment", f"--chdir={folder}"]
+        _run([*as_user, *environment, "mpirun", "-n", str(processes), "hpcc"], LONG)
+        try:
+            return hpcc.values(Path(folder, "hpccoutf.txt").read_text(encoding="utf-8", errors="replace"))
+        except (OSError, ValueError) as error:
+            raise NotMeasured(f"The HPC Challenge has measured nothing: {error}.") from error
+
+
+def files(folder: str, mib: int) -> dict[str, float]:
+    """Measure a file system: writing, reading, and creation of small files.
+
+    Args:
+        folder: on it.
+        mib: size of the file that is written and read.
+
+    Raises:
+        NotMeasured: the folder is none, there is no room, or fio failed.
+    """
+    try:
+        # The folder goes with all that is in it, also when the disk is full.
+        with tempfile.TemporaryDirectory(prefix=".gpufarm-benchmark-", dir=folder) as own:
+            told = os.statvfs(own)
+            free = told.f_bavail * told.f_frsize // 2**20
+            if free < 2 * mib:
+                raise NotMeasured(
+                    f"{folder} has {free} MiB free, and twice the {mib} MiB of the file are needed; "
+                    "give less than benchmarks_file_mib, or make room."
+                )
+            data = [f"--filename={own}/data", "--bs=1M", f"--size={mib}M"]
+            small = ["--ioengine=filecreate", f"--directory={own}", f"--nrfiles={FILES}", "--filesize=4k"]
+            small += ["--fallocate=none", "--create_on_open=1", "--openfiles=1"]
+            write = _fio(["--rw=write", "--end_fsync=1", *data])
+            read = _fio(["--rw=read", *data])
+            create = _fio(small)
+    except OSError as error:
+        raise NotMeasured(f"{folder} cannot be measured: {error.strerror}; give another folder.") from error
+    try:
+        return {
+            f"{folder}.write_mb_s": answers.fio(write, "write", "bw_bytes") / 1e6,
+            f"{folder}.read_mb_s": answers.fio(read, "read", "bw_bytes") / 1e6,
+            f"{folder}.creations_s": answers.fio(create, "read", "iops"),
+        }
+    except ValueError as error:
+        raise NotMeasured(f"{folder} was not measured: {error}.") from error
+
+
+def link(network: str, bind: str, address: str, port: int) -> dict[str, float]:
+    """Measure a link to another machine, on which iperf3 serves.
+
+    Args:
+        network: in CIDR notation, the name of the link.
+        bind: address of this machine in it.
+        address: of the other machine in it.
+        port: at which it serves.
+
+    Raises:
+        NotMeasured: the other machine did not answer.
+    """
+    short = ["ping", "-q", "-n", "-I", bind, "-c", str(PINGS), "-i", "0.2", address]
+    long = [
+        "iperf3",
+        "--client",
+        address,
+        "--bind",
+        bind,
+        "--port",
+        str(port),
+        "--time",
+        str(SECONDS),
+        "--json",
+    ]
+    try:
+        return {
+            f"link.{network}.round_trip_us": answers.ping(timed.run(short, SHORT).output),
+            f"link.{network}.gbit_s": answers.iperf(timed.run(long, SHORT).output) / 1e9,
+        }
+    except (OSError, ValueError) as error:
+        raise NotMeasured(f"The link from {bind} to {address} was not measured: {error}.") from error
+
+
+def _fio(words: Sequence[str]) -> str:
+    return _run(["fio", "--name=gpufarm", "--output-format=json", *words], LONG)
+
+
+def _run(words: Sequence[str], seconds: float) -> str:
+    try:
+        answer = timed.run(words, seconds)
+    except OSError as error:
+        raise NotMeasured(f"{words[0]} cannot be started: {error.strerror}.") from error
+    if answer.status is None:
+        raise NotMeasured(f"{words[0]} did not end within {seconds:.0f} s.")
+    if answer.status:
+        told = " ".join((answer.errors or answer.output).split())[-600:]
+        raise NotMeasured(f"{words[0]} failed: {told or 'it says nothing'}.")
+    return answer.output
+
+
+def _available_mib() -> int:
+    text = Path("/proc/meminfo").read_text(encoding="ascii")
+    return int(text.partition("MemAvailable:")[2].split()[0]) // 1024
