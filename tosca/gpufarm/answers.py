@@ -173,3 +173,14 @@ class Hours:
     rows: list[dict[str, Any]]
     records: list[dict[str, Any]]
     silent: dict[str, str]
+
+
+@dataclass(frozen=True)
+class Uniformity:
+    """How machines that ought to be equal differ."""
+
+    summary: list[str]
+    differences: list[dict[str, Any]]
+    rows: list[list[str]]
+    properties: dict[str, dict[str, Any]]
+    silent: dict[str, str]

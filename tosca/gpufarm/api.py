@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gpufarm import answers
-from gpufarm.answers import Deployment, Difference, Hours, Package, Plan, Removal, Run, Validation
+from gpufarm.answers import Deployment, Difference, Hours, Package, Plan, Removal, Run, Uniformity, Validation
 from gpufarm.errors import (
     BadInput,
     BadTemplate,
@@ -55,6 +55,7 @@ __all__ = [
     "Removal",
     "Run",
     "Silent",
+    "Uniformity",
     "Validation",
 ]
 
@@ -553,6 +554,47 @@ class Deployer:
 
         known = [record.deployment for record in self._store.records() if record.deployment]
         return hours.read(hours.sources(known, pool, self._warn), since, before, by, folder)
+
+    def uniform(self, name: str, *, pool: Path | None = None, folder: Path | None = None) -> Uniformity:
+        """Compare the machines of a deployment that ought to be equal: the instances of each Compute node.
+
+        Args:
+            name: of the deployment.
+            pool: inventory to use instead of that of the deployment.
+            folder: gets ``uniform.json``; None for no file.
+
+        Returns:
+            The differences, and why machines did not answer.
+
+        Raises:
+            BadInput: there is no such deployment, or it has no machine.
+            GpufarmError: no machine has answered.
+        """
+        from gpufarm import uniform
+
+        deployment = self._state(name)
+        return uniform.read(pool or Path(deployment.pool), uniform.of_deployment(deployment), folder)
+
+    def uniform_pool(
+        self, pool: Path, *, groups: Sequence[str] = (), folder: Path | None = None
+    ) -> Uniformity:
+        """Compare the machines of each of some groups of an inventory.
+
+        Args:
+            pool: the inventory.
+            groups: their names; none for all machines as one group.
+            folder: gets ``uniform.json``; None for no file.
+
+        Returns:
+            The differences, and why machines did not answer.
+
+        Raises:
+            BadInput: the inventory cannot be read, or a group is none of it.
+            GpufarmError: no machine has answered.
+        """
+        from gpufarm import uniform
+
+        return uniform.read(pool, uniform.of_pool(pool, groups), folder)
 
     def _state(self, name: str, *, secrets: bool = True) -> State:
         found = self._store.load(name, secrets=secrets)

@@ -170,6 +170,7 @@ for _command in (
     deployment_commands.log,
     deployment_commands.undeploy,
     deployment_commands.report,
+    deployment_commands.uniform,
     serve,
     completion,
 ):

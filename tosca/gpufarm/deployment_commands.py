@@ -413,6 +413,52 @@ def report(deployer: Deployer, /, as_json: bool, **request: Any) -> None:
 
 
 @click.command()
+@click.argument("name", required=False, shell_complete=deployment_names)
+@click.option("--pool", type=click.Path(path_type=Path), help="Inventory with the machines.")
+@click.option("--group", "groups", multiple=True, help="Group of the inventory; may be repeated.")
+@click.option(
+    "--folder", type=click.Path(file_okay=False, path_type=Path), help="Folder that gets uniform.json."
+)
+@json_option
+@click.pass_obj
+def uniform(
+    deployer: Deployer,
+    name: str | None,
+    pool: Path | None,
+    groups: tuple[str, ...],
+    folder: Path | None,
+    as_json: bool,
+) -> None:
+    """Compare machines that ought to be equal, and name the odd ones.
+
+    Board, BIOS, processors, memory, kernel, packages, units, mounts, networks, GPUs and what the role
+    benchmarks has measured. Of a deployment, the instances of each Compute node are compared; of an
+    inventory, the machines of each group. Nothing is changed. Exit status 0: they are alike; 5: they differ.
+
+    \b
+    Examples:
+      gpufarm uniform farm
+      gpufarm uniform --pool inventories/mysite --group slurm_nodes --group lustre_servers --folder today
+    """
+    with _progress("comparing the machines"):
+        if pool and not name:
+            found = deployer.uniform_pool(pool, groups=groups, folder=folder)
+        elif name and not pool and not groups:
+            found = deployer.uniform(name, folder=folder)
+        else:
+            raise BadInput("name a deployment, or an inventory with --pool, and its groups with --group")
+    if as_json:
+        show.as_json(found)
+    else:
+        show.uniformity(found)
+    if found.silent:
+        missing = "; ".join(f"{host}: {why}" for host, why in found.silent.items())
+        raise GpufarmError(f"these machines were not compared: {missing}")
+    if found.differences:
+        raise Drift("machines that ought to be equal differ")
+
+
+@click.command()
 @deployment_argument
 @click.pass_obj
 def log(deployer: Deployer, name: str) -> None:

@@ -3,21 +3,18 @@
 
 from __future__ import annotations
 
-import json
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
-from gpufarm import ansible, collection, run
+from gpufarm import ansible
 from gpufarm.answers import Hours
-from gpufarm.errors import BadInput, GpufarmError, Interrupted
+from gpufarm.errors import BadInput, GpufarmError
 from gpufarm.instances import parsed
-from gpufarm.pool import reason
 from gpufarm.prepare import Request
+from gpufarm.question import ask
 from gpufarm.state import Deployment
 
 # Groups of machines that know who held what.
@@ -168,32 +165,19 @@ def read(
     end = moment(before) if before else now
     if begin >= end:
         raise BadInput(f"the period ends at {end.isoformat()}, before it begins; name an earlier --since")
-    silent: dict[str, str] = {}
-    output: list[str] = []
-
-    def on_event(event: dict[str, Any]) -> None:
-        data = event.get("event_data", {})
-        output.append(event.get("stdout") or "")
-        if event["event"] in ("runner_on_unreachable", "runner_on_failed") and data["host"] != "localhost":
-            silent[data["host"]] = reason(data.get("res", {}))
-
-    with tempfile.TemporaryDirectory(prefix="gpufarm-") as directory, ansible.signals() as stop:
-        playbook, folder = Path(directory) / "playbook.yml", kept or Path(directory) / "usage"
-        variables = {
+    told = ask(
+        "usage",
+        found.pools,
+        {*chain(*found.slurm), *found.hubs},
+        {
             "usage_slurm": found.slurm,
             "usage_hubs": found.hubs,
             "usage_since": begin.isoformat(),
             "usage_before": end.isoformat(),
             "usage_by": [*by],
-            "usage_folder": str(folder.absolute()),
-        }
-        usage = collection.root() / "playbooks" / "usage.yml"
-        playbook.write_text(run.dump([{"import_playbook": str(usage), "vars": run.Data(variables)}]))
-        status = ansible.play(playbook, found.pools, Path(directory), on_event, stop)
-        if status == "canceled":
-            raise Interrupted("interrupted while hours were read; nothing was changed")
-        if {*chain(*found.slurm), *found.hubs} <= silent.keys() or not (status == "successful" or silent):
-            why = next(iter(silent.values()), None) or ansible.complaint("\n".join(output))
-            raise GpufarmError(f"the hours cannot be read: {why}")
-        answer = json.loads((folder / "usage.json").read_text())
-    return Hours(begin.isoformat(), end.isoformat(), answer["rows"], answer["records"], found.missing(silent))
+        },
+        kept,
+        "the hours",
+    )
+    rows, records = told.answer["rows"], told.answer["records"]
+    return Hours(begin.isoformat(), end.isoformat(), rows, records, found.missing(told.silent))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gpufarm.answers import Deployment, Hours, Plan, Removal
+from gpufarm.answers import Deployment, Hours, Plan, Removal, Uniformity
 from gpufarm.api import UNUSABLE
 
 if TYPE_CHECKING:
@@ -270,3 +270,15 @@ def hours(found: Hours) -> None:
         for row in (*found.rows, {**dict.fromkeys(names, ""), names[0]: "all", **whole})
     ]
     table(columns, rows)
+
+
+def uniformity(found: Uniformity) -> None:
+    """Print how machines differ.
+
+    Args:
+        found: the differences.
+    """
+    for sentence in found.summary:
+        click.echo(sentence)
+    if found.rows:
+        table(("group", "property", "machines", "value", "most have"), found.rows)
