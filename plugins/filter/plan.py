@@ -42,6 +42,7 @@ options:
       - mpi
       - notebook_environments
       - paas_service
+      - scratch
       - shared_home
       - slurm_accounts
       - slurm_controller
@@ -50,6 +51,9 @@ options:
       - user_accounts
       - zookeeper
     required: true
+  found:
+    description: For C(scratch) what M(gpufarm.cluster.path_info) found on the way to the areas.
+    type: dict
   host:
     description: Name of the host in the inventory. The role C(lustre_server) requires it.
     type: str
@@ -64,6 +68,9 @@ options:
   links:
     description: For C(benchmarks) what C(ip -json -4 address show) prints, by the name of the machine.
     type: dict
+  mountinfo:
+    description: For C(scratch) the content of C(/proc/self/mountinfo).
+    type: str
   name:
     description: For C(benchmarks) the name of the host in the inventory.
     type: str
@@ -153,6 +160,7 @@ MODULES = {
     "mpi": "_mpi",
     "notebook_environments": "_environments.plan",
     "paas_service": "_paas",
+    "scratch": "_scratch.plan",
     "shared_home": "_shared_home.settings",
     "slurm_accounts": "_slurm.accounts",
     "slurm_controller": "_slurm.controller",

@@ -54,6 +54,9 @@ KEPT = {
             for ending in ("", "-worker")
         },
     },
+    "scratch": {
+        f"/scratch/areas{name}": "files of users and jobs" for name in ("", "/users", "/jobs", "/warnings")
+    },
     "zookeeper": {
         "/var/lib/zookeeper": "the data",
         "/var/lib/zookeeper/myid": "the data",

@@ -441,6 +441,15 @@ _CASES = {
             "Verify | Request the version": {"status": 200, "json": {"build": {"version": VERSION}}},
         },
     ),
+    "scratch": Case(
+        {"scratch_path": "/scratch/areas", "scratch_quota": "1T", "scratch_quota_files": 5},
+        answers={
+            "Validate | Read the mounts of the machine": said(
+                "21 1 8:2 / / rw - ext4 /dev/sda2 rw\n22 21 8:3 / /scratch rw - ext4 /dev/sdb1 rw,usrquota\n"
+                "23 21 8:4 / /srv rw - ext4 /dev/sdc1 rw,usrquota\n"
+            ),
+        },
+    ),
     "shared_home": Case(
         {
             "shared_home_kind": "nfs",

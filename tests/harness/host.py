@@ -317,7 +317,7 @@ class Host:
     def _info(self, path: str) -> dict[str, Any]:
         file = self.files.get(path, File("directory"))
         return {
-            "kind": file.kind,
+            "kind": {"directory": "folder"}.get(file.kind, file.kind),
             "mode": file.mode or "0755",
             "owner": file.owner,
             "group": "root",

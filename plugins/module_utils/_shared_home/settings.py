@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from .._mounts.table import unit_name
+from .._quota import parse_size
 from .options import ALWAYS, COUNTING, NAME, option_problem
 
 MARK = "# Written by gpufarm.cluster.shared_home; changes are lost."
@@ -21,7 +22,6 @@ ON_DISK = ("ext4", "xfs")
 # File systems of each kind, as /proc/self/mountinfo names them, with clients of Lustre in the kernel and over
 # FUSE; nothing for any that is on this machine.
 TYPES: dict[str, tuple[str, ...]] = {"lustre": ("lustre", "fuse.lustre"), "nfs": ("nfs", "nfs4"), "local": ()}
-_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40, "P": 1 << 50}
 _PATH = re.compile(r"(/[A-Za-z0-9_@+=,.-]+)+")
 _HOST = r"(?:[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?|\[[0-9A-Fa-f:.]+(?:%[A-Za-z0-9]+)?\])"
 _EXPORT = re.compile(_HOST + r":(/[A-Za-z0-9_@+=,.-]*)+")
@@ -30,23 +30,6 @@ _DEVICE = re.compile(r"(?:UUID|LABEL|PARTUUID|PARTLABEL)=[A-Za-z0-9_.-]+|/dev(/[
 _SYSTEM = re.compile(
     "/(media|mnt|opt|srv|var)|/(bin|boot|cvmfs|dev|etc|lib|lib64|proc|root|run|sbin|sys|tmp|usr|var/tmp)(/.*)?"
 )
-
-
-def parse_size(text: str) -> int:
-    """Return a size in bytes.
-
-    Args:
-        text: a whole number with K, M, G, T or P behind it, which are powers of 1024; nothing for 0.
-
-    Raises:
-        ValueError: it is no size; the text is a part of a sentence.
-    """
-    if text == "":
-        return 0
-    found = re.fullmatch(r"([1-9][0-9]{0,14})([KMGTP])", text)
-    if not found:
-        raise ValueError(f"{text!r} is no size, such as 100G")
-    return int(found[1]) * _UNITS[found[2]]
 
 
 def plan(settings: Mapping[str, Any], file_system: str = "") -> dict[str, Any]:

@@ -104,6 +104,7 @@ def options(settings: Mapping[str, Any], types: Iterable[str], memory_per_cpu: i
         "SlurmctldParameters": "enable_configless",
         "SlurmctldPort": str(settings["port"]),
         "StateSaveLocation": settings["state_directory"],
+        "TaskProlog": f"{PROGRAMS}/task_prolog",
         **_accounting(settings["accounting_host"], types),
     }
     known = {name.lower(): name for name in found}

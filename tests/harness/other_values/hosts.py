@@ -21,6 +21,8 @@ VALUES: dict[str, Any] = {
     "benchmarks_folders": ["/srv/other"],
     "benchmarks_networks": ["198.51.100.0/24"],
     "benchmarks_peers": ["host1", "host3"],
+    "scratch_path": "/srv/other/areas",
+    "scratch_quota": "2T",
     "mpi_process_networks": ["198.51.100.0/24"],
     "gpu_health_disabled_checks": ["temperature"],
     "gpu_health_drain_command": ["/bin/other-drain"],

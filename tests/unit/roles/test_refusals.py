@@ -13,6 +13,7 @@ import refused_hub
 import refused_modules
 import refused_mpi
 import refused_paas
+import refused_scratch
 import refused_slurm
 import refused_storage
 from harness import CASES
@@ -28,6 +29,7 @@ EVERY: list[tuple[str, Refused]] = [
         refused_modules,
         refused_mpi,
         refused_paas,
+        refused_scratch,
         refused_slurm,
         refused_storage,
     )

@@ -13,9 +13,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ... import _quota as quota
 from ..._host.io import timed
 from ..._mounts.table import parse
-from .. import quota
 from . import make
 from . import number as shared_home_number
 from .make import HomeError

@@ -5,8 +5,8 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.gpufarm.cluster.plugins.module_utils._shared_home import quota
-from ansible_collections.gpufarm.cluster.plugins.module_utils._shared_home.quota import Limit
+from ansible_collections.gpufarm.cluster.plugins.module_utils import _quota as quota
+from ansible_collections.gpufarm.cluster.plugins.module_utils._quota import Limit
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -12,6 +12,8 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+_UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40, "P": 1 << 50}
+
 
 class Limit(NamedTuple):
     """Limits of a user: bytes and files; 0 for any."""
@@ -65,3 +67,20 @@ def counts(status: int, output: str, by_lustre: bool) -> bool:
     if by_lustre:
         return status == 0
     return bool(re.search(r"^user quota on .* is on( \(enforced\))?$", output, re.MULTILINE))
+
+
+def parse_size(text: str) -> int:
+    """Return a size in bytes.
+
+    Args:
+        text: a whole number with K, M, G, T or P behind it, which are powers of 1024; nothing for 0.
+
+    Raises:
+        ValueError: it is no size; the text is a part of a sentence.
+    """
+    if text == "":
+        return 0
+    found = re.fullmatch(r"([1-9][0-9]{0,14})([KMGTP])", text)
+    if not found:
+        raise ValueError(f"{text!r} is no size, such as 100G")
+    return int(found[1]) * _UNITS[found[2]]
