@@ -40,14 +40,15 @@ def plan(
         return {"problems": problems, "way": []}
     path, days = settings["path"], settings["days"]
     parts = path.split("/")
-    way = ["/".join(parts[:number]) for number in range(2, len(parts) + 1)]
+    # With the dot, the last one is looked at again after it was mounted on demand.
+    way = [*("/".join(parts[:number]) for number in range(2, len(parts) + 1)), f"{path}/."]
     mount = mount_of(path, parse(mountinfo))
     if mount is None or mount.path == "/":
         problems.append(
             f"{path} is on the file system of the machine's root, which users would fill; mount a file "
             "system there first, or give a folder of one in scratch_path."
         )
-    problems += _in_the_way(found or {})
+    problems += dict.fromkeys(_in_the_way(found or {}))
     size = parse_size(settings["quota"])
     limits = bool(size or settings["quota_files"])
     if mount and limits and mount.kind not in COUNTING:
@@ -96,7 +97,8 @@ def _wrong(settings: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _in_the_way(found: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
-    for path, one in found.items():
+    for name, one in found.items():
+        path = name.removesuffix("/.")
         if one["kind"] != "folder":
             yield f"{path} is no folder, or a symbolic link; give the folder itself in scratch_path."
         elif one["owner"] != "root" or int(one["mode"], 8) & 0o022:

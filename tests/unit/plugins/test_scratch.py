@@ -32,10 +32,16 @@ def test_files_are_removed_only_where_the_file_system_is_mounted() -> None:
         "e /scratch/users/* - - - 30d",
         "e /scratch/jobs - - - 30d",
     ]
-    assert planned["way"] == ["/scratch"] and planned["packages"] == []
+    assert planned["way"] == ["/scratch", "/scratch/."] and planned["packages"] == []
     assert plan({**SETTINGS, "path": "/scratch/a/b"}, MOUNTS.format(kind="xfs"))["way"] == [
-        "/scratch", "/scratch/a", "/scratch/a/b",
+        "/scratch", "/scratch/a", "/scratch/a/b", "/scratch/a/b/.",
     ]  # fmt: skip
+
+
+def test_a_folder_that_is_looked_at_twice_is_named_once() -> None:
+    seen = {"kind": "folder", "owner": "root", "mode": "1777"}
+    planned = plan(SETTINGS, MOUNTS.format(kind="xfs"), {"/scratch": seen, "/scratch/.": seen})
+    assert len(planned["problems"]) == 1 and planned["problems"][0].startswith("/scratch can be changed")
 
 
 def test_a_machine_that_removes_nothing_has_no_rules() -> None:
