@@ -40,7 +40,7 @@ _value:
   description: >-
     C(differences), each with C(group), C(name), C(usual), which is what most have or null, and C(odd), the
     values of the other machines; C(rows) of a table; C(summary), a sentence for each group; both as C(lines)
-    for people; and the C(properties) of each machine.
+    for people; the C(properties) of each machine; and C(page), in HTML, with plots of results of benchmarks.
   type: dict
 """
 

@@ -561,7 +561,7 @@ class Deployer:
         Args:
             name: of the deployment.
             pool: inventory to use instead of that of the deployment.
-            folder: gets ``uniform.json``; None for no file.
+            folder: gets ``uniform.json`` and ``benchmarks.html``; None for no file.
 
         Returns:
             The differences, and why machines did not answer.
@@ -583,7 +583,7 @@ class Deployer:
         Args:
             pool: the inventory.
             groups: their names; none for all machines as one group.
-            folder: gets ``uniform.json``; None for no file.
+            folder: gets ``uniform.json`` and ``benchmarks.html``; None for no file.
 
         Returns:
             The differences, and why machines did not answer.

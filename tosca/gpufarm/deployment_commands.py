@@ -417,7 +417,9 @@ def report(deployer: Deployer, /, as_json: bool, **request: Any) -> None:
 @click.option("--pool", type=click.Path(path_type=Path), help="Inventory with the machines.")
 @click.option("--group", "groups", multiple=True, help="Group of the inventory; may be repeated.")
 @click.option(
-    "--folder", type=click.Path(file_okay=False, path_type=Path), help="Folder that gets uniform.json."
+    "--folder",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Folder that gets uniform.json, and plots of benchmarks.",
 )
 @json_option
 @click.pass_obj

@@ -50,7 +50,7 @@ def read(pool: Path, groups: dict[str, list[str]], kept: Path | None) -> Uniform
     Args:
         pool: the inventory.
         groups: names of the machines that ought to be equal.
-        kept: folder that gets ``uniform.json``; None for none.
+        kept: folder that gets ``uniform.json`` and ``benchmarks.html``; None for none.
 
     Returns:
         The differences.

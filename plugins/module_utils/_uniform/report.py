@@ -4,13 +4,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict
 from typing import Any
 
 from .._table import lines
-from .compare import HEAD, Value, differences, rows
+from .compare import HEAD, Difference, Value, differences, rows
 from .gpus import properties
+from .plot import page, shown
 
 
 def report(
@@ -27,8 +28,8 @@ def report(
 
     Returns:
         `differences`, with group, name, what most have and the odd machines; the same as `rows` of a
-        table; a `summary` with a sentence for each group; both as `lines` for people; and the
-        `properties` of each machine.
+        table; a `summary` with a sentence for each group; both as `lines` for people; the `properties` of
+        each machine; and a `page` with plots of results of benchmarks, empty without any.
     """
     whole = {name: {**told, **properties(gpus.get(name, {}))} for name, told in machines.items()}
     found = differences(whole, groups)
@@ -43,7 +44,15 @@ def report(
         "rows": table,
         "lines": [*counts, *(lines(HEAD, table) if table else [])],
         "properties": whole,
+        "page": page(whole, _odd(found), results) if (results := shown(whole)) else "",
     }
+
+
+def _odd(found: Iterable[Difference]) -> dict[str, set[str]]:
+    odd: dict[str, set[str]] = {}
+    for one in found:
+        odd.setdefault(one.name, set()).update(one.odd)
+    return odd
 
 
 def _counted(group: str, machines: int, different: int) -> str:

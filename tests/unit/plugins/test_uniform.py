@@ -5,9 +5,11 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 from ansible.module_utils.testing import patch_module_args
@@ -151,6 +153,21 @@ def test_a_report_says_what_was_compared() -> None:
     assert told["lines"][3].split() == " ".join(HEAD).split()
     assert told["lines"][4].split() == ["nodes", "a.b", "n1", "1", "(they", "differ)"]
     assert json.loads(json.dumps(told))["properties"]["n1"]["a.b"] == "1"
+
+
+def test_results_of_benchmarks_are_plotted_with_the_odd_ones_marked() -> None:
+    machines = {
+        "n1": {"benchmark.memory_gb_s": 200.0},
+        "n<2>": {"benchmark.memory_gb_s": 100.0},
+        "n3": {"benchmark.memory_gb_s": 200.0, "benchmark.link.<b>": 0.0},
+    }
+    page = report(machines, {}, {"nodes": [*machines]})["page"]
+    assert page.count("<svg") == 2 and "n&lt;2&gt; ◆" in page and "n1 ◆" not in page
+    widths = re.findall(r'class="(bar|odd)" x="180" y="\d+" width="([\d.]+)"', page)
+    assert widths[1:] == [("bar", "480.0"), ("bar", "480.0"), ("odd", "240.0")]
+    assert "link.&lt;b&gt;" in page and "<b>" not in page
+    ElementTree.fromstring(re.search(r"<body>.*</body>", page, re.DOTALL)[0])
+    assert report({"n1": {"a.b": "1"}, "n2": {"a.b": "1"}}, {}, {"all": ["n1", "n2"]})["page"] == ""
 
 
 CPUINFO = """\
