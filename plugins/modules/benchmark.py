@@ -13,7 +13,7 @@ description:
   - Measures processors and memory with the HPC Challenge, a file system with fio, or a link to another
     machine with ping and iperf3. The programs must be installed.
   - The first results are the baseline, with which later ones are compared.
-  - Refuses to measure while a job of Slurm runs on the machine.
+  - Refuses to measure while a job of Slurm or another measurement runs on the machine.
 extends_documentation_fragment:
   - gpufarm.cluster.attributes.changing_module
 attributes:
@@ -95,8 +95,12 @@ worse:
   sample: [memory_gb_s is 160.1, 24% worse than 210.7 at first]
 """
 
+import fcntl
 import json
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import asdict
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -124,6 +128,23 @@ def known(module: AnsibleModule, path: Path) -> Results:
         return module.fail_json(msg=f"{path} cannot be read: {error}; remove it to measure anew.")
 
 
+@contextmanager
+def alone(module: AnsibleModule, path: Path) -> Iterator[None]:
+    """Hold the lock of the results, so that nobody else measures at the same time."""
+    try:
+        descriptor = os.open(
+            path.with_name(f".{path.name}.lock"), os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW, 0o600
+        )
+    except OSError as error:
+        module.fail_json(msg=f"{path} cannot be locked: {error.strerror}.")
+    with os.fdopen(descriptor):
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            module.fail_json(msg="The machine is measured by another run; wait until it has ended.")
+        yield
+
+
 def subject(options: dict[str, Any]) -> str:
     """Return how the names of the values begin that are asked for, and no others."""
     if options["link"]:
@@ -144,6 +165,28 @@ def measured(options: dict[str, Any]) -> dict[str, float]:
     return run.processors(options["processors"])
 
 
+def measure(module: AnsibleModule, path: Path) -> None:
+    """Measure what is to be measured, keep it, and end the module."""
+    options, results = module.params, known(module, path)
+    end = options["link"]["address"] if options["link"] else ""
+    wanted = options["measure"] != "missing" or not results.has(subject(options), end)
+    if wanted and not module.check_mode:
+        if others := run.busy():
+            module.fail_json(msg=f"The machine runs {others}.")
+        try:
+            values = measured(options)
+        except run.NotMeasured as error:
+            module.fail_json(msg=str(error))
+        now = datetime.now(timezone.utc).isoformat(timespec="seconds")
+        results = results.with_values(values, now, anew=options["measure"] == "baseline", end=end)
+        os.umask(0o022)
+        try:
+            replace_file(path, json.dumps(asdict(results), indent=2, sort_keys=True) + "\n", 0o644)
+        except OSError as error:
+            module.fail_json(msg=f"{path} cannot be written: {error.strerror}.")
+    module.exit_json(changed=wanted, measured=wanted, values=results.values, worse=results.sentences())
+
+
 def main() -> None:
     """Run the module."""
     module = AnsibleModule(
@@ -159,29 +202,9 @@ def main() -> None:
         required_one_of=[("processors", "folder", "link")],
         supports_check_mode=True,
     )
-    options, path = module.params, Path(module.params["results"])
-    results = known(module, path)
-    wanted = options["measure"] != "missing" or not any(
-        name.startswith(subject(options)) for name in results.values
-    )
-    if wanted and not module.check_mode:
-        if run.busy():
-            module.fail_json(
-                msg="A job of Slurm runs on the machine, and would be disturbed; drain the node first."
-            )
-        try:
-            values = measured(options)
-        except run.NotMeasured as error:
-            module.fail_json(msg=str(error))
-        now = datetime.now(timezone.utc).isoformat(timespec="seconds")
-        results = results.with_values(values, now, anew=options["measure"] == "baseline")
-        os.umask(0o022)
-        kept = {"values": results.values, "baseline": results.baseline, "measured": results.measured}
-        try:
-            replace_file(path, json.dumps(kept, indent=2, sort_keys=True) + "\n", 0o644)
-        except OSError as error:
-            module.fail_json(msg=f"{path} cannot be written: {error.strerror}.")
-    module.exit_json(changed=wanted, measured=wanted, values=results.values, worse=results.sentences())
+    path = Path(module.params["results"])
+    with nullcontext() if module.check_mode else alone(module, path):
+        measure(module, path)
 
 
 if __name__ == "__main__":

@@ -19,12 +19,13 @@ def plan(
         settings: `peers`, names of machines; `networks` in CIDR notation; `folders`, `memory_mib`,
             `file_mib` and `port`.
         name: of the machine in the inventory.
-        links: what `ip -json -4 address show` prints on the machine and on the next one of the list
-            (ip-address(8)).
+        links: what `ip -json -4 address show` prints on the machine and on the next one of the list, if that
+            can be reached (ip-address(8)).
 
     Returns:
         `problems`; if there are none, also `links`, each with `peer`, the next machine, `network`, and the
-        addresses `bind` of the machine and `address` of the peer.
+        addresses `bind` of the machine and `address` of the peer; and `unmeasured`, sentences about links
+        that cannot be measured now.
     """
     found, problems = networks("benchmarks_networks", settings["networks"])
     problems += [
@@ -49,8 +50,16 @@ def plan(
     if len(set(peers)) != len(peers) or len(peers) == 1:
         problems.append("benchmarks_peers needs at least two machines, each of them once.")
     if name not in peers or problems:
-        return {"problems": problems, "links": []}
+        return {"problems": problems, "links": [], "unmeasured": []}
     peer = peers[(peers.index(name) + 1) % len(peers)]
+    if peer not in links:
+        return {
+            "problems": [],
+            "links": [],
+            "unmeasured": [
+                f"{peer} cannot be reached, so the links to it are not measured; see to it, or leave it out."
+            ],
+        }
     problems = [
         f"{machine} has no address in {network}, which benchmarks_networks has; "
         "give the machine one, or take the network out."
@@ -67,4 +76,4 @@ def plan(
         }
         for network in found
     ]
-    return {"problems": problems, "links": measured}
+    return {"problems": problems, "links": measured, "unmeasured": []}

@@ -18,26 +18,42 @@ LESS_IS_BETTER = ("_us",)
 @dataclass(frozen=True)
 class Results:
     """Values by name, those of the first measurement or of the one that was declared to be the baseline,
-    and when each was measured.
+    when each was measured, and the other ends of links.
     """
 
     values: Mapping[str, float] = field(default_factory=dict)
     baseline: Mapping[str, float] = field(default_factory=dict)
     measured: Mapping[str, str] = field(default_factory=dict)
+    ends: Mapping[str, str] = field(default_factory=dict)
 
-    def with_values(self, values: Mapping[str, float], now: str, *, anew: bool) -> Results:
+    def has(self, prefix: str, end: str = "") -> bool:
+        """Return whether values were measured.
+
+        Args:
+            prefix: how their names begin.
+            end: address of the other end of a link.
+        """
+        return any(name.startswith(prefix) and self.ends.get(name, "") == end for name in self.values)
+
+    def with_values(self, values: Mapping[str, float], now: str, *, anew: bool, end: str = "") -> Results:
         """Return the results with those of a measurement.
 
         Args:
             values: by name.
             now: when it was, in ISO 8601.
-            anew: whether the values are the new baseline.
+            anew: whether the values are the new baseline; those of a link to another end always are.
+            end: address of the other end of a link.
         """
-        first = {name: value for name, value in values.items() if anew or name not in self.baseline}
+        first = {
+            name: value
+            for name, value in values.items()
+            if anew or name not in self.baseline or self.ends.get(name, "") != end
+        }
         return Results(
             {**self.values, **values},
             {**self.baseline, **first},
             {**self.measured, **dict.fromkeys(values, now)},
+            {**self.ends, **(dict.fromkeys(values, end) if end else {})},
         )
 
     def worse(self) -> dict[str, float]:
@@ -66,8 +82,13 @@ def parse(content: Any) -> Results:
         ValueError: it has none.
     """
     try:
-        parts = [content[name] for name in ("values", "baseline", "measured")]
-        values, baseline = [{str(name): float(value) for name, value in part.items()} for part in parts[:2]]
-        return Results(values, baseline, {str(name): str(value) for name, value in parts[2].items()})
+        values, baseline = [
+            {str(name): float(value) for name, value in content[part].items()}
+            for part in ("values", "baseline")
+        ]
+        measured, ends = [
+            {str(name): str(value) for name, value in content[part].items()} for part in ("measured", "ends")
+        ]
     except (AttributeError, KeyError, TypeError) as error:
         raise ValueError("it has no results") from error
+    return Results(values, baseline, measured, ends)

@@ -4,8 +4,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 from __future__ import annotations
 
+import fcntl
 import json
 import os
+import socket
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -147,12 +149,47 @@ def test_each_machine_measures_to_the_next_and_the_last_to_the_first() -> None:
     planned = plan(SETTINGS, "n3", LINKS)
     assert planned == {
         "problems": [],
+        "unmeasured": [],
         "links": [
             {"peer": "n1", "network": "10.1.0.0/24", "bind": "10.1.0.3", "address": "10.1.0.1"},
             {"peer": "n1", "network": "10.2.0.0/24", "bind": "10.2.0.3", "address": "10.2.0.1"},
         ],
     }
-    assert plan(SETTINGS, "other", {"other": []}) == {"problems": [], "links": []}
+    assert plan(SETTINGS, "other", {"other": []}) == {"problems": [], "links": [], "unmeasured": []}
+
+
+def test_a_next_machine_that_is_away_takes_only_its_links(tmp_path: Path) -> None:
+    planned = plan(SETTINGS, "n1", {"n1": LINKS["n1"]})
+    assert not planned["problems"] and not planned["links"]
+    assert planned["unmeasured"][0].startswith("n2 cannot be reached")
+
+
+def test_a_link_to_another_machine_is_measured_and_compared_anew(
+    run: Callable[..., Any], tmp_path: Path
+) -> None:
+    run(link=LINK)
+    (tmp_path / "iperf").write_text(json.dumps({"end": {"sum_received": {"bits_per_second": 1e9}}}))
+    assert not run(link=LINK)["changed"]
+    told = run(link={**LINK, "address": "10.1.0.3"})
+    assert told["changed"] and told["values"]["link.10.1.0.0/24.gbit_s"] == 1.0 and told["worse"] == []
+
+
+def test_two_runs_do_not_measure_at_the_same_time(run: Callable[..., Any], tmp_path: Path) -> None:
+    with (tmp_path / ".results.json.lock").open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        assert "is measured by another run" in run(processors=1)["msg"] and not asked(tmp_path)
+
+
+def test_files_of_a_killed_run_go_and_those_of_other_machines_stay(
+    run: Callable[..., Any], tmp_path: Path
+) -> None:
+    own, other = (
+        tmp_path / "scratch" / f".gpufarm-benchmark-{name}-x" for name in (socket.gethostname(), "other")
+    )
+    for folder in (own, other):
+        folder.mkdir(parents=True)
+    run(folder=str(tmp_path / "scratch"), file_mib=1)
+    assert not own.exists() and other.exists()
 
 
 def test_a_next_machine_without_an_address_is_named() -> None:
@@ -185,7 +222,7 @@ def run(
     }.items():
         (tmp_path / name).write_text(text)
     monkeypatch.setenv("PATH", f"{tmp_path}/bin:{os.environ['PATH']}")
-    monkeypatch.setattr(programs, "busy", lambda: False)
+    monkeypatch.setattr(programs, "busy", lambda: "")
 
     def call(**arguments: Any) -> Any:
         given = {"results": str(tmp_path / "results.json"), **arguments}
@@ -294,21 +331,35 @@ def test_damaged_results_are_told(run: Callable[..., Any], tmp_path: Path) -> No
 def test_a_machine_on_which_a_job_runs_is_not_measured(
     run: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(programs, "busy", lambda: True)
-    assert "A job of Slurm runs" in run(processors=1)["msg"] and not asked(tmp_path)
+    monkeypatch.setattr(programs, "busy", lambda: "a job of Slurm; drain the node first")
+    assert "The machine runs a job of Slurm; drain the node first." in run(processors=1)["msg"] and not asked(
+        tmp_path
+    )
 
 
-def test_a_job_is_known_by_its_step_and_cores_are_counted_once(tmp_path: Path) -> None:
-    for pid, name in {"1": "systemd", "77": "slurmstepd", "78": ""}.items():
-        (tmp_path / pid).mkdir()
-        if name:
-            (tmp_path / pid / "comm").write_text(f"{name}\n")
-    assert programs.busy(tmp_path)
-    (tmp_path / "77" / "comm").write_text("slurmd\n")
-    assert not programs.busy(tmp_path)
-    for number, (socket, core) in enumerate([(0, 0), (0, 0), (0, 1), (1, 0)]):
+@pytest.mark.parametrize(
+    ("name", "words", "said"),
+    [
+        ("slurmstepd", "slurmstepd: [12.batch]", "a job of Slurm"),
+        ("slurmstepd", "/usr/sbin/slurmstepd\0infinity\0", ""),
+        ("slurmd", "/usr/sbin/slurmd\0--systemd\0", ""),
+        ("hpcc", "hpcc\0", "hpcc; wait until it has ended"),
+        ("fio", "fio\0--name=x\0", "fio; wait until it has ended"),
+    ],
+)
+def test_jobs_and_other_measurements_are_known(tmp_path: Path, name: str, words: str, said: str) -> None:
+    (tmp_path / "1").mkdir()
+    (tmp_path / "77").mkdir()
+    (tmp_path / "77" / "comm").write_text(f"{name}\n")
+    (tmp_path / "77" / "cmdline").write_text(words)
+    found = programs.busy(tmp_path)
+    assert found.startswith(said) if said else not found
+
+
+def test_threads_of_one_core_count_once(tmp_path: Path) -> None:
+    for number, (package, core) in enumerate([(0, 0), (0, 0), (0, 1), (1, 0)]):
         folder = tmp_path / f"cpu{number}" / "topology"
         folder.mkdir(parents=True)
-        (folder / "physical_package_id").write_text(f"{socket}\n")
+        (folder / "physical_package_id").write_text(f"{package}\n")
         (folder / "core_id").write_text(f"{core}\n")
     assert programs.cores(tmp_path) == 3

@@ -234,7 +234,7 @@ def test_a_machine_is_read_from_its_files(tmp_path: Path) -> None:
         "sys/devices/system/cpu/smt/control": "off\n",
         "proc/sys/net/ipv4/tcp_rmem": "4096\t131072\t6291456\n",
         "var/lib/gpufarm/benchmarks/results.json": json.dumps(
-            {"values": {"memory_gb_s": 120.5}, "baseline": {}, "measured": {}}
+            {"values": {"memory_gb_s": 120.5}, "baseline": {}, "measured": {}, "ends": {}}
         ),
     }.items():
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)

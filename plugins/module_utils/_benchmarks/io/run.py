@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import os
 import pwd
+import shutil
+import socket
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,6 +19,7 @@ USER = "nobody"
 CPUS = Path("/sys/devices/system/cpu")
 # Seconds after which a program is ended: HPL of a large matrix takes minutes, a link some seconds.
 LONG, SHORT = 7200.0, 60.0
+PROGRAMS = ("hpcc", "fio")
 FILES = 1000  # that are created to measure how fast that is
 SECONDS, PINGS = 5, 20  # of one link
 
@@ -25,15 +28,21 @@ class NotMeasured(Exception):
     """A measurement failed; the text is a sentence."""
 
 
-def busy(proc: Path = Path("/proc")) -> bool:
-    """Return whether a job of Slurm runs on the machine, which a measurement would disturb."""
-    for path in proc.glob("[0-9]*/comm"):
+def busy(proc: Path = Path("/proc")) -> str:
+    """Return what runs on the machine and would disturb a measurement; empty for nothing."""
+    for folder in proc.glob("[0-9]*"):
         try:
-            if path.read_text(encoding="utf-8", errors="replace").strip() == "slurmstepd":
-                return True
+            name = (folder / "comm").read_text(encoding="utf-8", errors="replace").strip()
+            words = (folder / "cmdline").read_bytes().split(b"\0")
         except OSError:  # ended meanwhile
             continue
-    return False
+        # A waiting process keeps the control group of jobs open (slurmd, cgroup_v2.c).
+        if name == "slurmstepd" and b"infinity" not in words:
+            return "a job of Slurm; drain the node first"
+        # Of a run that was killed, perhaps.
+        if name in PROGRAMS:
+            return f"{name}; wait until it has ended, or end it"
+    return ""
 
 
 def cores(cpus: Path = CPUS) -> int:
@@ -86,9 +95,13 @@ def files(folder: str, mib: int) -> dict[str, float]:
     Raises:
         NotMeasured: the folder is none, there is no room, or fio failed.
     """
+    # With the name of the machine, as others may measure the same file system.
+    prefix = f".gpufarm-benchmark-{socket.gethostname()}-"
     try:
+        for left in Path(folder).glob(f"{prefix}*"):  # by a run that was killed
+            shutil.rmtree(left)
         # The folder goes with all that is in it, also when the disk is full.
-        with tempfile.TemporaryDirectory(prefix=".gpufarm-benchmark-", dir=folder) as own:
+        with tempfile.TemporaryDirectory(prefix=prefix, dir=folder) as own:
             told = os.statvfs(own)
             free = told.f_bavail * told.f_frsize // 2**20
             if free < 2 * mib:
