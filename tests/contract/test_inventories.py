@@ -90,7 +90,7 @@ def test_the_large_site_gives_each_machine_its_part() -> None:
     }
     parts = [partitions[name]["nodes"] for name in ("sub1", "sub2", "sub3")]
     assert [len(part) for part in parts] == [21, 4, 7] and sorted(chain(*parts)) == sorted(nodes)
-    removing = [host for host in hosts("ibisco") if settings("ibisco", host, "scratch").get("scratch_days")]
+    removing = [host for host in hosts("ibisco") if settings("ibisco", host, "scratch").get("scratch_remove")]
     assert removing == ["login1"]
 
 

@@ -69,7 +69,7 @@ def _given(step: Step, own: str, planned: Collection[tuple[str, str]]) -> dict[s
     more = ""
     if own == "lustre_client" and "lustre_server" not in roles:
         more = "validate_servers"
-    elif own == "shared_home" and ("lustre_client", step.host) not in planned:
+    elif own in ("scratch", "shared_home") and ("lustre_client", step.host) not in planned:
         more = "validate_machine"
     later = sorted({_LATER[name] for name in roles if name in _LATER})
     return {**step.variables, "validate_role": own, "validate_more": more, "validate_later": later}

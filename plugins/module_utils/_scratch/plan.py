@@ -21,13 +21,15 @@ COUNTING = ("ext4", "xfs", *LUSTRE)
 
 
 def plan(
-    settings: Mapping[str, Any], mountinfo: str, found: Mapping[str, Mapping[str, Any]] | None = None
+    settings: Mapping[str, Any],
+    mountinfo: str | None = None,
+    found: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> dict[str, Any]:
     """Return what the settings result in on a machine.
 
     Args:
         settings: the variables of the role without its name.
-        mountinfo: content of ``/proc/self/mountinfo``.
+        mountinfo: content of ``/proc/self/mountinfo``; None to check the settings alone.
         found: what the module path_info tells of the paths in `way`; nothing before it is asked.
 
     Returns:
@@ -42,6 +44,8 @@ def plan(
     parts = path.split("/")
     # With the dot, the last one is looked at again after it was mounted on demand.
     way = [*("/".join(parts[:number]) for number in range(2, len(parts) + 1)), f"{path}/."]
+    if mountinfo is None:
+        return {"problems": [], "way": way}
     mount = mount_of(path, parse(mountinfo))
     if mount is None or mount.path == "/":
         problems.append(
@@ -66,13 +70,14 @@ def plan(
             "path": path,
             "days": days,
             "warning_days": settings["warning_days"],
+            "reading_counts": "noatime" not in mount.options,
             "limits": limits,
             "quota": size,
             "quota_files": settings["quota_files"],
             "user_quotas": {},
             "by_lustre": by_lustre,
         },
-        "tmpfiles": _rules(path, days) if days else "",
+        "tmpfiles": _rules(path, days) if days and settings["remove"] else "",
         "packages": ["quota"] if limits and not by_lustre else [],
     }
 

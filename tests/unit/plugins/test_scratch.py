@@ -7,6 +7,8 @@ from __future__ import annotations
 import json
 import os
 import pwd
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,7 +19,7 @@ from ansible_collections.gpufarm.cluster.plugins.module_utils._scratch.io import
 from ansible_collections.gpufarm.cluster.plugins.module_utils._scratch.io.ageing import DAY, ageing
 from ansible_collections.gpufarm.cluster.plugins.module_utils._scratch.plan import plan
 
-SETTINGS = {"path": "/scratch", "days": 30, "warning_days": 7, "quota": "", "quota_files": 0}
+SETTINGS = {"path": "/scratch", "days": 30, "remove": True, "warning_days": 7, "quota": "", "quota_files": 0}
 MOUNTS = "21 1 8:2 / / rw - ext4 /dev/sda2 rw\n22 21 8:3 / /scratch rw - {kind} /dev/sdb1 rw\n"
 ME = pwd.getpwuid(os.getuid())
 
@@ -45,7 +47,13 @@ def test_a_folder_that_is_looked_at_twice_is_named_once() -> None:
 
 
 def test_a_machine_that_removes_nothing_has_no_rules() -> None:
-    assert plan({**SETTINGS, "days": 0, "warning_days": 0}, MOUNTS.format(kind="xfs"))["tmpfiles"] == ""
+    for other in ({"days": 0, "warning_days": 0}, {"remove": False}):
+        assert plan({**SETTINGS, **other}, MOUNTS.format(kind="xfs"))["tmpfiles"] == ""
+
+
+def test_settings_are_checked_before_the_file_system_is_mounted() -> None:
+    assert plan(SETTINGS) == {"problems": [], "way": ["/scratch", "/scratch/."]}
+    assert "is no plain absolute path" in plan({**SETTINGS, "path": "scratch"})["problems"][0]
 
 
 @pytest.mark.parametrize(
@@ -67,6 +75,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
         "path": str(tmp_path),
         "days": 30,
         "warning_days": 7,
+        "reading_counts": True,
         "limits": False,
         "quota": 0,
         "quota_files": 0,
@@ -117,16 +126,34 @@ def test_the_area_of_a_job_goes_and_what_its_links_lead_to_stays(
     precious = tmp_path / "precious"
     precious.mkdir()
     (precious / "file").write_text("data")
-    area = areas.of_job(place, 7, ME)
+    area = areas.of_job(place, "farm-7", ME)
     (area / "deep").mkdir()
     (area / "deep" / "link").symlink_to(precious)
     (area / "hard").hardlink_to(precious / "file")
-    areas.remove_job(place, 7)
-    areas.remove_job(place, 7)
-    assert not area.exists() and (precious / "file").read_text() == "data"
-    (tmp_path / "jobs" / "8").symlink_to(precious)
-    areas.remove_job(place, 8)
-    assert (precious / "file").exists()
+    areas.put_aside(place, "farm-7", ME.pw_uid)
+    areas.put_aside(place, "farm-7", ME.pw_uid)
+    again = areas.of_job(place, "farm-7", ME)
+    (again / "of the second run").touch()
+    areas.remove(place)
+    assert [path.name for path in (tmp_path / "jobs").iterdir()] == ["farm-7"] and [*again.iterdir()]
+    assert (precious / "file").read_text() == "data"
+
+
+def test_the_area_of_somebody_else_stays(place: dict[str, Any]) -> None:
+    area = areas.of_job(place, "farm-7", ME)
+    areas.put_aside(place, "farm-7", ME.pw_uid + 1)
+    areas.remove(place)
+    assert area.is_dir()
+
+
+def test_folders_of_any_depth_go(place: dict[str, Any], tmp_path: Path) -> None:
+    area = areas.of_job(place, "farm-7", ME)
+    make = "import os\nfor _ in range(3000):\n os.mkdir('d'); os.chdir('d')\nopen('f', 'w')"
+    subprocess.run([sys.executable, "-c", make], check=True, cwd=area)
+    assert [one.size for one in ageing(area, 0, 0, area.stat().st_ctime + DAY)] == [0]
+    areas.put_aside(place, "farm-7", ME.pw_uid)
+    areas.remove(place)
+    assert not [*(tmp_path / "jobs").iterdir()]
 
 
 def test_a_quota_is_set_with_the_area(place: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -167,8 +194,42 @@ def test_files_that_nobody_used_are_told_with_the_days_that_are_left(tmp_path: P
 
 def test_an_area_that_is_a_link_is_not_read(tmp_path: Path) -> None:
     (tmp_path / "area").symlink_to("/etc")
-    with pytest.raises(OSError, match="area"):
-        list(ageing(tmp_path / "area", 30, 30, 0))
+    assert not list(ageing(tmp_path / "area", 0, 0, 1e11))
+
+
+def test_a_user_who_cannot_be_warned_does_not_keep_others_from_it(
+    place: dict[str, Any],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for name in ("ada", "ben"):
+        old(areas.of_user(place, account(name)) / "file", 0)
+    (tmp_path / "warnings" / ".ada.new").mkdir()
+    monkeypatch.setattr(command.time, "time", lambda: tmp_path.stat().st_ctime + 25 * DAY)
+    assert command.main(["warn"]) == 1
+    assert "some users were not warned: ada" in capsys.readouterr().out
+    assert (tmp_path / "warnings" / "ben").exists()
+
+
+def test_a_shell_tells_what_goes_unless_nobody_looks_any_more(
+    place: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    note = tmp_path / "warnings" / ME.pw_name
+    note.write_text("3 files with 1.0 GB\n")
+    assert command.main(["notice"]) == 0
+    assert "3 files with 1.0 GB in" in capsys.readouterr().out
+    os.utime(note, (0, 0))
+    assert command.main(["notice"]) == 0 and not capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("reading", "word"), [(True, "last used"), (False, "last changed")])
+def test_a_user_learns_what_counts(
+    place: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str], reading: bool, word: str
+) -> None:
+    (tmp_path / "settings.json").write_text(json.dumps({**place, "reading_counts": reading}))
+    assert command.main([]) == 0
+    assert f"files stay for 30 days after they were {word}" in capsys.readouterr().out
 
 
 def test_a_warning_is_for_its_user_and_goes_with_its_reason(
@@ -199,7 +260,7 @@ def test_a_name_cannot_steer_the_terminal(
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["begin", "7", "4294967290"], "no account with the number 4294967290"),
+        (["begin", "farm-7", "4294967290"], "no account with the number 4294967290"),
         (["login"], "there is no account"),
     ],
 )
@@ -211,14 +272,23 @@ def test_somebody_who_is_unknown_gets_nothing(
 
 
 def test_a_job_gets_both_areas_and_loses_its_own(place: dict[str, Any], tmp_path: Path) -> None:
-    assert command.main(["begin", "7", str(ME.pw_uid)]) == 0
-    assert (tmp_path / "users" / ME.pw_name).is_dir() and (tmp_path / "jobs" / "7").is_dir()
-    assert command.main(["end", "7"]) == 0
-    assert (tmp_path / "users" / ME.pw_name).is_dir() and not (tmp_path / "jobs" / "7").exists()
+    assert command.main(["begin", "farm-7", str(ME.pw_uid)]) == 0
+    assert (tmp_path / "users" / ME.pw_name).is_dir() and (tmp_path / "jobs" / "farm-7").is_dir()
+    assert command.main(["end", "farm-7", str(ME.pw_uid)]) == 0 and command.main(["remove"]) == 0
+    assert (tmp_path / "users" / ME.pw_name).is_dir() and not [*(tmp_path / "jobs").iterdir()]
 
 
-@pytest.mark.parametrize("words", [["begin", "../7", "0"], ["end", "7/../.."], ["end", ""]])
-def test_a_job_is_a_number(place: dict[str, Any], words: list[str]) -> None:
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["begin", "../7", "0"],
+        ["end", "farm-7/../..", "0"],
+        ["end", "", "0"],
+        ["end", "-7", "0"],
+        ["end", "farm-7"],
+    ],
+)
+def test_a_job_has_the_name_of_its_cluster_and_a_number(place: dict[str, Any], words: list[str]) -> None:
     with pytest.raises(SystemExit):
         command.main(words)
 
@@ -230,7 +300,7 @@ def test_a_file_system_that_is_away_is_told(
         raise areas.ScratchError(f"{path} is not mounted")
 
     monkeypatch.setattr(areas, "mount_point", away)
-    for words in (["begin", "7", str(ME.pw_uid)], ["end", "7"], ["check"]):
+    for words in (["begin", "farm-7", str(ME.pw_uid)], ["end", "farm-7", "0"], ["check"]):
         assert command.main(words) == 1
         assert "is not mounted." in capsys.readouterr().out
     assert not [*Path(place["path"], "jobs").iterdir()]

@@ -4,13 +4,15 @@
 
 from __future__ import annotations
 
-import os
-import stat
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 DAY = 86400.0
+# As systemd-tmpfiles does: what is on other file systems stays, and so do sockets (tmpfiles.d(5)).
+_FIND = ("-P", "{area}", "-mindepth", "1", "-xdev", "-not", "-type", "d", "-not", "-type", "s")
+_TOLD = ("-printf", r"%A@ %T@ %C@ %s %P\0")
 
 
 class Ageing(NamedTuple):
@@ -31,26 +33,17 @@ def ageing(area: Path, days: int, within: int, now: float) -> Iterator[Ageing]:
         now: the time, in seconds since 1970.
 
     Raises:
-        OSError: the area cannot be read.
+        OSError: there is no program find.
     """
-    top = os.open(area, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-    try:
-        device = os.fstat(top).st_dev
-        for folder, folders, files, descriptor in os.fwalk(".", dir_fd=top):
-            # Links to folders are among the folders here, and are files to systemd-tmpfiles.
-            found = {name: seen for name in (*folders, *files) if (seen := _seen(name, descriptor))}
-            # It leaves other file systems alone.
-            folders[:] = [name for name in folders if name in found and found[name].st_dev == device]
-            for name, seen in found.items():
-                left = days - (now - max(seen.st_atime, seen.st_mtime, seen.st_ctime)) / DAY
-                if left <= within and not stat.S_ISDIR(seen.st_mode) and not stat.S_ISSOCK(seen.st_mode):
-                    yield Ageing(str(Path(folder, name)), seen.st_size, max(left, 0.0))
-    finally:
-        os.close(top)
-
-
-def _seen(name: str, descriptor: int) -> os.stat_result | None:
-    try:
-        return os.stat(name, dir_fd=descriptor, follow_symlinks=False)
-    except FileNotFoundError:  # removed meanwhile
-        return None
+    words = ["find", *(word.format(area=area) for word in _FIND), *_TOLD]
+    # Files that vanish meanwhile are complained of, and no error.
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+        assert process.stdout is not None
+        rest = b""
+        while chunk := process.stdout.read(1 << 20):
+            *entries, rest = (rest + chunk).split(b"\0")
+            for entry in entries:
+                *times, size, path = entry.split(b" ", 4)
+                left = days - (now - max(map(float, times))) / DAY
+                if left <= within:
+                    yield Ageing(path.decode("utf-8", "surrogateescape"), int(size), max(left, 0.0))

@@ -4,9 +4,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pwd
-import shutil
+import subprocess
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,8 @@ from ..._host.io import timed
 from ..._mounts.table import mount_of, parse
 
 PATIENCE = 10.0  # seconds for a change of a quota
+# How names of areas begin whose jobs have ended.
+GONE = ".gone-"
 FIRST_PERSON = 1000  # smaller numbers are those of services (adduser.conf(5), FIRST_UID)
 
 
@@ -55,31 +59,61 @@ def of_user(settings: Mapping[str, Any], account: pwd.struct_passwd) -> Path:
     return area
 
 
-def of_job(settings: Mapping[str, Any], job: int, account: pwd.struct_passwd) -> Path:
+def of_job(settings: Mapping[str, Any], job: str, account: pwd.struct_passwd) -> Path:
     """Make the area of a job, unless it is there.
+
+    Args:
+        settings: those of the command.
+        job: its name, the cluster's and its number.
+        account: its user.
 
     Raises:
         OSError: it cannot be made.
         ScratchError: its file system is not mounted.
     """
     mount_point(settings["path"])
-    return _own(Path(settings["path"], "jobs", str(job)), account)
+    return _own(Path(settings["path"], "jobs", job), account)
 
 
-def remove_job(settings: Mapping[str, Any], job: int) -> None:
-    """Remove the area of a job with all that is in it. Links are removed, and not followed.
+def put_aside(settings: Mapping[str, Any], job: str, uid: int) -> None:
+    """Take the area of a job away at once; `remove` takes its files.
+
+    Another run of the job finds no area then, however long the removal takes.
+
+    Args:
+        settings: those of the command.
+        job: its name.
+        uid: its user; the area of somebody else stays.
 
     Raises:
-        OSError: it cannot be removed.
+        OSError: it cannot be renamed.
     """
-    area = Path(settings["path"], "jobs", str(job))
-    if area.is_dir() and not area.is_symlink():
-        shutil.rmtree(area)
+    area = Path(settings["path"], "jobs", job)
+    with contextlib.suppress(FileNotFoundError):
+        if os.lstat(area).st_uid == uid:
+            area.rename(area.with_name(f"{GONE}{job}-{os.getpid()}-{time.time_ns()}"))
+
+
+def remove(settings: Mapping[str, Any]) -> None:
+    """Remove the areas that were put aside, also those that an earlier call left.
+
+    rm follows no link, and stays on the file system; it removes folders of any depth.
+
+    Raises:
+        ScratchError: something cannot be removed.
+    """
+    gone = sorted(Path(settings["path"], "jobs").glob(f"{GONE}*"))
+    if gone:
+        done = subprocess.run(
+            ["rm", "-rf", "--one-file-system", "--", *gone], check=False, capture_output=True, text=True
+        )
+        if done.returncode:
+            raise ScratchError(" ".join(done.stderr.split())[-300:])
 
 
 def _own(area: Path, account: pwd.struct_passwd) -> Path:
     """Make a folder that is its user's alone; before it is, nobody else could open it."""
-    if area.name in ("", ".", "..") or area.parent.name not in ("users", "jobs"):
+    if area.name.startswith(".") or area.parent.name not in ("users", "jobs"):
         raise ScratchError(f"{area} is no place for an area")
     try:
         area.mkdir(mode=0o700)

@@ -8,6 +8,8 @@ import argparse
 import json
 import os
 import pwd
+import re
+import socket
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -23,6 +25,8 @@ from .areas import ScratchError
 SETTINGS = Path("/etc/gpufarm/scratch.json")
 # Seconds that the file system has; a login or a job waits so long at most when it hangs.
 PATIENCE = 20.0
+# Seconds after which a warning that is written each day is no longer true.
+STALE = 3 * 86400.0
 # Says that this is the process that touches the file system.
 INSIDE = "GPUFARM_SCRATCH_INSIDE"
 
@@ -41,14 +45,29 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     commands.add_parser("ageing", help="files of yours that are going to be removed")
     commands.add_parser("login", help="make the area of the user who logs in (for pam_exec)")
-    begin = commands.add_parser("begin", help="make the areas of a job and its user (for Slurm's prolog)")
-    begin.add_argument("job", type=int)
-    begin.add_argument("uid", type=int)
-    end = commands.add_parser("end", help="remove the area of a job (for Slurm's epilog)")
-    end.add_argument("job", type=int)
+    for name, text in (
+        ("begin", "make the areas of a job and its user (for Slurm's prolog)"),
+        ("end", "take the area of a job away (for Slurm's epilog)"),
+    ):
+        command = commands.add_parser(name, help=text)
+        command.add_argument("job", type=_job)
+        command.add_argument("uid", type=int)
+    commands.add_parser("remove", help="remove the files of areas whose jobs have ended")
+    commands.add_parser("notice", help="tell the user of this shell how many files are going to be removed")
     commands.add_parser("warn", help="write down for each user how many files are going to be removed")
     commands.add_parser("check", help="tell whether areas can be made")
     return parser
+
+
+def _job(text: str) -> str:
+    """Return the name of a job, its cluster's and its number.
+
+    Raises:
+        argparse.ArgumentTypeError: it is none.
+    """
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*-[0-9]+", text):
+        raise argparse.ArgumentTypeError(f"{text!r} is no name of a job, such as farm-17")
+    return text
 
 
 def _account(uid: int) -> pwd.struct_passwd:
@@ -60,7 +79,8 @@ def _account(uid: int) -> pwd.struct_passwd:
 
 def _tell(settings: Mapping[str, Any]) -> None:
     days = settings["days"]
-    stay = f"files stay for {days} days after they were last used" if days else "files stay"
+    use = "used" if settings["reading_counts"] else "changed"
+    stay = f"files stay for {days} days after they were last {use}" if days else "files stay"
     sys.stdout.write(f"{_own_area(settings)}: {stay}\n")
 
 
@@ -88,7 +108,16 @@ def _login(settings: Mapping[str, Any]) -> None:
         areas.of_user(settings, account)
 
 
-def _begin(settings: Mapping[str, Any], job: int, uid: int) -> None:
+def _notice(settings: Mapping[str, Any]) -> None:
+    note = Path(settings["path"], "warnings", _account(os.getuid()).pw_name)
+    # Nobody writes warnings any more where one is old.
+    if note.exists() and time.time() - note.stat().st_mtime < STALE:
+        text = note.read_text(encoding="utf-8").strip()
+        within = f"within {settings['warning_days']} days: gpufarm-scratch ageing"
+        sys.stdout.write(f"{text} in {_own_area(settings)} are going to be removed {within}\n")
+
+
+def _begin(settings: Mapping[str, Any], job: str, uid: int) -> None:
     account = _account(uid)
     areas.of_user(settings, account)
     areas.of_job(settings, job, account)
@@ -98,24 +127,43 @@ def _warn(settings: Mapping[str, Any]) -> None:
     path = Path(settings["path"])
     areas.mount_point(settings["path"])
     folder = path / "warnings"
+    failed = []
     for area in sorted((path / "users").iterdir()):
-        owner = os.lstat(area)
-        found = list(ageing(area, settings["days"], settings["warning_days"], time.time()))
-        note = folder / area.name
-        if found:
-            size = sum(one.size for one in found) / 1e9
-            replace_file(note, f"{len(found)} files with {size:.1f} GB\n", 0o400)
-            os.chown(note, owner.st_uid, owner.st_gid, follow_symlinks=False)
-        else:
-            note.unlink(missing_ok=True)
+        try:
+            _warn_one(settings, area, folder / area.name)
+        except OSError as error:
+            failed.append(f"{area.name}: {error.strerror}")
+    if failed:
+        raise ScratchError(f"some users were not warned: {', '.join(failed)[:300]}")
+
+
+def _warn_one(settings: Mapping[str, Any], area: Path, note: Path) -> None:
+    owner = os.lstat(area)
+    number = size = 0
+    for one in ageing(area, settings["days"], settings["warning_days"], time.time()):
+        number, size = number + 1, size + one.size
+    if number:
+        replace_file(note, f"{number} files with {size / 1e9:.1f} GB\n", 0o400)
+        os.chown(note, owner.st_uid, owner.st_gid, follow_symlinks=False)
+    else:
+        note.unlink(missing_ok=True)
 
 
 def _check(settings: Mapping[str, Any]) -> None:
     areas.mount_point(settings["path"])
-    area = areas.of_job(settings, 0, pwd.getpwnam("nobody"))
-    if os.lstat(area).st_uid != pwd.getpwnam("nobody").pw_uid:
-        raise ScratchError(f"{area} does not become that of its user")
-    areas.remove_job(settings, 0)
+    nobody = pwd.getpwnam("nobody")
+    # Machines that share the file system may check at the same time.
+    name = f"check-{socket.gethostname().partition('.')[0]}-{os.getpid()}"
+    area = areas.of_job(settings, name, nobody)
+    mine = os.lstat(area).st_uid == nobody.pw_uid
+    area.rmdir()
+    if not mine:
+        raise ScratchError(f"{area.parent} has no areas that belong to their users")
+
+
+def _remove(settings: Mapping[str, Any]) -> None:
+    areas.mount_point(settings["path"])
+    areas.remove(settings)
 
 
 def _work(options: argparse.Namespace, settings: Mapping[str, Any]) -> None:
@@ -123,11 +171,17 @@ def _work(options: argparse.Namespace, settings: Mapping[str, Any]) -> None:
         _begin(settings, options.job, options.uid)
     elif options.command == "end":
         areas.mount_point(settings["path"])
-        areas.remove_job(settings, options.job)
+        areas.put_aside(settings, options.job, options.uid)
     else:
-        {None: _tell, "ageing": _ageing, "login": _login, "warn": _warn, "check": _check}[options.command](
-            settings
-        )
+        {
+            None: _tell,
+            "ageing": _ageing,
+            "check": _check,
+            "login": _login,
+            "notice": _notice,
+            "remove": _remove,
+            "warn": _warn,
+        }[options.command](settings)
 
 
 def _inside(options: argparse.Namespace) -> int:
@@ -151,7 +205,7 @@ def main(words: Sequence[str] | None = None) -> int:
     os.environ["PATH"] = "/usr/sbin:/usr/bin:/sbin:/bin"  # PAM gives none
     arguments = list(sys.argv[1:] if words is None else words)
     options = _parser().parse_args(arguments)
-    if os.environ.get(INSIDE) or options.command in (None, "ageing", "end", "warn"):
+    if os.environ.get(INSIDE) or options.command in (None, "ageing", "remove", "warn"):
         return _inside(options)
     os.environ[INSIDE] = "yes"
     done = timed.run([sys.executable, "-I", sys.argv[0], *arguments], PATIENCE)
