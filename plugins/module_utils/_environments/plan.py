@@ -45,16 +45,10 @@ ABOUT, CONSTRAINTS, KERNELS = "gpufarm-environment.json", "gpufarm-kernel.txt", 
 
 
 @dataclass(frozen=True)
-class Environment:
-    """One version of an environment.
+class Lock:
+    """A lock: its text, and what it says."""
 
-    `lock` is its text, `requirements` what it says. `groups` are those that see it; empty for all.
-    """
-
-    name: str
-    title: str
-    groups: tuple[str, ...]
-    lock: str
+    text: str
     requirements: tuple[locks.Requirement, ...]
 
     @property
@@ -63,10 +57,70 @@ class Environment:
         found = [one.version for one in self.requirements if CUDA_RUNTIME.fullmatch(one.name)]
         return ".".join(found[0].split(".")[:2]) if found else ""
 
+    @property
+    def branch(self) -> int | None:
+        """The least branch of the driver that runs it: 0 if it needs none, None if that is not known here."""
+        return DRIVER_OF_CUDA.get(int(self.cuda.partition(".")[0])) if self.cuda else 0
+
+    def runs_with(self, driver: str) -> bool:
+        """Tell whether a driver runs it; without a driver it runs on the CPU.
+
+        Args:
+            driver: version of the loaded driver, empty for none.
+        """
+        return not driver or (self.branch is not None and self.branch <= int(driver.partition(".")[0]))
+
     def version(self, python: str) -> str:
         """Return the name of the version: another lock or another Python is another folder."""
         text = f"{python} {locks.digest(self.requirements)}"
         return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+@dataclass(frozen=True)
+class Environment:
+    """An environment.
+
+    `groups` are those that see it; empty for all. `locks` are for different versions of CUDA, the latest
+    first.
+    """
+
+    name: str
+    title: str
+    groups: tuple[str, ...]
+    locks: tuple[Lock, ...]
+
+    def lock_for(self, driver: str) -> Lock | None:
+        """Return the first lock that a driver runs; None if it runs none of them.
+
+        Args:
+            driver: version of the loaded driver, empty for none.
+        """
+        return next((lock for lock in self.locks if lock.runs_with(driver)), None)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """An environment and the one of its locks that the machine gets."""
+
+    environment: Environment
+    lock: Lock
+
+    def about(self, driver: str) -> str:
+        """Return the title of the environment, its version of CUDA, and why it has this one.
+
+        Args:
+            driver: version of the loaded driver, empty for none.
+        """
+        title, latest = self.environment.title, self.environment.locks[0]
+        if not self.lock.cuda:
+            return title
+        if not driver:
+            reason = "no driver is loaded"
+        elif self.lock == latest:
+            reason = f"driver {driver} runs it"
+        else:
+            reason = f"driver {driver} does not run CUDA {latest.cuda}"
+        return f"{title} (CUDA {self.lock.cuda}: {reason})"
 
 
 def plan(settings: Mapping[str, Any], machine: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -74,13 +128,14 @@ def plan(settings: Mapping[str, Any], machine: Mapping[str, Any] | None = None) 
 
     Args:
         settings: the variables of the role ``notebook_environments`` without its name, and ``shipped``, the
-            environments of the role by name, each with ``title``, ``lock``, ``gib``, the size on disk, and
-            ``imports``, packages to try.
+            environments of the role by name, each with ``title``, ``locks``, that for the latest CUDA first,
+            ``gib``, the size on disk, and ``imports``, packages to try.
         machine: result of the module ``notebook_environments_info``; without it, only settings are checked.
 
     Returns:
         ``problems``, one sentence each. If there are none and the machine is known, ``environments``: of
-        each its ``name``, ``version``, ``folder``, ``lock``, ``imports``, and ``files``, texts by paths;
+        each its ``name``, ``version``, ``folder``, ``lock``, ``about``, its CUDA and the reason for that,
+        ``imports``, and ``files``, texts by paths;
         ``versions``, each as ``NAME/VERSION``; ``trees``, as `trees.made` returns them; and ``index``, the
         text of the file from which a hub learns them.
     """
@@ -105,17 +160,20 @@ def plan(settings: Mapping[str, Any], machine: Mapping[str, Any] | None = None) 
         )
     if machine is not None and not problems:
         built = [one for one in found if isinstance(one, Environment)]
-        problems = [*_machine_problems(built, settings, machine)] if built else []
+        locked = [(one, one.lock_for(machine["driver"])) for one in built]
+        chosen = [Choice(one, lock) for one, lock in locked if lock]
+        problems = [_driver_problem(one, machine["driver"]) for one, lock in locked if not lock]
+        problems += _machine_problems(chosen, settings, machine) if built else []
     if problems or machine is None:
         return {"problems": problems}
-    made = [_made(one, settings, machine) for one in built]
+    made = [_made(one, settings, machine) for one in chosen]
     paths = {one["name"]: f"{one['folder']}/{KERNELS}" for one in made}
     return {
         "problems": [],
         "environments": made,
         "versions": [f"{one['name']}/{one['version']}" for one in made],
         "trees": [trees.made(one) for one in found if isinstance(one, Tree)],
-        "index": _index(found, paths, default),
+        "index": _index(found, paths, {one.environment.name: one.lock.cuda for one in chosen}, default),
     }
 
 
@@ -149,7 +207,12 @@ def _read(entry: Mapping[str, Any], shipped: Mapping[str, Any]) -> Environment |
             f"The environment {name} is none of those that this role has ({', '.join(sorted(shipped))}); give"
             " its lock, as 'uv pip compile --generate-hashes' writes it."
         )
-    text = own or known["lock"]
+    read = tuple(_lock(name, text) for text in ([own] if own else known["locks"]))
+    title = _title(entry, known.get("title") or name)
+    return Environment(name, title, tuple(entry.get("groups") or ()), read)
+
+
+def _lock(name: str, text: str) -> Lock:
     try:
         requirements = locks.parse_lock(text)
     except locks.LockError as error:
@@ -160,8 +223,7 @@ def _read(entry: Mapping[str, Any], shipped: Mapping[str, Any]) -> Environment |
             f"The lock of the environment {name} does not pin {' and '.join(missing)}, which every kernel"
             " needs; add that to its input and make the lock again."
         )
-    title = _title(entry, known.get("title") or name)
-    return Environment(name, title, tuple(entry.get("groups") or ()), text, requirements)
+    return Lock(text, requirements)
 
 
 def _title(entry: Mapping[str, Any], otherwise: str) -> str:
@@ -174,7 +236,7 @@ def _title(entry: Mapping[str, Any], otherwise: str) -> str:
 
 
 def _machine_problems(
-    found: list[Environment], settings: Mapping[str, Any], machine: Mapping[str, Any]
+    chosen: list[Choice], settings: Mapping[str, Any], machine: Mapping[str, Any]
 ) -> Iterator[str]:
     python = machine["python"]
     if tuple(int(part) for part in python.split(".")) < OLDEST_PYTHON:
@@ -189,41 +251,39 @@ def _machine_problems(
             f"{machine['unsafe']} does not belong to root alone, so users could change environments in"
             f" {settings['folder']}; choose another notebook_environments_folder."
         )
-    for one in found:
-        yield from _driver_problems(one, machine["driver"])
     there = {(one["name"], one["version"]) for one in machine["versions"] if one["complete"]}
-    new = [one for one in found if (one.name, one.version(python)) not in there]
-    sizes = settings["shipped"]
+    new = [one for one in chosen if (one.environment.name, one.lock.version(python)) not in there]
     # Of a lock of the site nobody knows the size before it is fetched.
-    sizes = {one["lock"]: one["gib"] for one in settings["shipped"].values()}
-    needed = sum(sizes.get(one.lock, 1) for one in new)
+    needed = sum(_shipped(one.lock, settings).get("gib", 1) for one in new)
     free = machine["free"] / GIB
     if needed > free:
-        names = ", ".join(one.name for one in new)
+        names = ", ".join(one.environment.name for one in new)
         yield (
             f"The environments {names} need {needed:g} GiB in {settings['folder']}, where {free:.1f} GiB are"
             " free; make room there, or set notebook_environments_folder."
         )
 
 
-def _driver_problems(environment: Environment, driver: str) -> Iterator[str]:
-    """Yield what keeps the driver from running an environment; without a driver it runs on the CPU."""
-    if not environment.cuda or not driver:
-        return
-    major = int(environment.cuda.partition(".")[0])
-    branch = int(driver.partition(".")[0])
-    built = f"The environment {environment.name} is built for CUDA {environment.cuda}"
-    if major not in DRIVER_OF_CUDA:
-        yield f"{built}, of which the least driver is not known here; give a lock for another CUDA."
-    elif branch < DRIVER_OF_CUDA[major]:
-        yield (
-            f"{built}, which needs a driver of branch {DRIVER_OF_CUDA[major]} or later, and the machine has"
-            f" {driver}; upgrade the driver, or give a lock for another CUDA."
-        )
+def _driver_problem(environment: Environment, driver: str) -> str:
+    """Return why a driver runs no lock of an environment."""
+    built = f"The environment {environment.name} is built for CUDA {environment.locks[-1].cuda}"
+    branch = environment.locks[-1].branch
+    if branch is None:
+        return f"{built}, of which the least driver is not known here; give a lock for another CUDA."
+    return (
+        f"{built}, which needs a driver of branch {branch} or later, and the machine has {driver}; upgrade"
+        " the driver, or give a lock for another CUDA."
+    )
 
 
-def _made(one: Environment, settings: Mapping[str, Any], machine: Mapping[str, Any]) -> dict[str, Any]:
-    version = one.version(machine["python"])
+def _shipped(lock: Lock, settings: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the environment of the role that a lock is of; a lock of the site may bear its name too."""
+    return next((known for known in settings["shipped"].values() if lock.text in known["locks"]), {})
+
+
+def _made(choice: Choice, settings: Mapping[str, Any], machine: Mapping[str, Any]) -> dict[str, Any]:
+    one, lock = choice.environment, choice.lock
+    version = lock.version(machine["python"])
     folder = f"{settings['folder']}/{one.name}/{version}"
     about = {"name": one.name, "title": one.title, "version": version, "index_url": settings["pip_index_url"]}
     # -I: neither the folder that the notebook is in nor variables of the user change what starts.
@@ -233,17 +293,15 @@ def _made(one: Environment, settings: Mapping[str, Any], machine: Mapping[str, A
         "language": "python",
         "metadata": {"debugger": True},
     }
-    pinned = [requirement for requirement in one.requirements if requirement.name in KERNEL]
+    pinned = [requirement for requirement in lock.requirements if requirement.name in KERNEL]
     return {
         "name": one.name,
         "title": one.title,
         "version": version,
         "folder": folder,
-        "lock": one.lock,
-        # Another lock of that name may have none of them.
-        "imports": next(
-            (known["imports"] for known in settings["shipped"].values() if known["lock"] == one.lock), []
-        ),
+        "lock": lock.text,
+        "about": choice.about(machine["driver"]),
+        "imports": _shipped(lock, settings).get("imports", []),
         "files": {
             ABOUT: _json(about),
             CONSTRAINTS: "".join(requirement.text + "\n" for requirement in pinned),
@@ -252,13 +310,16 @@ def _made(one: Environment, settings: Mapping[str, Any], machine: Mapping[str, A
     }
 
 
-def _index(found: list[Environment | Tree], paths: Mapping[str, str], default: str) -> str:
+def _index(
+    found: list[Environment | Tree], paths: Mapping[str, str], cuda: Mapping[str, str], default: str
+) -> str:
     told = [
         {
             "name": one.name,
             "title": one.title,
             "groups": list(one.groups),
             "path": one.path if isinstance(one, Tree) else paths[one.name],
+            "cuda": cuda.get(one.name, ""),
         }
         for one in found
     ]

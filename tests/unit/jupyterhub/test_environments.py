@@ -14,7 +14,7 @@ from gpufarm_hub.spawning.environments import Environment, EnvironmentsError
 from gpufarm_hub.spawning.systemd_spawner import SystemdSliceSpawner
 
 ALL = Environment("scientific", "Scientific Python", (), "/opt/e/scientific/1/jupyter")
-FEW = Environment("course", "Course 2026", ("course", "staff"), "/opt/e/course/2/jupyter")
+FEW = Environment("course", "Course 2026", ("course", "staff"), "/opt/e/course/2/jupyter", "12.8")
 
 
 def index(folder: Path, text: str) -> Path:
@@ -26,6 +26,15 @@ def index(folder: Path, text: str) -> Path:
 def test_they_are_read_in_their_order(tmp_path: Path) -> None:
     told = [vars(one) | {"groups": list(one.groups)} for one in (FEW, ALL)]
     assert environments.read(index(tmp_path, json.dumps({"environments": told}))) == [FEW, ALL]
+
+
+def test_a_file_of_an_earlier_version_of_the_role_is_read(tmp_path: Path) -> None:
+    told = {name: value for name, value in vars(ALL).items() if name != "cuda"}
+    assert environments.read(index(tmp_path, json.dumps({"environments": [told | {"groups": []}]}))) == [ALL]
+
+
+def test_users_see_the_version_of_cuda() -> None:
+    assert [one.label for one in (FEW, ALL)] == ["Course 2026 (CUDA 12.8)", "Scientific Python"]
 
 
 def test_a_machine_without_the_role_has_none(tmp_path: Path) -> None:

@@ -23,17 +23,20 @@ def lock(*pins: str) -> str:
 SHIPPED = {
     "scientific": {
         "title": "Scientific Python",
-        "lock": lock("numpy==2.4.6"),
+        "locks": [lock("numpy==2.4.6")],
         "gib": 1,
         "imports": ["numpy"],
     },
     "pytorch": {
         "title": "PyTorch",
-        "lock": lock("torch==2.15.0", "nvidia-cuda-runtime==13.2.86"),
+        "locks": [
+            lock("torch==2.15.0", "nvidia-cuda-runtime==13.2.86"),
+            lock("torch==2.10.0", "nvidia-cuda-runtime-cu12==12.8.90"),
+        ],
         "gib": 8,
         "imports": [],
     },
-    "old": {"title": "Old", "lock": lock("nvidia-cuda-runtime-cu12==12.9.79"), "gib": 8, "imports": []},
+    "old": {"title": "Old", "locks": [lock("nvidia-cuda-runtime-cu12==12.9.79")], "gib": 8, "imports": []},
 }
 MACHINE = {"python": "3.11", "driver": "580.95.05", "free": 100 * GIB, "versions": [], "unsafe": ""}
 
@@ -142,19 +145,52 @@ def test_what_the_list_does_not_say_clearly_is_refused():
 
 
 @pytest.mark.parametrize(
-    ("name", "driver", "cuda"), [("pytorch", "550.163.01", "13.2"), ("old", "515.43.04", "12.9")]
+    ("name", "driver", "cuda"), [("pytorch", "515.105.01", "12.8"), ("old", "470.256.02", "12.9")]
 )
 def test_an_environment_that_the_driver_cannot_run_is_refused_with_both_versions(name, driver, cuda):
     [found] = problems({"name": name}, machine={"driver": driver})
     assert f"CUDA {cuda}" in found
-    assert driver in found
+    assert f"branch 525 or later, and the machine has {driver}" in found
 
 
 @pytest.mark.parametrize(
-    ("name", "driver"), [("pytorch", "580.65.06"), ("old", "525.60.13"), ("pytorch", "")]
+    ("name", "driver"), [("pytorch", "525.60.13"), ("old", "525.60.13"), ("pytorch", "")]
 )
 def test_one_that_it_can_run_is_not(name, driver):
     assert problems({"name": name}, machine={"driver": driver}) == []
+
+
+@pytest.mark.parametrize(
+    ("driver", "number", "about"),
+    [
+        ("", 0, "13.2: no driver is loaded"),
+        ("590.44.01", 0, "13.2: driver 590.44.01 runs it"),
+        ("580.65.06", 0, "13.2: driver 580.65.06 runs it"),
+        ("579.0", 1, "12.8: driver 579.0 does not run CUDA 13.2"),
+        ("550.163.01", 1, "12.8: driver 550.163.01 does not run CUDA 13.2"),
+        ("535.261.03", 1, "12.8: driver 535.261.03 does not run CUDA 13.2"),
+    ],
+)
+def test_of_several_locks_the_machine_gets_the_latest_that_its_driver_runs(driver, number, about):
+    made = plan(settings({"name": "pytorch"}), {**MACHINE, "driver": driver})
+    [one] = made["environments"]
+    assert one["lock"] == SHIPPED["pytorch"]["locks"][number]
+    assert one["about"] == f"PyTorch (CUDA {about})"
+    assert json.loads(made["index"])["environments"][0]["cuda"] == about.partition(":")[0]
+
+
+def test_another_driver_makes_a_new_version_beside_the_former_one():
+    old, new = (
+        plan(settings({"name": "pytorch"}), {**MACHINE, "driver": driver})["versions"]
+        for driver in ("550.163.01", "580.95.05")
+    )
+    assert old != new
+
+
+def test_an_environment_without_cuda_says_none():
+    made = plan(settings(), {**MACHINE, "driver": "470.256.02"})
+    assert made["environments"][0]["about"] == "Scientific Python"
+    assert json.loads(made["index"])["environments"][0]["cuda"] == ""
 
 
 def test_a_cuda_that_nobody_knows_is_refused():

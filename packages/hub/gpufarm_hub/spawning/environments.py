@@ -27,12 +27,19 @@ class Environment:
         title: for people.
         groups: those that it is offered to; empty for all.
         path: folder in which Jupyter finds its kernel (``JUPYTER_PATH``).
+        cuda: version of CUDA that it brings along; empty without.
     """
 
     name: str
     title: str
     groups: tuple[str, ...]
     path: str
+    cuda: str = ""
+
+    @property
+    def label(self) -> str:
+        """The title with the version of CUDA."""
+        return f"{self.title} (CUDA {self.cuda})" if self.cuda else self.title
 
 
 def read(index: Path = INDEX) -> list[Environment]:
@@ -44,7 +51,7 @@ def read(index: Path = INDEX) -> list[Environment]:
     try:
         told: Any = json.loads(index.read_text(encoding="utf-8"))
         return [
-            Environment(one["name"], one["title"], tuple(one["groups"]), one["path"])
+            Environment(one["name"], one["title"], tuple(one["groups"]), one["path"], one.get("cuda", ""))
             for one in told["environments"]
         ]
     except FileNotFoundError:

@@ -216,7 +216,7 @@ def environment_fields(environments: Sequence[tuple[str, str]]) -> str:
     """Return the field for the environment as HTML; none where there is no choice.
 
     Args:
-        environments: name and title of each that is offered to this user.
+        environments: name and label of each that is offered to this user.
     """
     return str(_FIELDS.environments(environments))
 

@@ -100,7 +100,7 @@ class SystemdSliceSpawner(SliceSpawner, SystemdSpawner):  # type: ignore[misc]
 
     def first_fields(self) -> str:
         """Return the form's field for the environment, where there is a choice."""
-        return form.environment_fields([(one.name, one.title) for one in self.offered_environments()])
+        return form.environment_fields([(one.name, one.label) for one in self.offered_environments()])
 
     def apply_more(self, options: Mapping[str, Any]) -> dict[str, Any]:
         """Check and take the choice of the environment."""
