@@ -38,13 +38,12 @@ def environment(layer: Layer, python: Path, known: Mapping[str, str]) -> dict[st
         str(common.folder / "bin"),
         known.get("PATH", "/usr/local/bin:/usr/bin:/bin"),
     ]
-    index = dict.fromkeys(("PIP_INDEX_URL", "UV_DEFAULT_INDEX"), common.index_url) if common.index_url else {}
     return {
-        **{name: value for name, value in known.items() if name not in ("PYTHONPATH", "PYTHONHOME")},
-        **index,
+        **{name: value for name, value in known.items() if name not in common.dropped},
+        **common.variables,
         "PATH": ":".join(dict.fromkeys(folders)),
         "VIRTUAL_ENV": str(python.parents[1]),
-        **dict.fromkeys(("PIP_CONSTRAINT", "UV_CONSTRAINT"), str(common.constraints)),
+        "PIP_USER": "0",  # some images set it, and pip refuses it in a layer
         "PIP_DISABLE_PIP_VERSION_CHECK": "1",
         "GPUFARM_ENVIRONMENT": common.name,
     }
@@ -90,7 +89,7 @@ def main() -> None:
     common = shared.read()
     layer = Layer(common, Path.home())
     problem = problem_of(layer)
-    python = common.folder / "bin" / "python" if problem else layer.python
+    python = Path(sys.executable) if problem else layer.python
     variables = environment(layer, python, os.environ)
     notice.tell(common.name, "start", problem)
     marked = not problem and marks.make(layer.folder)
@@ -100,8 +99,9 @@ def main() -> None:
     if not problem:
         with contextlib.suppress(Exception):  # whatever is in the former layers, the kernel starts
             carry(layer, variables)
+    module = "ipykernel_launcher" if problem else "gpufarm_environment.started"
     # -P: a file of the user that has the name of a module does not keep the kernel from its start.
-    os.execve(python, [str(python), "-P", "-m", "gpufarm_environment.started", *sys.argv[1:]], variables)  # noqa: S606
+    os.execve(python, [str(python), "-P", "-m", module, *sys.argv[1:]], variables)  # noqa: S606
 
 
 if __name__ == "__main__":

@@ -51,7 +51,9 @@ class Layer:
         base = Path(getattr(sys, "_base_executable", sys.executable))
         texts = {
             self.folder / "pyvenv.cfg": f"home = {base.parent}\ninclude-system-site-packages = false\n",
-            self.packages / LINK: f"import site; site.addsitedir({str(self.shared.packages)!r})\n",
+            self.packages / LINK: "".join(
+                f"import site; site.addsitedir({str(one)!r})\n" for one in self.shared.packages
+            ),
             self.folder / "bin" / "pip": PIP,
         }
         for path, text in texts.items():

@@ -8,6 +8,7 @@ import contextlib
 import json
 import os
 import signal
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,15 +16,16 @@ from typing import Any
 
 TIMEOUT = 900  # seconds for the packages of one file
 KERNEL = ["-I", "-m", "gpufarm_environment.kernel"]
+OF_IMAGE = "{resource_dir}/../../start.py"  # starts the kernel of an image
 
 
 @dataclass(frozen=True)
 class Shared:
-    """A shared environment: the name of its kernel, its name for people, and its Python."""
+    """A shared environment: the name of its kernel, its name for people, and its ``gpufarm-environment``."""
 
     name: str
     title: str
-    python: str
+    program: tuple[str, ...]
 
 
 def environments(path: str) -> Iterator[Shared]:
@@ -36,8 +38,12 @@ def environments(path: str) -> Iterator[Shared]:
         for file in sorted(Path(folder).glob("kernels/*/kernel.json")):
             with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
                 told: Any = json.loads(file.read_text(encoding="utf-8"))
-                if told["argv"][1:4] == KERNEL:
-                    yield Shared(file.parent.name, told["display_name"], told["argv"][0])
+                name, title, argv = file.parent.name, told["display_name"], told["argv"]
+                if argv[1:4] == KERNEL:
+                    yield Shared(name, title, (argv[0], "-I", "-m", "gpufarm_environment.command"))
+                elif argv[2:3] == [OF_IMAGE]:
+                    start = argv[2].replace("{resource_dir}", str(file.parent))
+                    yield Shared(name, title, (sys.executable, "-I", start, "command"))
 
 
 def offered() -> list[Shared]:
@@ -48,7 +54,7 @@ def offered() -> list[Shared]:
 async def run(shared: Shared, *words: str) -> tuple[bool, str]:
     """Run ``gpufarm-environment`` of an environment; return whether it worked, and what it said."""
     process = await asyncio.create_subprocess_exec(
-        *(shared.python, "-I", "-m", "gpufarm_environment.command", *words),
+        *(*shared.program, *words),
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,

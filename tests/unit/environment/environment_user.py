@@ -33,12 +33,18 @@ class IPKernelApp:
             mine = None
         names = (
             "PATH", "VIRTUAL_ENV", "PIP_CONSTRAINT", "UV_CONSTRAINT", "PIP_INDEX_URL", "PYTHONPATH",
-            "IPYTHONDIR",
+            "IPYTHONDIR", "PIP_USER",
         )
         print(json.dumps({
             "prefix": sys.prefix, "argv": sys.argv[1:], "numbers": numbers_of_all.VERSION, "mine": mine,
             "variables": {name: os.environ.get(name) for name in names},
         }))
+"""
+LAUNCHER = """
+from ipykernel.kernelapp import IPKernelApp
+kernel = IPKernelApp.instance()
+kernel.initialize()
+kernel.start()
 """
 
 
@@ -107,21 +113,28 @@ class User:
 
 
 def make_shared(folder: Path, version: str) -> Path:
-    """Make a shared environment; the package numbers_of_all stands for its content."""
+    """Make a shared environment."""
+    packages = make_python(folder)
+    shutil.copytree(SOURCE, packages / SOURCE.name, ignore=shutil.ignore_patterns("__pycache__"))
+    told = {"name": "scientific", "title": "Scientific", "version": version, "index_url": ""}
+    (folder / "gpufarm-environment.json").write_text(json.dumps(told))
+    (folder / "gpufarm-kernel.txt").write_text("ipykernel==7.0\n")
+    return folder
+
+
+def make_python(folder: Path) -> Path:
+    """Make a Python with a kernel, and return the folder of its packages; numbers_of_all stands for these."""
     subprocess.run([sys.executable, "-m", "venv", folder], check=True)
     packages = folder / LIBRARY
-    shutil.copytree(SOURCE, packages / SOURCE.name, ignore=shutil.ignore_patterns("__pycache__"))
     (packages / "ipykernel").mkdir()
     (packages / "ipykernel/__init__.py").touch()
     (packages / "debugpy_of_kernel.py").touch()
     (packages / "ipykernel/kernelapp.py").write_text(KERNEL)
+    (packages / "ipykernel_launcher.py").write_text(LAUNCHER)
     (packages / "ipykernel-7.0.dist-info").mkdir()
     (packages / "ipykernel-7.0.dist-info/METADATA").write_text(
         "Metadata-Version: 2.1\nName: ipykernel\nVersion: 7.0\n"
     )
     with zipfile.ZipFile(wheel(folder / "wheels", "numbers_of_all", "1.0")) as archive:
         archive.extractall(packages)
-    told = {"name": "scientific", "title": "Scientific", "version": version, "index_url": ""}
-    (folder / "gpufarm-environment.json").write_text(json.dumps(told))
-    (folder / "gpufarm-kernel.txt").write_text("ipykernel==7.0\n")
-    return folder
+    return packages

@@ -5,10 +5,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import docker
 import pytest
+import yaml
 from gpufarm_hub.spawning import container, containers, engines, pulling, units
 from gpufarm_hub.spawning.container import GpuAccess, NoGpuAccessError, Plan
 from gpufarm_hub.spawning.engine import Death, EngineError
@@ -46,6 +49,23 @@ def test_what_is_hidden_in_a_folder_is_empty() -> None:
     plan = Plan(**{**PLAN.__dict__, "hidden": ["/data/staff"]})
     [mount] = [mount for mount in container.host_config(plan)["mounts"] if mount["Target"] == "/data/staff"]
     assert mount["Type"] == "tmpfs" and mount["ReadOnly"]
+
+
+def test_kernels_of_any_image_add_packages_of_the_user() -> None:
+    """The package that starts them is mounted from where the role puts it."""
+    root = Path(__file__).parents[3]
+    variables = container.environment_of(replace(PLAN, image="registry.example.org/ml@sha256:12"))
+    assert variables["GPUFARM_IMAGE"] == "registry.example.org/ml@sha256:12"
+    settings = yaml.safe_load((root / "roles/jupyterhub/vars/main/engine_docker.yml").read_text())
+    [mount] = [
+        mount
+        for mount in container.host_config(PLAN)["mounts"]
+        if mount["Source"] == settings["__jupyterhub_layers_folder"]
+    ]
+    assert mount["ReadOnly"]
+    assert variables["JUPYTER_PATH"].startswith(f"{mount['Target']}/")
+    inside = variables["JUPYTER_PATH"].removeprefix(f"{mount['Target']}/")
+    assert (root / "packages/environment" / inside / "kernels/python3/kernel.json").is_file()
 
 
 @pytest.mark.parametrize("access", list(GpuAccess))

@@ -36,20 +36,28 @@ def test_only_kernels_of_shared_environments_count(tmp_path: Path, module: dict[
     kernel(tmp_path / "one", "mine", ["/home/ada/bin/python", "-m", "ipykernel_launcher"])
     kernel(tmp_path / "one", "broken", None)
     path = f"{tmp_path}/two::{tmp_path}/one:{tmp_path}/missing"
-    found = [(one.name, one.title, one.python) for one in module["environments"](path)]
+    found = [(one.name, one.title, one.program[0]) for one in module["environments"](path)]
     assert found == [
         ("pytorch", "PyTorch", "/opt/two/bin/python"),
         ("scientific", "Scientific Python", "/opt/one/bin/python"),
     ]
 
 
+def test_the_kernel_of_an_image_counts(module: dict[str, Any]) -> None:
+    image = PACKAGE.parents[1] / "environment" / "gpufarm_environment" / "image"
+    [found] = module["environments"](str(image))
+    python, isolated, program, what = found.program
+    assert (found.name, python, isolated, what) == ("python3", sys.executable, "-I", "command")
+    assert Path(program).resolve() == image / "start.py"
+
+
 def test_a_command_of_the_environment_is_run(tmp_path: Path, module: dict[str, Any]) -> None:
     python = tmp_path / "python"
     python.write_text('#!/bin/sh\necho "$@"\nexit 3\n')
     python.chmod(0o755)
-    shared = module["Shared"]("one", "One", str(python))
+    shared = module["Shared"]("one", "One", (str(python), "-I"))
     worked, said = asyncio.run(module["run"](shared, "import", "a b; c"))
-    assert (worked, said) == (False, "-I -m gpufarm_environment.command import a b; c\n")
+    assert (worked, said) == (False, "-I import a b; c\n")
 
 
 def test_nothing_of_a_command_that_takes_too_long_goes_on(
@@ -60,7 +68,7 @@ def test_nothing_of_a_command_that_takes_too_long_goes_on(
     python.write_text(f"#!/bin/sh\nsleep 60 & echo $! > {tmp_path}/child\nwait\n")
     python.chmod(0o755)
     monkeypatch.setitem(module["run"].__globals__, "TIMEOUT", 2)
-    worked, said = asyncio.run(module["run"](module["Shared"]("one", "One", str(python)), "import"))
+    worked, said = asyncio.run(module["run"](module["Shared"]("one", "One", (str(python),)), "import"))
     assert not worked
     assert "was ended" in said
     state = Path(f"/proc/{(tmp_path / 'child').read_text().strip()}/stat")

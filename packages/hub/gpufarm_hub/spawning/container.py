@@ -64,6 +64,7 @@ class Plan:
         hidden: paths inside of them that must not be seen.
         slices: UUIDs of its GPU slices.
         access: how it gets them; None for without any.
+        image: repository of the image, ``@``, and its digest.
     """
 
     uid: int
@@ -79,8 +80,11 @@ class Plan:
     hidden: Sequence[str] = ()
     slices: Sequence[str] = ()
     access: GpuAccess | None = None
+    image: str = ""
 
 
+# The role puts the package gpufarm-environment there. It is mounted where no image or site has a folder.
+LAYERS = Bind("/opt/gpufarm/layers", "/run/gpufarm/layers")
 CPU_PERIOD = 100_000  # microseconds; Docker's default
 
 
@@ -90,7 +94,10 @@ def user_of(plan: Plan) -> str:
 
 
 def environment_of(plan: Plan) -> dict[str, str]:
-    """Return the variables through which the slices are given, and those that keep others away."""
+    """Return the variables through which the slices are given, and those that keep others away.
+
+    With the last two, Jupyter has the kernel that adds packages of the user to those of the image.
+    """
     given = ",".join(plan.slices)
     # "void" tells NVIDIA's runtime, should it be the default one, to do nothing.
     by_runtime = given if plan.access is GpuAccess.RUNTIME else "void"
@@ -98,6 +105,8 @@ def environment_of(plan: Plan) -> dict[str, str]:
         "CUDA_VISIBLE_DEVICES": given,
         "NVIDIA_VISIBLE_DEVICES": by_runtime or "void",
         "NVIDIA_DRIVER_CAPABILITIES": "compute,utility",
+        "GPUFARM_IMAGE": plan.image,
+        "JUPYTER_PATH": f"{LAYERS.target}/gpufarm_environment/image",
     }
 
 
@@ -148,7 +157,7 @@ def given(inspected: Mapping[str, Any]) -> frozenset[str]:
 
 
 def _with_home(plan: Plan) -> Iterable[Bind]:
-    return [Bind(plan.home, plan.home, read_only=False), *plan.binds]
+    return [Bind(plan.home, plan.home, read_only=False), LAYERS, *plan.binds]
 
 
 def _mount(bind: Bind) -> Mount:

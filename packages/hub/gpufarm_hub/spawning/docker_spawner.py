@@ -137,6 +137,7 @@ class DockerSliceSpawner(SliceSpawner, DockerSpawner):  # type: ignore[misc]
                 409,
             )
         self.image = str(self._wanted)
+        self._plan = replace(self._plan, image=f"{self._wanted.repository}@{identity}")
 
     async def equip(self, pieces: Sequence[Slice]) -> None:
         """Put the slices into the container that is to be started."""
