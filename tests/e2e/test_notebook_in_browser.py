@@ -103,8 +103,12 @@ def test_python_in_a_notebook_sees_exactly_the_slice_that_was_picked(
     on_a_phone(alice, "13-my-use")
 
     bob.goto(f"{service.hub}/hub/admin")
-    expect(bob.get_by_text("alice", exact=True).first).to_be_visible()
+    bob.get_by_label("Part of the name").fill("ali")
+    expect(bob.locator("#users tbody tr")).to_have_count(1)
+    expect(bob.get_by_role("link", name="Open the notebook of alice")).to_be_visible()
+    expect(bob.get_by_role("button", name="Stop the notebook of alice")).to_be_visible()
     picture(bob, "6-administrator")
+    on_a_phone(bob, "6-administrator")
     bob.get_by_role("link", name="GPU slices").click()
     expect(bob.locator("#slices tbody tr")).to_have_count(7)
     expect(bob.locator("#slices-summary")).to_have_text("5 of 7 free")

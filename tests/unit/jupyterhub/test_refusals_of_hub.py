@@ -86,6 +86,7 @@ def test_other_messages_stay_as_they_are(message: str) -> None:
         ("alice", "/hub/user/alice/lab", "The notebook does not run"),
         ("alice", "/hub/my-use", "My use"),
         ("bob", "/hub/slices", "GPU slices"),
+        ("bob", "/hub/admin", "Users and notebooks"),
     ],
 )
 def test_pages_have_a_landmark_and_the_words_of_users(
