@@ -490,6 +490,7 @@ _CASES = {
         {
             "ansible.builtin.setup": TRIXIE,
             "gpufarm.cluster.slurm_machine_info": slurm_machine,
+            "ansible.builtin.slurp": encoded("account required pam_unix.so\n"),
             "Verify | Query the controller for the node": said("idle gpu:1g.10gb:7 none"),
         },
         hosts={"host1": {"ansible_host": "host1"}},

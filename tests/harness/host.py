@@ -482,6 +482,8 @@ class Host:
             self._write(call, BUILT.format(words[-1]), File("file", words[2]))
         if words[:2] == ["dpkg-query", "--listfiles"]:
             return {"stdout_lines": [f"/usr/src/{words[2].removesuffix('-dkms')}-1/dkms.conf"]}
+        if words[0] == "pam-auth-update":
+            self._pam_auth_update(call, words)
         if "cvmfs_config" in words:
             return self._cvmfs_config(call, words[-1])
         if words[:2] == ["dpkg-query", "--show"]:
@@ -507,6 +509,18 @@ class Host:
     def _finds(self, path: str) -> bool:
         """Whether a path is there, as far as roles make it."""
         return path.startswith("/usr/") or self._is_there(path)
+
+    def _pam_auth_update(self, call: Call, words: Sequence[str]) -> None:
+        """Have PAM follow the last profile that is named, or no longer, as the program of Debian does."""
+        name = words[words.index("--enable" if "--remove" not in words else "--remove") + 1]
+        text = self._text(f"/usr/share/pam-configs/{name}")
+        for kind in ("account", "session"):
+            found = re.search(rf"\n{kind.capitalize()}:\n((\t.*\n)*)", text)
+            path = f"/etc/pam.d/common-{kind}"
+            if found and "--remove" not in words:
+                self._write(call, path, File("file", found[1].replace("\t", f"{kind}\t"), "0644"))
+            else:
+                self._remove(call, path)
 
     def _cvmfs_config(self, call: Call, what: str) -> Mapping[str, Any]:
         """Have autofs mount repositories, as the program of CernVM-FS does."""

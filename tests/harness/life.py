@@ -41,6 +41,7 @@ WAYS: dict[str, dict[str, dict[str, Any]]] = {
         "node": {"monitoring_parts": ["node"]},
         "server": {"monitoring_parts": ["server"]},
     },
+    "slurm_node": {"all": {"slurm_node_logins": "all"}},
     "nvidia_driver": {"distribution": {"nvidia_driver_source": "distribution"}},
 }
 

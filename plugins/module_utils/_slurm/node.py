@@ -1,24 +1,29 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Problems that result from the settings of the role slurm_node. No I/O."""
+"""Problems and rules of PAM that result from the settings of the role slurm_node. No I/O."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from . import joining
+from . import joining, logins
 
 
 def plan(settings: Mapping[str, Any], machines: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the `problems`.
+    """Return the `problems`; without any also what `logins.plan` returns.
 
     Args:
         settings: variables of the role without its name; also `name`, that of the machine in the inventory,
-            and `found`, the controllers that the inventory has.
+            `found`, the controllers that the inventory has, and what `logins.problems` takes.
         machines: this machine and the first controller, as `joining.problems` takes them.
     """
-    return {"problems": [*joining.problems("slurm_node", settings, machines), *_gpus(settings, machines)]}
+    problems = [
+        *joining.problems("slurm_node", settings, machines),
+        *_gpus(settings, machines),
+        *logins.problems(settings),
+    ]
+    return {"problems": problems} if problems else {"problems": [], **logins.plan(settings)}
 
 
 def _gpus(settings: Mapping[str, Any], machines: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:

@@ -206,7 +206,8 @@ def test_no_setting_gets_a_line_of_its_own(given_settings: dict[str, Any]) -> No
 
 def node_problems(machines: dict[str, Any], **changes: Any) -> list[str]:
     wanted = {"controllers": ["ctl"], "found": ["ctl"], "name": "n1", "controller_port": 6817}
-    found = node.plan({**wanted, "source": "distribution", **changes}, machines)["problems"]
+    logins = {"logins": "all", "administrators": [], "pam": {"account": "", "session": ""}}
+    found = node.plan({**wanted, **logins, "source": "distribution", **changes}, machines)["problems"]
     assert isinstance(found, list)
     return found
 

@@ -103,9 +103,25 @@ REFUSED = {
         Refused("apt offers no slurm-wlm-nvml-plugin", {}, other(nvml_plugin=False)),
         Refused("host1 has a key of munge, /etc/munge/munge.key, which is not", {}, OTHER_KEY),
         Refused(
+            "has logged in to host1 as deploy and would be kept out, as deploy is in no group",
+            {},
+            {"Validate | Find the account that the run logged in with": said("1000\ndeploy\ndeploy users")},
+        ),
+        Refused(
+            "sshd of host1 has usepam no and would let in users without a job",
+            {},
+            {"Validate | Read the settings of sshd": said("port 22\nusepam no")},
+        ),
+        Refused(
+            "host1 has no /etc/pam.d/common-account",
+            {},
+            {"Rules | Read the rules of PAM": {"failed": True, "msg": "no"}},
+        ),
+        Refused("'domain admins', which is no name", {"slurm_node_administrators": ["domain admins"]}),
+        Refused(
             "host1 runs jobs of Slurm (18), which would be ended, so nothing is removed",
             {"slurm_node_state": "absent"},
-            {"Remove | List the jobs on the machine": said("job_18")},
+            {"Remove | List the jobs on the machine": said("18")},
         ),
     ],
 }
