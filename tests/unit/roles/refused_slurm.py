@@ -30,7 +30,7 @@ def _releases(call: Call) -> Mapping[str, Any]:
 OTHER_KEY: dict[str, Answer] = {"Munge | Compare the key of this machine with that of the cluster": _keys}
 OTHER_RELEASES: dict[str, Answer] = {"gpufarm.cluster.slurm_machine_info": _releases}
 JOBS: dict[str, Answer] = {
-    "Validate | Read the configuration of an earlier run": encoded(BEFORE),
+    "Read | Read the configuration of an earlier run": encoded(BEFORE),
     "Validate | List the jobs on nodes with other GPUs than before": said(
         "JobId=18 JobName=a NodeList=host1 Nodes=host1 CPU_IDs=0 Mem=100 GRES=gpu:2g.20gb:1(IDX:0)\n"
         "JobId=19 JobName=b NodeList=host1 Nodes=host1 CPU_IDs=1 Mem=100 GRES="
