@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ._networks import interfaces, networks
+from ._cidr import interfaces, networks
 
 
 def plan(settings: Mapping[str, Any], machine: Mapping[str, Any]) -> dict[str, Any]:

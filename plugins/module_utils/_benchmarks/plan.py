@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from .._networks import address, networks
+from .._cidr import address, networks
 
 
 def plan(

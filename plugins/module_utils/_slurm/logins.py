@@ -14,9 +14,9 @@ from typing import Any
 
 # Accounts of persons begin there (Debian Policy 9.2.2).
 FIRST_USER = 1000
-# What users may ask PAM for. In sshd they come into their job; in the others they are in it already, as these
-# start nothing elsewhere, or are asked for a password only. All else starts programs outside of jobs: cron,
-# at, a console, the user's own manager of systemd.
+# Services of PAM that are open to users. sshd takes them into their job; the others start programs where they
+# are called, in the job, or ask for a password only. All else would start programs outside of jobs: cron, at,
+# a console, the user's own manager of systemd.
 SERVICES = ("sshd", "su", "su-l", "sudo", "sudo-i", "passwd", "chfn", "chsh", "jupyterhub")
 # In every other service the module does nothing, as programs of a user could lead it astray.
 ADOPT = "pam_slurm_adopt.so action_adopt_failure=deny action_generic_failure=deny"

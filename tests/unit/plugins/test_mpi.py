@@ -8,8 +8,8 @@ import ipaddress
 from typing import Any
 
 import pytest
+from ansible_collections.gpufarm.cluster.plugins.module_utils._cidr import LOOPBACK
 from ansible_collections.gpufarm.cluster.plugins.module_utils._mpi import plan
-from ansible_collections.gpufarm.cluster.plugins.module_utils._networks import LOOPBACK
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import IO, NamedTuple, cast
 
 DAY = 86400.0
 # As systemd-tmpfiles does: what is on other file systems stays, and so do sockets (tmpfiles.d(5)).
@@ -38,9 +38,9 @@ def ageing(area: Path, days: int, within: int, now: float) -> Iterator[Ageing]:
     words = ["find", *(word.format(area=area) for word in _FIND), *_TOLD]
     # Files that vanish meanwhile are complained of, and no error.
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
-        assert process.stdout is not None
+        output = cast("IO[bytes]", process.stdout)
         rest = b""
-        while chunk := process.stdout.read(1 << 20):
+        while chunk := output.read(1 << 20):
             *entries, rest = (rest + chunk).split(b"\0")
             for entry in entries:
                 *times, size, path = entry.split(b" ", 4)
