@@ -258,8 +258,8 @@ def test_nothing_but_the_playbook_brings_values_to_ansible(
     assert [name for name, text in sources.items() if "ansible_runner.run(" in text] == ["ansible.py"]
     assert [name for name, text in sources.items() if '"import_playbook"' in text] == [
         "checks.py",
-        "hours.py",
         "pool.py",
+        "question.py",
         "run.py",
     ]
 

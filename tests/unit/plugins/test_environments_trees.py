@@ -85,7 +85,7 @@ def test_a_tree_is_tried_as_it_is_started(tree: Path) -> None:
 def test_the_hub_offers_it_like_others() -> None:
     [told] = json.loads(made(setup="true", groups=["cms"])["index"])["environments"]
     path = "/etc/gpufarm/kernels/lcg"
-    assert told == {"name": "lcg", "title": "LCG 105", "groups": ["cms"], "path": path}
+    assert told == {"name": "lcg", "title": "LCG 105", "groups": ["cms"], "path": path, "cuda": ""}
 
 
 @pytest.mark.parametrize(

@@ -86,6 +86,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     monkeypatch.setattr(command, "SETTINGS", tmp_path / "settings.json")
     (tmp_path / "settings.json").write_text(json.dumps(settings))
     monkeypatch.setenv(command.INSIDE, "yes")
+    monkeypatch.setenv("PATH", os.environ["PATH"])  # the command gives itself one
     return settings
 
 

@@ -43,7 +43,7 @@ def test_commands_have_the_words_of_other_deployers(site: Site) -> None:
 
 
 def test_a_shell_completes_commands_and_deployments(site: Site, complete: Callable[[str], list[str]]) -> None:
-    assert complete("gpufarm un") == ["undeploy"]
+    assert complete("gpufarm und") == ["undeploy"]
     assert complete("gpufarm undeploy ") == []
     assert site.deploy().status == 0
     for command in ("undeploy", "status", "outputs", "resume", "history", "diff", "update", "scale"):

@@ -7,7 +7,7 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, NamedTuple, cast
+from typing import Any, NamedTuple
 
 DAY = 86400.0
 # As systemd-tmpfiles does: what is on other file systems stays, and so do sockets (tmpfiles.d(5)).
@@ -38,7 +38,7 @@ def ageing(area: Path, days: int, within: int, now: float) -> Iterator[Ageing]:
     words = ["find", *(word.format(area=area) for word in _FIND), *_TOLD]
     # Files that vanish meanwhile are complained of, and no error.
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
-        output = cast("IO[bytes]", process.stdout)
+        output: Any = process.stdout
         rest = b""
         while chunk := output.read(1 << 20):
             *entries, rest = (rest + chunk).split(b"\0")
