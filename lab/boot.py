@@ -37,7 +37,7 @@ def boot(hosts: Sequence[tuple[Host, list[Bind]]], network: Network, subnet: ipa
     deadline += max((BOOT_SECONDS[host.spec.kind] for host, _ in hosts), default=0)
     network.attach_namespaces([(host.name, host.address) for host, _ in containers], subnet)
     for host in machines:
-        network.attach_tap(host.address)
+        network.attach_taps(host.address, host.spec.nics)
     with contextlib.ExitStack() as stack, selectors.DefaultSelector() as selector:
         waiting: dict[str, tuple[Host, subprocess.Popen[bytes]]] = {}
         for host, binds in containers:

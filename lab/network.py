@@ -16,6 +16,7 @@ from pathlib import Path
 
 from lab.errors import LabError
 from lab.patience import PATIENCE
+from lab.spec import NICS
 from lab.system import locked, run
 
 SUPERNET = ipaddress.IPv4Network("10.77.0.0/16")
@@ -92,9 +93,9 @@ class Network:
     def namespace(self, host: str) -> str:
         return f"{self.namespace_prefix}{host}"
 
-    def link(self, address: str) -> str:
-        """The outer end of a host's network: a veth or a tap."""
-        return f"lab{self.bench}{address.rsplit('.', 1)[1]}"
+    def link(self, address: str, number: int = 0) -> str:
+        """The outer end of an interface of a host, number 0 or 1: a veth or a tap."""
+        return f"lab{self.bench}{address.rsplit('.', 1)[1]}{'b' if number else ''}"
 
     def hardware_address(self, address: str | ipaddress.IPv4Address) -> str:
         """A locally administered MAC address that stays the same for an IP address of this bench.
@@ -192,20 +193,21 @@ class Network:
             ]
             run(["ip", "-n", self.namespace(host), "-batch", "-"], stdin="\n".join(inner))
 
-    def attach_tap(self, address: str) -> None:
-        """Make the tap interface of a virtual machine."""
-        link = self.link(address)
+    def attach_taps(self, address: str, count: int) -> None:
+        """Make the tap interfaces of a virtual machine."""
         mtu = Path(f"/sys/class/net/{self.bridge}/mtu").read_text().strip()
-        run(["ip", "tuntap", "add", link, "mode", "tap"])
-        run(["ip", "link", "set", link, "mtu", mtu, "master", self.bridge, "up"])
+        for link in (self.link(address, number) for number in range(count)):
+            run(["ip", "tuntap", "add", link, "mode", "tap"])
+            run(["ip", "link", "set", link, "mtu", mtu, "master", self.bridge, "up"])
 
     def detach(self, host: str, address: str) -> None:
         """Remove a host's network; nothing happens where there is none.
 
         The link goes first: a namespace is removed asynchronously and would keep it for a while.
         """
-        if Path(f"/sys/class/net/{self.link(address)}").exists():
-            run(["ip", "link", "delete", self.link(address)])
+        for link in (self.link(address, number - 1) for number in NICS):
+            if Path(f"/sys/class/net/{link}").exists():
+                run(["ip", "link", "delete", link])
         if Path(f"/run/netns/{self.namespace(host)}").exists():
             run(["ip", "netns", "delete", self.namespace(host)])
 

@@ -17,6 +17,7 @@ SUITES = ("bookworm", "trixie")
 CGROUPS = ("auto", "v1", "v2")
 KINDS = ("nspawn", "qemu")
 LAYERS = ("gpu", "hub", "zookeeper")
+NICS = (1, 2)
 # An RFC 1123 label that still fits into a host name of Linux (64 bytes) with the bench's prefix in front.
 HOST_NAME = re.compile(r"[a-z]([a-z0-9-]{0,38}[a-z0-9])?")
 BENCH_NAME = re.compile(r"[a-z0-9]([a-z0-9_.-]{0,62}[a-z0-9])?")
@@ -33,6 +34,7 @@ class HostSpec:
     :param kind: "nspawn" (a container with a systemd of its own) or "qemu" (a virtual machine).
     :param iam: whether the bench's identity provider runs on this host.
     :param layers: what is installed on it already, of ``LAYERS``.
+    :param nics: network interfaces, all on the bench's bridge; those after the first have no address.
     """
 
     name: str
@@ -42,6 +44,7 @@ class HostSpec:
     kind: str = "nspawn"
     iam: bool = False
     layers: tuple[str, ...] = ()
+    nics: int = 1
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not HOST_NAME.fullmatch(self.name):
@@ -63,6 +66,12 @@ class HostSpec:
         object.__setattr__(self, "gpus", tuple(self.gpus))
         # Each is installed over those before it, so the same ones in another order would be made anew.
         object.__setattr__(self, "layers", tuple(sorted(set(self.layers))))
+        if self.nics not in NICS:
+            raise LabError(
+                f"host {self.name}: nics is {self.nics!r}, must be one of {', '.join(map(str, NICS))}"
+            )
+        if self.kind != "qemu" and self.nics != 1:
+            raise LabError(f"host {self.name}: more than one interface needs kind qemu")
         if self.kind == "qemu" and self.gpus:
             raise LabError(
                 f"host {self.name}: simulated GPUs need kind nspawn, a virtual machine has its own /proc"

@@ -60,10 +60,7 @@ def launch(host: Host, network: Network) -> subprocess.Popen[bytes]:
     subnet = network.subnet()
     if subnet is None:
         raise LabError(f"host {host.name}: the network of its bench is gone: run lab up")
-    link = network.link(host.address)
-    mtu = Path(f"/sys/class/net/{link}/mtu").read_text().strip()
-    # Locally administered address (IEEE 802), unique on the bench's bridge like the last octet.
-    hardware = f"52:54:00:4c:42:{int(host.address.rsplit('.', 1)[1]):02x}"
+    mtu = Path(f"/sys/class/net/{network.link(host.address)}/mtu").read_text().strip()
     gateway = subnet.network_address + 1
     # Addresses as the kernel documents them in nfsroot.rst; systemd-network-generator reads them as well.
     address = f"ip={host.address}::{gateway}:{subnet.netmask}:{host.name}:eth0:off"
@@ -84,10 +81,14 @@ def launch(host: Host, network: Network) -> subprocess.Popen[bytes]:
         # The disk is thrown away with the host: flushing it to the medium would only cost time.
         *("-drive", f"file={host.directory}/disk.ext4,if=none,id=disk,format=raw,cache=unsafe"),
         *("-device", "virtio-blk-pci,drive=disk"),
-        *("-netdev", f"tap,id=net,ifname={link},script=no,downscript=no"),
-        *("-device", f"virtio-net-pci,netdev=net,mac={hardware},host_mtu={mtu}"),
         *("-device", "virtio-rng-pci"),
     ]
+    for number in range(host.spec.nics):
+        link = network.link(host.address, number)
+        # Locally administered address (IEEE 802), unique on the bench's bridge like the last octet.
+        hardware = f"52:54:00:4c:{0x42 + number:02x}:{int(host.address.rsplit('.', 1)[1]):02x}"
+        command += ["-netdev", f"tap,id=net{number},ifname={link},script=no,downscript=no"]
+        command += ["-device", f"virtio-net-pci,netdev=net{number},mac={hardware},host_mtu={mtu}"]
     return host.start(command, {"PATH": os.environ["PATH"]})
 
 

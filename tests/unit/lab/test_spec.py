@@ -54,6 +54,8 @@ def test_json_and_yaml_are_read():
         ("hosts: [{name: a}, {name: a}]", "host a is asked for twice"),
         ("hosts: [{name: a, iam: true}, {name: b, iam: true}]", "at most one identity provider"),
         ("hosts: [{name: a, kind: qemu, gpus: ['a100-80gb:1']}]", "need kind nspawn"),
+        ("hosts: [{name: a, kind: qemu, nics: 3}]", "nics is 3, must be one of 1, 2"),
+        ("hosts: [{name: a, nics: 2}]", "more than one interface needs kind qemu"),
         ("hosts: [{name: a, kind: qemu, iam: true}]", "needs kind nspawn"),
         ("hosts: [{name: a, kind: qemu, cgroup: v1}]", "cgroup v2"),
     ],
