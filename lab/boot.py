@@ -35,7 +35,7 @@ def boot(hosts: Sequence[tuple[Host, list[Bind]]], network: Network, subnet: ipa
     machines = [host for host, _ in hosts if host.spec.kind == "qemu"]
     deadline = time.monotonic() + SECONDS_PER_HOST * len(hosts)
     deadline += max((BOOT_SECONDS[host.spec.kind] for host, _ in hosts), default=0)
-    network.attach_namespaces([(host.name, host.address) for host, _ in containers], subnet)
+    network.attach_namespaces([(host.name, host.address, host.spec.nics) for host, _ in containers], subnet)
     for host in machines:
         network.attach_taps(host.address, host.spec.nics)
     with contextlib.ExitStack() as stack, selectors.DefaultSelector() as selector:

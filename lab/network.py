@@ -20,6 +20,7 @@ from lab.spec import NICS
 from lab.system import locked, run
 
 SUPERNET = ipaddress.IPv4Network("10.77.0.0/16")
+SECOND = ipaddress.IPv4Network("10.78.0.0/16")
 LOCK = Path("/run/lock/gpufarm-lab-network.lock")
 # .1 is the bridge; the last ones stay free for what a test may want to add by hand.
 FIRST_HOST, LAST_HOST = 11, 250
@@ -69,6 +70,12 @@ def free_addresses(subnet: ipaddress.IPv4Network, taken: Iterable[str], count: i
     return free[:count]
 
 
+def second_address(address: str) -> str:
+    """Address of a host's second interface, in a network that only the second interfaces have."""
+    offset = int(SECOND.network_address) - int(SUPERNET.network_address)
+    return str(ipaddress.IPv4Address(address) + offset)
+
+
 @dataclass(frozen=True)
 class Network:
     """The network of one bench.
@@ -81,6 +88,11 @@ class Network:
     @property
     def bridge(self) -> str:
         return f"lab-{self.bench}"
+
+    @property
+    def second_bridge(self) -> str:
+        """Bridge of the second interfaces of containers: nothing but they is on it."""
+        return f"lab{self.bench}n1"
 
     @property
     def table(self) -> str:
@@ -97,14 +109,14 @@ class Network:
         """The outer end of an interface of a host, number 0 or 1: a veth or a tap."""
         return f"lab{self.bench}{address.rsplit('.', 1)[1]}{'b' if number else ''}"
 
-    def hardware_address(self, address: str | ipaddress.IPv4Address) -> str:
+    def hardware_address(self, address: str | ipaddress.IPv4Address, number: int = 0) -> str:
         """A locally administered MAC address that stays the same for an IP address of this bench.
 
         Left to itself a bridge takes the lowest address of its ports, so it would change as hosts come and
         go, and every neighbour that remembers the old one would send into the void until it asks again.
         """
         last = int(str(address).rsplit(".", 1)[1])
-        octets = [0x02, last, *bytes.fromhex(self.bench)]
+        octets = [0x06 if number else 0x02, last, *bytes.fromhex(self.bench)]
         return ":".join(f"{octet:02x}" for octet in octets)
 
     def subnet(self) -> ipaddress.IPv4Network | None:
@@ -167,30 +179,31 @@ class Network:
             """,
         )
 
-    def attach_namespaces(self, hosts: Sequence[tuple[str, str]], subnet: ipaddress.IPv4Network) -> None:
-        """Give each host a network namespace with a ready, static address: the guest configures nothing.
+    def attach_namespaces(self, hosts: Sequence[tuple[str, str, int]], subnet: ipaddress.IPv4Network) -> None:
+        """Give each host a network namespace with ready, static addresses: the guest configures nothing.
 
-        :param hosts: (name, address) of each.
+        :param hosts: (name, address, number of interfaces) of each.
         """
         mtu = Path(f"/sys/class/net/{self.bridge}/mtu").read_text().strip()
         outer = []
-        for host, address in hosts:
-            namespace, link = self.namespace(host), self.link(address)
-            outer += [
-                f"netns add {namespace}",
-                f"link add {link} mtu {mtu} type veth peer name eth0 mtu {mtu} "
-                f"address {self.hardware_address(address)} netns {namespace}",
-                f"link set {link} master {self.bridge} up",
-            ]
+        if max((nics for _, _, nics in hosts), default=1) > 1 and not _is_link(self.second_bridge):
+            outer.append(f"link add {self.second_bridge} mtu {mtu} up type bridge")
+        for host, address, nics in hosts:
+            outer.append(f"netns add {self.namespace(host)}")
+            for number in range(nics):
+                link, hardware = self.link(address, number), self.hardware_address(address, number)
+                outer += [
+                    f"link add {link} mtu {mtu} type veth peer name eth{number} mtu {mtu} "
+                    f"address {hardware} netns {self.namespace(host)}",
+                    f"link set {link} master {self.second_bridge if number else self.bridge} up",
+                ]
         if outer:
             run(["ip", "-batch", "-"], stdin="\n".join(outer))
-        for host, address in hosts:
-            inner = [
-                "link set lo up",
-                "link set eth0 up",
-                f"address add {address}/{subnet.prefixlen} dev eth0",
-                f"route add default via {subnet.network_address + 1}",
-            ]
+        for host, address, nics in hosts:
+            inner = ["link set lo up"]
+            for number, own in enumerate([address, second_address(address)][:nics]):
+                inner += [f"link set eth{number} up", f"address add {own}/{subnet.prefixlen} dev eth{number}"]
+            inner.append(f"route add default via {subnet.network_address + 1}")
             run(["ip", "-n", self.namespace(host), "-batch", "-"], stdin="\n".join(inner))
 
     def attach_taps(self, address: str, count: int) -> None:
@@ -206,7 +219,7 @@ class Network:
         The link goes first: a namespace is removed asynchronously and would keep it for a while.
         """
         for link in (self.link(address, number - 1) for number in NICS):
-            if Path(f"/sys/class/net/{link}").exists():
+            if _is_link(link):
                 run(["ip", "link", "delete", link])
         if Path(f"/run/netns/{self.namespace(host)}").exists():
             run(["ip", "netns", "delete", self.namespace(host)])
@@ -218,10 +231,14 @@ class Network:
                 run(["ip", "link", "delete", link.name])
         for namespace in Path("/run/netns").glob(f"{self.namespace_prefix}*"):
             run(["ip", "netns", "delete", namespace.name])
-        if Path(f"/sys/class/net/{self.bridge}").exists():
+        if _is_link(self.bridge):
             run(["ip", "link", "delete", self.bridge])
         if f"table ip {self.table}\n" in run(["nft", "list", "tables"]):
             run(["nft", "delete", "table", "ip", self.table])
+
+
+def _is_link(name: str) -> bool:
+    return Path("/sys/class/net", name).exists()
 
 
 def _used_networks() -> list[ipaddress.IPv4Network]:

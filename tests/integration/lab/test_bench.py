@@ -183,13 +183,22 @@ def assert_modules_are_compiled_once(lab: Lab, *hosts: str):
     assert all(path.name in lab.ssh(host, f"ls {bytecode.FOLDER}") for path in compiled for host in hosts)
 
 
-def test_a_reboot_keeps_disk_address_and_host_key(lab: Lab):
-    lab.out("up", "--name", "deb12")
+def test_a_reboot_keeps_disk_addresses_and_host_key(lab: Lab):
+    spec = {"hosts": [{"name": name, "nics": 2} for name in ("deb12", "beside")]}
+    lab.out("up", "--spec", "-", stdin=json.dumps(spec))
     before = lab.ssh("deb12", "touch /root/mark; cat /proc/sys/kernel/random/boot_id")
     lab.run("ssh", "deb12", "--", "systemctl reboot")
     after = wait_for(lambda: other_boot(lab, before))
     assert after != before
     assert lab.ssh("deb12", "ls /root/mark") == "/root/mark"
+    second = lab.ssh("deb12", "ip -4 -br address show eth1").split()[2].split("/")[0]
+    counted = "cat /sys/class/net/eth1/statistics/rx_bytes"
+    received = int(lab.ssh("deb12", counted))
+    assert lab.ssh("beside", f"ping -c 1 -s 60000 -W 5 {second} >/dev/null && echo answered") == "answered"
+    assert int(lab.ssh("deb12", counted)) > received + 60000
+    assert not lab.out("exec", "beside", "--", "ip", "route", "get", second).count("eth0")
+    lab.out("down")
+    assert lab.leftovers() == []
 
 
 def other_boot(lab: Lab, before: str) -> str:
