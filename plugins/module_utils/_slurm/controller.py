@@ -25,6 +25,7 @@ def plan(
             `msg`, why they cannot be read.
         current: the slurm.conf that the role wrote before; empty if there is none.
     """
+    settings = {**settings, "partitions": _by_names(settings["partitions"], settings["addresses"])}
     problems = [*settings_fit.problems(settings)]
     if problems or machines is None:
         return {"problems": problems}
@@ -60,3 +61,13 @@ def plan(
         "gres": lines,
         "regrouped": configuration.regrouped(configuration.gres(current), lines),
     }
+
+
+def _by_names(
+    partitions: list[Mapping[str, Any]], addresses: Mapping[str, str]
+) -> list[Mapping[str, Any]]:
+    """Partitions whose nodes have their names in the inventory, as an orchestrator knows addresses."""
+    names = {address: name for name, address in addresses.items()}
+    return [
+        {**one, "nodes": [names.get(node, node) for node in one.get("nodes") or []]} for one in partitions
+    ]

@@ -108,6 +108,13 @@ def test_what_is_not_constrained_is_said_too() -> None:
     }
 
 
+def test_a_partition_names_its_nodes_by_addresses_too() -> None:
+    partitions = [{"name": "old", "nodes": ["192.0.2.1", "n2"]}]
+    addresses = {"ctl": "ctl", "n1": "192.0.2.1", "n2": "192.0.2.2"}
+    [line] = planned(partitions=partitions, addresses=addresses)["partitions"]
+    assert "Nodes=n1,n2" in line
+
+
 def test_nodes_whose_gpus_change_or_go_are_told() -> None:
     before = "\n".join(planned()["nodes"])
     assert planned(current=before)["regrouped"] == []
