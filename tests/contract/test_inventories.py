@@ -121,3 +121,13 @@ def test_roles_of_the_large_site_find_no_fault(role: str) -> None:
     if role == "benchmarks":
         assert [one["peer"] for one in planned["links"]] == ["gpu01", "gpu01"]
         assert [one["address"] for one in planned["links"]] == ["10.1.0.1", "10.0.0.1"]
+
+
+def test_the_controllers_of_the_large_site_find_no_fault() -> None:
+    given = {**defaults("slurm_controller"), **settings("ibisco", "ctl1", "slurm_controller")}
+    plain = {name.removeprefix("slurm_controller_"): value for name, value in given.items()}
+    controllers = [host.name for host in known("ibisco")[0].groups["slurm_controllers"].get_hosts()]
+    nodes = [host.name for host in known("ibisco")[0].groups["slurm_nodes"].get_hosts()]
+    named = {"hosts": controllers, "controllers": controllers, "nodes": nodes, "members": nodes}
+    addresses = {name: name for name in [*controllers, *nodes]}
+    assert plan({**plain, **named, "addresses": addresses}, "slurm_controller")["problems"] == []
