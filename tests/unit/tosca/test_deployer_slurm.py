@@ -12,16 +12,17 @@ from gpufarm import inputs, instances, plan, template
 from gpufarm.catalogue import Catalogue
 from gpufarm.functions import Scope
 
-TEMPLATE = Path(__file__).resolve().parents[3] / "tosca" / "templates" / "slurm_cluster.yaml"
+TEMPLATES = Path(__file__).resolve().parents[3] / "tosca" / "templates"
 ADA = {"os_user_name": "ada", "os_user_ssh_public_key": "ssh-ed25519 AAAA", "os_user_guid": 3001}
 
 
-def steps(**given: Any) -> dict[str, plan.Step]:
+def steps(name: str = "slurm_cluster", **given: Any) -> dict[str, plan.Step]:
     """The steps of a deployment in their order; addresses go to controller, login machine and nodes."""
-    source, topology = template.read(TEMPLATE)
+    source, topology = template.read(TEMPLATES / f"{name}.yaml")
     known = inputs.complete(topology, {"users": [ADA], **given}, Catalogue(source).names("data_types"))
     made = instances.multiply(topology, instances.counts(topology, known, {}))
-    machines = ["controller", "login", *made.groups["nodes"]]
+    groups = ["controller", "login", "nodes", "sub1", "sub2", "sub3"]
+    machines = [machine for group in groups for machine in made.groups.get(group, ())]
     scope = Scope(made, known).on(
         {name: f"192.0.2.{number}" for number, name in enumerate(machines, start=1)}
     )
@@ -66,3 +67,42 @@ def test_every_user_may_compute_unless_accounts_are_given() -> None:
     given = [{"name": "physics", "users": ["ada"]}]
     made = steps(slurm_accounts=given)
     assert made["slurm_accounts.configure"].variables["slurm_accounts_accounts"] == given
+
+
+@pytest.fixture(scope="module")
+def hpc() -> dict[str, plan.Step]:
+    return steps("hpc_cluster", scratch_path="/work/areas", mpi_networks=["10.1.0.0/16"], sub1_count=2)
+
+
+def test_each_kind_of_machine_is_a_partition_of_the_cluster_for_mpi(hpc: dict[str, plan.Step]) -> None:
+    known = hpc["slurm_controller.configure"].variables
+    assert known["slurm_controller_partitions"] == [
+        {"name": "cluster", "default": True},
+        {"name": "sub1", "nodes": ["192.0.2.3", "192.0.2.4"]},
+        {"name": "sub2", "nodes": ["192.0.2.5"]},
+        {"name": "sub3", "nodes": ["192.0.2.6"]},
+    ]
+    assert "slurm_controller_nodes" not in known, "the partitions name them"
+
+
+def test_all_machines_of_users_have_networks_and_areas_and_one_removes_old_files(
+    hpc: dict[str, plan.Step],
+) -> None:
+    machines = ["login", instances.named("sub1", 1), instances.named("sub1", 2), "sub2", "sub3"]
+    of_mpi = {step.host: step.variables for step in hpc.values() if "mpi_process_networks" in step.variables}
+    assert {host: known["mpi_process_networks"] for host, known in of_mpi.items()} == {
+        machine: ["10.1.0.0/16"] for machine in machines
+    }
+    of_areas = {step.host: step.variables for step in hpc.values() if "scratch_path" in step.variables}
+    assert {host: known.get("scratch_remove", True) for host, known in of_areas.items()} == {
+        machine: machine == "login" for machine in machines
+    }
+
+
+def test_homes_and_areas_come_after_the_file_systems_that_they_are_on(hpc: dict[str, plan.Step]) -> None:
+    order = list(hpc)
+    for machine in ("login", "sub2"):
+        lustre = order.index(f"lustre_of_{machine}.configure")
+        homes = order.index(f"homes_of_{machine}.configure")
+        assert lustre < homes < order.index(f"users_of_{machine}.configure")
+        assert lustre < order.index(f"scratch_of_{machine}.configure")
