@@ -45,14 +45,31 @@ def queue(host: Host, user: str) -> str:
     )
 
 
+def jobs(host: Host, *options: str) -> list[str] | None:
+    """Return the numbers of jobs; None if the controller, which is busy, gives no answer in time."""
+    answer = host.run(f"squeue --noheader --format=%i {' '.join(options)}")
+    return answer.stdout.split() if answer.rc == 0 else None
+
+
+@pytest.fixture(scope="module")
+def _all_end(host: Host, eventually: Eventually) -> Iterator[None]:
+    yield
+    eventually(lambda: host.run("scancel --user=alice").rc == 0 and jobs(host) == [])
+
+
 @pytest.fixture
-def job(host: Host, eventually: Eventually) -> Iterator[str]:
-    """A job of alice that runs on a slice of the node."""
-    number = queue(host, "alice")
-    eventually(lambda: host.check_output(f"squeue --noheader --jobs={number} --format=%T") == "RUNNING")
-    yield number
-    host.run("scancel %s", number)
-    eventually(lambda: host.check_output("squeue --noheader") == "")
+def job(host: Host, eventually: Eventually, _all_end: None) -> str:
+    """A job of alice that runs on a slice of the node; that of the test before, if it is still there."""
+    found: list[str] = []
+
+    def runs() -> bool:
+        found[:] = jobs(host, "--states=running", "--user=alice") or []
+        return bool(found)
+
+    if not runs() and jobs(host, "--states=pending,configuring,running", "--user=alice") == []:
+        queue(host, "alice")
+    eventually(runs)
+    return found[0]
 
 
 @pytest.mark.parametrize(
