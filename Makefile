@@ -35,9 +35,13 @@ demo-paas: setup ## From nothing to a service by which users deploy on GPU machi
 demo-farm: setup ## From nothing to one hub and one queue for three GPU machines, on this machine
 	@python -m lab.demo_farm up
 
+.PHONY: demo-hpc
+demo-hpc: setup ## From nothing to a cluster for MPI jobs over two networks, on this machine: MACHINES=4
+	@python -m lab.demo_hpc up --machines $(or $(MACHINES),4)
+
 .PHONY: clean
 clean: ## Stop all demos and remove every host of them; caches stay
-	@if [ -x .venv/bin/python ]; then for demo in demo demo_paas demo_farm; do python -m lab.$$demo down; done; fi
+	@if [ -x .venv/bin/python ]; then for demo in demo demo_paas demo_farm demo_hpc; do python -m lab.$$demo down; done; fi
 
 .PHONY: distclean
 distclean: clean ## Remove .venv, .work and the bench's images too; no bench may be up

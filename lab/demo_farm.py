@@ -19,7 +19,7 @@ from rich.table import Table
 from lab.inventory import inventory
 from lab.selfcheck import Proof, check
 from lab.spec import HostSpec
-from lab.stage import ROOT, Stage, commands, images_missing, played
+from lab.stage import Stage, commands, images_missing, played
 from lab.system import require_root, run, write_atomically
 from lab.visitor import Visitor, trust
 
@@ -75,7 +75,7 @@ class Demo(Stage):
         files = str(self._inventory(status))
         for phase, title, playbooks in PHASES:
             with self.phase(phase, title):
-                self.program(["ansible-playbook", "-i", files, *playbooks], self._bench_of_slurm)
+                self.program(["ansible-playbook", "-i", files, *playbooks], self.slurm_on_bench)
         address = next(host["address"] for host in status["hosts"] if host["name"] == HUB)
         hub = f"https://{address}:8888"
         authority = self.directory / "hub-ca.crt"
@@ -89,15 +89,6 @@ class Demo(Stage):
             proof = check(hub, context, USERS[0], passwords[USERS[0]], say, Visitor.login_here)
         timings = self.timings(cold=cold, started=bool(started))
         _tell(self.name, hub, authority, passwords, job, proof, timings)
-
-    @property
-    def _bench_of_slurm(self) -> dict[str, str]:
-        """Variables by which the tasks that prepare Slurm on the bench find their files."""
-        return {
-            "ANSIBLE_HOST_PATTERN_MISMATCH": "ignore",  # groups that are not here
-            "MOLECULE_PROJECT_DIRECTORY": str(ROOT),
-            "MOLECULE_EPHEMERAL_DIRECTORY": str(self.directory),
-        }
 
     def _passwords(self) -> dict[str, str]:
         """The users' passwords, made by the first run."""

@@ -58,6 +58,15 @@ class Stage:
         """Environment of the programs of the product."""
         return {**os.environ, "LAB_BENCH": self.name, "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg")}
 
+    @property
+    def slurm_on_bench(self) -> dict[str, str]:
+        """Variables by which the tasks that prepare Slurm on the bench find their files."""
+        return {
+            "ANSIBLE_HOST_PATTERN_MISMATCH": "ignore",  # groups that are not here
+            "MOLECULE_PROJECT_DIRECTORY": str(ROOT),
+            "MOLECULE_EPHEMERAL_DIRECTORY": str(self.directory),
+        }
+
     def bench(self, say: Callable[[str], None]) -> Bench:
         """The bench of the demo."""
         return Bench(self.name, benches.state_dir(), benches.cache_dir(), say)
