@@ -145,6 +145,10 @@ bench-mig: setup-test ## How good and how fast plans of partitions are, and what
 bench-tosca: setup ## How fast the deployer reads, matches, plans and runs; no root, no bench
 	@python -m lab.tosca_timing
 
+.PHONY: bench-paas
+bench-paas: setup-test ## How fast the service lists a hundred deployments, and answers a crowd; no root, no bench
+	PYTHONPATH=tests python -m lab.paas_timing
+
 .PHONY: bench-run
 bench-run: setup ## Cost of runs on 1, 4 and 32 hosts for the controller, with and without anything to do (root)
 	@python -m lab.run_timing

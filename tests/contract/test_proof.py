@@ -24,7 +24,7 @@ UNUSED = {
     r"lab/(gpu_models|hub_(check|load|watch)|scale|spent)\.py": "`make bench`, `make bench-*`",
     r"lab/demo_paas\.py": "`make demo-paas`",
     r"lab/(demo_(farm|hpc)\.py|farm/.*)": "`make demo-farm`, `make demo-hpc`",
-    r"lab/(mig_|run_|tosca_)?timing\.py": "`make bench`, `make bench-*`",
+    r"lab/(mig_|paas_|run_|tosca_)?timing\.py": "`make bench`, `make bench-*`",
     r"lab/(real_gpu\.py|nvmlsim/reports/.*)": "`make on-a-real-gpu`; unit tests make and compare reports",
     r"lab/warm/((calls|zookeeper)\.yml|timing\.py)": "`make bench-tests`",
     r"plugins/doc_fragments/.*": "documentation, which `make sanity` checks",
