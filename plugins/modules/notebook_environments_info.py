@@ -61,6 +61,10 @@ python:
   description: Version of the interpreter, such as 3.11.
   returned: success
   type: str
+processor:
+  description: Kind of its processor, such as x86_64.
+  returned: success
+  type: str
 driver:
   description: Version of the loaded driver of NVIDIA; empty for none.
   returned: success
@@ -75,6 +79,7 @@ unsafe:
   type: str
 """
 
+import os
 from dataclasses import asdict
 from pathlib import Path
 
@@ -100,6 +105,7 @@ def main() -> None:
         changed=False,
         versions=[asdict(one) for one in versions.versions(folder)],
         python=python.strip(),
+        processor=os.uname().machine,
         driver=kernel_module.loaded().version,
         free=versions.free(folder),
         unsafe=versions.unsafe(folder),

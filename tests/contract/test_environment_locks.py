@@ -23,7 +23,7 @@ DRIVERS = ["535.261.03", "550.163.01", "580.65.06"]
 
 def lock(name: str) -> Lock:
     text = (ROLE / "files" / name).read_text()
-    return Lock(text, parse_lock(text))
+    return Lock(text, parse_lock(text), "x86_64")
 
 
 def test_each_lock_is_offered():

@@ -148,6 +148,7 @@ ALL_IS_WELL: dict[str, Answer] = {
     "gpufarm.cluster.notebook_environments_info": {
         "versions": [],
         "python": "3.11",
+        "processor": "x86_64",
         "driver": "580.95.05",
         "free": 1 << 40,
         "unsafe": "",

@@ -21,6 +21,8 @@ GIB = 1 << 30
 DRIVER_OF_CUDA = {11: 450, 12: 525, 13: 580}
 # Packages that bring the libraries of CUDA along: nvidia-cuda-runtime-cu12, and without a number from 13 on.
 CUDA_RUNTIME = re.compile(r"nvidia-cuda-runtime(-cu\d+)?")
+# Processors that a marker names; uv writes each package's as alternatives.
+PROCESSORS = re.compile(r"platform_machine == '(\w+)'")
 # The kernel, and the programs that install its packages and those of users.
 NEEDED = ("ipykernel", "pip", "uv")
 # Packages that the kernel consists of; a package of a user cannot take their place.
@@ -46,15 +48,24 @@ ABOUT, CONSTRAINTS, KERNELS = "gpufarm-environment.json", "gpufarm-kernel.txt", 
 
 @dataclass(frozen=True)
 class Lock:
-    """A lock: its text, and what it says."""
+    """A lock: its text, and what it says.
+
+    `processor` is that of the machine, as `uname -m` names it; empty if that is not known.
+    """
 
     text: str
     requirements: tuple[locks.Requirement, ...]
+    processor: str
 
     @property
     def cuda(self) -> str:
-        """The version of CUDA whose libraries it brings along; empty without."""
-        found = [one.version for one in self.requirements if CUDA_RUNTIME.fullmatch(one.name)]
+        """The version of CUDA whose libraries it brings along to the machine; empty without."""
+        brought = [one for one in self.requirements if CUDA_RUNTIME.fullmatch(one.name)]
+        found = [
+            one.version
+            for one in brought
+            if self.processor in (PROCESSORS.findall(one.marker) or [self.processor]) or not self.processor
+        ]
         return ".".join(found[0].split(".")[:2]) if found else ""
 
     @property
@@ -81,7 +92,7 @@ class Environment:
     """An environment.
 
     `groups` are those that see it; empty for all. `locks` are for different versions of CUDA, the latest
-    first.
+    first, without those that are for the CPU on the processor of the machine, and for GPUs on others.
     """
 
     name: str
@@ -143,7 +154,7 @@ def plan(settings: Mapping[str, Any], machine: Mapping[str, Any] | None = None) 
     problems = [*_setting_problems(settings)]
     for entry in _entries(settings):
         try:
-            found.append(_read(entry, settings["shipped"]))
+            found.append(_read(entry, settings["shipped"], machine["processor"] if machine else ""))
         except ValueError as error:
             problems.append(str(error))
     names = [one.name for one in found]
@@ -191,7 +202,7 @@ def _setting_problems(settings: Mapping[str, Any]) -> Iterator[str]:
         )
 
 
-def _read(entry: Mapping[str, Any], shipped: Mapping[str, Any]) -> Environment | Tree:
+def _read(entry: Mapping[str, Any], shipped: Mapping[str, Any], processor: str) -> Environment | Tree:
     name = entry["name"]
     if not NAME.fullmatch(name):
         raise ValueError(
@@ -207,12 +218,13 @@ def _read(entry: Mapping[str, Any], shipped: Mapping[str, Any]) -> Environment |
             f"The environment {name} is none of those that this role has ({', '.join(sorted(shipped))}); give"
             " its lock, as 'uv pip compile --generate-hashes' writes it."
         )
-    read = tuple(_lock(name, text) for text in ([own] if own else known["locks"]))
+    every = tuple(_lock(name, text, processor) for text in ([own] if own else known["locks"]))
+    read = tuple(lock for lock in every if lock.cuda) or every
     title = _title(entry, known.get("title") or name)
     return Environment(name, title, tuple(entry.get("groups") or ()), read)
 
 
-def _lock(name: str, text: str) -> Lock:
+def _lock(name: str, text: str, processor: str) -> Lock:
     try:
         requirements = locks.parse_lock(text)
     except locks.LockError as error:
@@ -223,7 +235,7 @@ def _lock(name: str, text: str) -> Lock:
             f"The lock of the environment {name} does not pin {' and '.join(missing)}, which every kernel"
             " needs; add that to its input and make the lock again."
         )
-    return Lock(text, requirements)
+    return Lock(text, requirements, processor)
 
 
 def _title(entry: Mapping[str, Any], otherwise: str) -> str:

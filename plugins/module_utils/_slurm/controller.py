@@ -63,9 +63,7 @@ def plan(
     }
 
 
-def _by_names(
-    partitions: list[Mapping[str, Any]], addresses: Mapping[str, str]
-) -> list[Mapping[str, Any]]:
+def _by_names(partitions: list[Mapping[str, Any]], addresses: Mapping[str, str]) -> list[Mapping[str, Any]]:
     """Partitions whose nodes have their names in the inventory, as an orchestrator knows addresses."""
     names = {address: name for name, address in addresses.items()}
     return [

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -38,7 +39,14 @@ SHIPPED = {
     },
     "old": {"title": "Old", "locks": [lock("nvidia-cuda-runtime-cu12==12.9.79")], "gib": 8, "imports": []},
 }
-MACHINE = {"python": "3.11", "driver": "580.95.05", "free": 100 * GIB, "versions": [], "unsafe": ""}
+MACHINE = {
+    "python": "3.11",
+    "processor": "x86_64",
+    "driver": "580.95.05",
+    "free": 100 * GIB,
+    "versions": [],
+    "unsafe": "",
+}
 
 
 def settings(*offered: dict[str, Any], **more: Any) -> dict[str, Any]:
@@ -177,6 +185,20 @@ def test_of_several_locks_the_machine_gets_the_latest_that_its_driver_runs(drive
     assert one["lock"] == SHIPPED["pytorch"]["locks"][number]
     assert one["about"] == f"PyTorch (CUDA {about})"
     assert json.loads(made["index"])["environments"][0]["cuda"] == about.partition(":")[0]
+
+
+def test_a_lock_is_none_for_gpus_where_it_brings_no_cuda_for_the_processor():
+    """PyTorch's wheels for CUDA 12 are on PyPI for x86_64; those of aarch64 are for the CPU."""
+    folder = Path(__file__).resolve().parents[3] / "roles" / "notebook_environments" / "files"
+    locks = [(folder / name).read_text() for name in ("pytorch.lock", "pytorch-cuda12.lock")]
+    known = {**settings({"name": "pytorch"}), "shipped": {"pytorch": {**SHIPPED["pytorch"], "locks": locks}}}
+    arm = {**MACHINE, "processor": "aarch64"}
+    [made] = plan(known, arm)["environments"]
+    assert "CUDA 13.2: driver 580.95.05 runs it" in made["about"]
+    [found] = plan(known, {**arm, "driver": "570.86.15"})["problems"]
+    assert "built for CUDA 13.2, which needs a driver of branch 580 or later" in found
+    [made] = plan(known, {**MACHINE, "driver": "570.86.15"})["environments"]
+    assert "CUDA 12.8: driver 570.86.15 does not run CUDA 13.2" in made["about"]
 
 
 def test_another_driver_makes_a_new_version_beside_the_former_one():

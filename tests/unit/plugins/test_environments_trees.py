@@ -13,7 +13,14 @@ from typing import Any
 import pytest
 from ansible_collections.gpufarm.cluster.plugins.module_utils._environments.plan import plan
 
-MACHINE = {"python": "3.11", "driver": "", "free": 1 << 40, "versions": [], "unsafe": ""}
+MACHINE = {
+    "python": "3.11",
+    "processor": "x86_64",
+    "driver": "",
+    "free": 1 << 40,
+    "versions": [],
+    "unsafe": "",
+}
 # Tells what it was called with, as the Python of a tree would be.
 PYTHON = """#!/bin/sh
 echo "$VIEW|$#|$*|$PYTHONPATH"

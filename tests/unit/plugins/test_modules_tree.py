@@ -143,7 +143,14 @@ def test_environments_are_those_that_the_role_of_them_tells_a_hub(
         "pip_index_url": "",
         "shipped": {},
     }
-    there = {"python": "3.13", "unsafe": "", "driver": "", "versions": [], "free": 1 << 40}
+    there = {
+        "python": "3.13",
+        "processor": "x86_64",
+        "unsafe": "",
+        "driver": "",
+        "versions": [],
+        "free": 1 << 40,
+    }
     made = environments.plan(settings, there)
     for one in made["environments"]:
         (Path(one["folder"]) / "bin").mkdir(parents=True)
