@@ -181,8 +181,9 @@ def test_a_notebook_that_crashes_says_so(host, visit, eventually):
     alice = visit("alice")
     alice.spawn()
     host.check_output(f"systemctl kill --signal=SEGV --kill-whom=main {UNIT.format('alice')}")
-    eventually(lambda: not alice.running())
-    assert "JupyterLab crashed (signal 11)" in home(alice)
+    # The hub asks for the reason after it has seen that the notebook does not run.
+    eventually(lambda: "JupyterLab crashed (signal 11)" in home(alice))
+    assert not alice.running()
     unit = UNIT.format("alice")
     assert host.check_output(f"systemctl show --property=LoadState --value {unit}") == "not-found"
 
