@@ -3,7 +3,7 @@
 """How a user's share of a file system is set. No I/O.
 
 Sources: setquota(8); quotaon(8), --print-state; lfs-setquota(1), whose -b, -B, -i and -I are limits in KiB
-and in files.
+and in files; quota(1), --show-mntpoint; lfs-quota(1).
 """
 
 from __future__ import annotations
@@ -67,6 +67,38 @@ def counts(status: int, output: str, by_lustre: bool) -> bool:
     if by_lustre:
         return status == 0
     return bool(re.search(r"^user quota on .* is on( \(enforced\))?$", output, re.MULTILINE))
+
+
+def use_command(name: str, place: str, by_lustre: bool) -> list[str]:
+    """Return the command by which a user asks for the own use and limits."""
+    if by_lustre:
+        return ["lfs", "quota", "-q", "-u", name, place]
+    return ["quota", "--user", "--no-wrap", "--show-mntpoint", "--hide-device", "--raw-grace"]
+
+
+def left(output: str, place: str) -> Limit | None:
+    """Return what a user may still add; None if there is no limit, or nothing is told.
+
+    Both programs tell of each place, in this order: KiB in use, soft limit, hard limit, days of grace, and
+    the same of files. A star marks what is exceeded, brackets what is not certain, and 0 is no limit.
+
+    Args:
+        output: what `use_command` wrote.
+        place: mount point of the file system.
+    """
+    fields = [word.strip("*[]") for word in output.split()]
+    if place not in fields:
+        return None
+    numbers = fields[fields.index(place) + 1 :][:8]
+    if len(numbers) < 8 or not all(numbers[index].isdigit() for index in (0, 2, 4, 6)):
+        return None
+    used, most, files, most_files = (int(numbers[index]) for index in (0, 2, 4, 6))
+    no_end = 1 << 62
+    if not most and not most_files:
+        return None
+    return Limit(
+        max(most - used, 0) * 1024 if most else no_end, max(most_files - files, 0) if most_files else no_end
+    )
 
 
 def parse_size(text: str) -> int:

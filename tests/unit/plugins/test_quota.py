@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from ansible_collections.gpufarm.cluster.plugins.module_utils import _quota as quota
 from ansible_collections.gpufarm.cluster.plugins.module_utils._quota import Limit
@@ -51,3 +53,45 @@ def test_whether_a_disk_counts(output: str, counts: bool) -> None:
 def test_whether_lustre_counts() -> None:
     assert quota.counts(0, "", True) and not quota.counts(1, "", True)
     assert quota.state_command("/lustre", True)[0] == "lfs"
+
+
+# As quota 4.06 and lfs 2.15 write it.
+QUOTA = """\
+Disk quotas for user ada (uid 1001): 
+Filesystem  blocks   quota   limit   grace   files   quota   limit   grace
+ /scratch    {used}       0  1048576       0      {files}       0       {most}       0
+"""  # noqa: W291 - so does quota
+LUSTRE = "       /scratch   {used}       0  1048576       -      {files}       0       {most}       -\n"
+
+
+@pytest.mark.parametrize("text", [QUOTA, LUSTRE])
+@pytest.mark.parametrize(
+    ("used", "files", "most", "left"),
+    [
+        ("48576", "2", "10", quota.Limit(1000000 * 1024, 8)),
+        ("1048577*", "11*", "10", quota.Limit(0, 0)),
+        ("[48576]", "2", "0", quota.Limit(1000000 * 1024, 1 << 62)),
+    ],
+)
+def test_what_is_left_of_a_quota_is_read(text: str, used: str, files: str, most: str, left: Any) -> None:
+    assert quota.left(text.format(used=used, files=files, most=most), "/scratch") == left
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "Disk quotas for user ada (uid 1001): none\n",
+        "/scratch 1 0 0 - 1 0 0 -\n",
+        "/other 1 0 5 - 1 0 0 -\n",
+        "/scratch 1 0",
+        "/scratch - 0 5 - 1 0 0 -\n",
+    ],
+)
+def test_no_limit_is_guessed(text: str) -> None:
+    assert quota.left(text, "/scratch") is None
+
+
+def test_users_are_asked_for_their_own_use() -> None:
+    assert quota.use_command("ada", "/scratch", True) == ["lfs", "quota", "-q", "-u", "ada", "/scratch"]
+    assert quota.use_command("ada", "/scratch", False)[0] == "quota"

@@ -15,7 +15,7 @@ from typing import Any
 
 from ... import _quota as quota
 from ..._host.io import timed
-from ..._mounts.table import mount_of, parse
+from ..._mounts.io.points import mounted
 
 PATIENCE = 10.0  # seconds for a change of a quota
 # How names of areas begin whose jobs have ended.
@@ -33,9 +33,8 @@ def mount_point(path: str) -> str:
     Raises:
         ScratchError: it is not mounted.
     """
-    table = Path("/proc/self/mountinfo").read_text(encoding="utf-8", errors="replace")
-    mount = mount_of(path, parse(table))
-    if mount is None or mount.path == "/":
+    mount = mounted(path)
+    if mount is None:
         raise ScratchError(f"{path} is not mounted")
     return mount.path
 
