@@ -48,6 +48,7 @@ options:
       - slurm_controller
       - slurm_login
       - slurm_node
+      - staging
       - user_accounts
       - zookeeper
     required: true
@@ -69,7 +70,7 @@ options:
     description: For C(benchmarks) what C(ip -json -4 address show) prints, by the name of the machine.
     type: dict
   mountinfo:
-    description: For C(scratch) the content of C(/proc/self/mountinfo).
+    description: For C(scratch) and C(staging) the content of C(/proc/self/mountinfo).
     type: str
   name:
     description: For C(benchmarks) the name of the host in the inventory.
@@ -166,6 +167,7 @@ MODULES = {
     "slurm_controller": "_slurm.controller",
     "slurm_login": "_slurm.login",
     "slurm_node": "_slurm.node",
+    "staging": "_staging.plan",
     "user_accounts": "_accounts.request",
     "zookeeper": "_zookeeper",
 }

@@ -39,6 +39,7 @@ SUPPORTED: dict[str, dict[str, str]] = {
     "slurm_controller": _SLURM,
     "slurm_login": _SLURM,
     "slurm_node": _SLURM,
+    "staging": _PACKAGES,
     "zookeeper": _PACKAGES,
 }
 # Roles that need no packages where their variable `source` has this value.

@@ -38,6 +38,8 @@ options:
       - gpufarm-scratch
       - gpufarm-settings
       - gpufarm-slurm-metrics
+      - gpufarm-stage
+      - gpufarm-submit
   state:
     description: Whether it is there.
     type: str

@@ -23,7 +23,7 @@ from harness.specs import defaults, options, roles
 ROOT = Path(__file__).resolve().parents[2]
 INVENTORIES = ("example", "ibisco")
 # Settings with which the roles ask nothing but the inventory.
-PURE = ("benchmarks", "mpi", "scratch", "shared_home")
+PURE = ("benchmarks", "mpi", "scratch", "shared_home", "staging")
 
 
 @cache
@@ -108,13 +108,13 @@ def test_roles_of_the_large_site_find_no_fault(role: str) -> None:
     assert role in MODULES
     given = {**defaults(role), **settings("ibisco", "gpu32", role)}
     plain = {name.removeprefix(f"{role}_"): value for name, value in given.items()}
+    mounts = "1 0 8:2 / / rw - ext4 /dev/sda2 rw\n2 1 0:9 / /scratch rw - lustre s:/scratch rw\n"
     facts: dict[str, dict[str, Any]] = {
         "benchmarks": {"name": "gpu32", "links": {"gpu32": links(32), "gpu01": links(1)}},
         "mpi": {"machine": {"name": "gpu32", "links": links(32)}},
         "shared_home": {},
-        "scratch": {
-            "mountinfo": "1 0 8:2 / / rw - ext4 /dev/sda2 rw\n2 1 0:9 / /scratch rw - lustre s:/scratch rw\n"
-        },
+        "scratch": {"mountinfo": mounts},
+        "staging": {"mountinfo": f"{mounts}3 1 0:10 / /home rw - lustre s:/home rw\n"},
     }
     planned = plan(plain, role, **facts[role])
     assert planned["problems"] == []

@@ -450,6 +450,15 @@ _CASES = {
             ),
         },
     ),
+    "staging": Case(
+        {"staging_areas": "/scratch/areas/users", "staging_stores": [{"name": "bulk", "path": "/bulk"}]},
+        answers={
+            "Validate | Read the mounts of the machine": said(
+                "21 1 8:2 / / rw - ext4 /dev/sda2 rw\n22 21 8:3 / /scratch rw - ext4 /dev/sdb1 rw\n"
+                "23 21 8:4 / /srv rw - ext4 /dev/sdc1 rw\n24 21 0:9 / /bulk rw - lustre s:/bulk rw\n"
+            ),
+        },
+    ),
     "shared_home": Case(
         {
             "shared_home_kind": "nfs",

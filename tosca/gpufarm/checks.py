@@ -71,6 +71,8 @@ def _given(step: Step, own: str, planned: Collection[tuple[str, str]]) -> dict[s
         more = "validate_servers"
     elif own in ("scratch", "shared_home") and ("lustre_client", step.host) not in planned:
         more = "validate_machine"
+    elif own == "staging" and not {("lustre_client", step.host), ("shared_home", step.host)} & set(planned):
+        more = "validate_machine"
     later = sorted({_LATER[name] for name in roles if name in _LATER})
     return {**step.variables, "validate_role": own, "validate_more": more, "validate_later": later}
 

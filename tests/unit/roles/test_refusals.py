@@ -15,6 +15,7 @@ import refused_mpi
 import refused_paas
 import refused_scratch
 import refused_slurm
+import refused_staging
 import refused_storage
 from harness import CASES
 from refused import Refused
@@ -31,6 +32,7 @@ EVERY: list[tuple[str, Refused]] = [
         refused_paas,
         refused_scratch,
         refused_slurm,
+        refused_staging,
         refused_storage,
     )
     for role, all_of_it in group.REFUSED.items()

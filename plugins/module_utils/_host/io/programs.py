@@ -30,6 +30,7 @@ from ..._nvml.io.session import GPU_PYTHON
 from ..._scratch.io import command as scratch_command
 from ..._settings.io import command as settings_command
 from ..._shared_home.io import command as shared_home_command
+from ..._staging.io import stage_command, submit_command
 from ..._version import VERSION
 from .files import replace_file
 
@@ -48,6 +49,8 @@ PROGRAMS: Mapping[str, tuple[str, ModuleType]] = {
     "gpufarm-scratch": (SYSTEM_PYTHON, scratch_command),
     "gpufarm-settings": (GPU_PYTHON, settings_command),
     "gpufarm-slurm-metrics": (SYSTEM_PYTHON, slurm_command),
+    "gpufarm-stage": (SYSTEM_PYTHON, stage_command),
+    "gpufarm-submit": (SYSTEM_PYTHON, submit_command),
 }
 # The package that this file is in, as it is called here.
 _ABOVE = __name__.partition("._host.")[0]
