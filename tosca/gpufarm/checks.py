@@ -28,6 +28,12 @@ _LATER = {
     "cvmfs_client": "folders",
     "shared_home": "folders",
 }
+# Roles that need file systems, and the roles that may mount these on the same machine in the same run.
+_MOUNTED = {
+    "scratch": ("lustre_client",),
+    "shared_home": ("lustre_client",),
+    "staging": ("lustre_client", "shared_home"),
+}
 _TABLE = "Report all problems of all hosts"
 
 
@@ -69,9 +75,7 @@ def _given(step: Step, own: str, planned: Collection[tuple[str, str]]) -> dict[s
     more = ""
     if own == "lustre_client" and "lustre_server" not in roles:
         more = "validate_servers"
-    elif own in ("scratch", "shared_home") and ("lustre_client", step.host) not in planned:
-        more = "validate_machine"
-    elif own == "staging" and not {("lustre_client", step.host), ("shared_home", step.host)} & set(planned):
+    elif own in _MOUNTED and not {(role, step.host) for role in _MOUNTED[own]} & {*planned}:
         more = "validate_machine"
     later = sorted({_LATER[name] for name in roles if name in _LATER})
     return {**step.variables, "validate_role": own, "validate_more": more, "validate_later": later}
