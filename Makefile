@@ -52,7 +52,7 @@ distclean: clean ## Remove .venv, .work and the bench's images too; no bench may
 HOSTS := --beside integration --beside integration-tosca --beside e2e
 
 .PHONY: test
-test: setup-test ## Run every test but the scenario shared_home_kernel; logs in .work/log (root)
+test: setup-test ## Run every test but the scenarios in emulated machines; logs in .work/log (root)
 	scripts/scenarios --beside lint --beside unit --beside sanity --beside mutants-changed $(HOSTS)
 
 .PHONY: test-changed

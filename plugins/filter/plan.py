@@ -40,6 +40,7 @@ options:
       - mig
       - monitoring
       - mpi
+      - network
       - notebook_environments
       - paas_service
       - scratch
@@ -64,6 +65,7 @@ options:
       M(gpufarm.cluster.environment_modules_info) and C(name), for C(lustre_client) and
       C(lustre_server) that of M(gpufarm.cluster.lustre_info), for C(mesos_agent) C(name), C(cgroup),
       C(glibc), C(kernel), C(gpus) and C(folders), for C(mpi) C(name) and C(links),
+      for C(network) the result of M(gpufarm.cluster.network_info) and C(name),
       for C(notebook_environments) that of M(gpufarm.cluster.notebook_environments_info).
     type: dict
   links:
@@ -159,6 +161,7 @@ MODULES = {
     "mig": "_mig.flavor",
     "monitoring": "_monitoring.settings",
     "mpi": "_mpi",
+    "network": "_network.plan",
     "notebook_environments": "_environments.plan",
     "paas_service": "_paas",
     "scratch": "_scratch.plan",

@@ -31,6 +31,8 @@ SUPPORTED: dict[str, dict[str, str]] = {
     "monitoring": _PACKAGES,
     # PMIx of the version that Slurm is built for.
     "mpi": _SLURM,
+    # Where systemd-networkd has the interfaces of a machine without netplan.
+    "network": {"Debian": "12"},
     "notebook_environments": {"Debian": "12", "Ubuntu": "24.04"},
     "notebook_node": {"Debian": "13", "Ubuntu": "24.04"},
     "nvidia_container": _PACKAGES,

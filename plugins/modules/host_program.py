@@ -35,6 +35,7 @@ options:
       - gpufarm-metrics
       - gpufarm-mig
       - gpufarm-modulepath
+      - gpufarm-network
       - gpufarm-scratch
       - gpufarm-settings
       - gpufarm-slurm-metrics

@@ -409,6 +409,36 @@ _CASES = {
             },
         }
     ),
+    "network": Case(
+        {
+            "network_interfaces": [
+                {"name": "bond0", "members": ["eth1", "eth2"], "addresses": ["192.0.2.7/24"]},
+            ]
+        },
+        answers={
+            "gpufarm.cluster.network_info": {
+                "links": [
+                    {"ifname": name, "mtu": 1500, "addr_info": []} for name in ("eth0", "eth1", "eth2")
+                ],
+                "connection": "198.51.100.7",
+                "networkd": {"running": True, "files": {}},
+                "files": {},
+                "ifupdown": {},
+                "networkmanager": [],
+            },
+            "gpufarm.cluster.network_validate": {
+                "interfaces": [
+                    {
+                        "name": "bond0",
+                        "addresses": ["192.0.2.7/24"],
+                        "mtu": 1500,
+                        "speed": 1000,
+                        "partner": "",
+                    }
+                ]
+            },
+        },
+    ),
     "notebook_environments": Case(
         {
             "notebook_environments_names": "scientific jax",

@@ -98,6 +98,7 @@ class Host:
             "gpufarm.cluster.gpu_settings": self._gpu_settings,
             "gpufarm.cluster.host_program": self._host_program,
             "gpufarm.cluster.lustre_info": self._lustre_info,
+            "gpufarm.cluster.network_configuration": self._network_configuration,
             "gpufarm.cluster.notebook_environments": self._notebook_environments,
             "gpufarm.cluster.notebook_environments_info": self._notebook_environments_info,
             "gpufarm.cluster.path_info": self._path_info,
@@ -280,6 +281,16 @@ class Host:
         if not wanted:
             return {"changed": self._remove(call, path)}
         return {"changed": self._write(call, path, File("file", str(wanted), "0644"))}
+
+    def _network_configuration(self, call: Call) -> Mapping[str, Any]:
+        """Others than the files of the role are not there; the state is kept while its program may change."""
+        folder, state = "/etc/systemd/network", "/var/lib/gpufarm/network/mtu.json"
+        wanted = {f"{folder}/{name}": text for name, text in call.args["files"].items()}
+        gone = [path for path in self._below([folder], []) if path not in wanted and self._remove(call, path)]
+        changed = [self._write(call, path, File("file", text, "0644")) for path, text in wanted.items()]
+        if any(changed) or gone:
+            self._write(call, state, File("file", "{}", "0600"))
+        return {"changed": any(changed) or bool(gone)}
 
     def _host_program(self, call: Call) -> Mapping[str, Any]:
         path, package = f"/opt/gpufarm/bin/{call.args['name']}", "/opt/gpufarm/lib/current"

@@ -35,6 +35,7 @@ class InProcess(Linear):  # type: ignore[misc]  # Ansible has no types
         # Nothing here takes time, so nobody waits for it.
         own.delay = 0
         own.async_val = 0
+        own.timeout = 0
         result = self._executed(host, own, dict(task_vars), play_context)
         self._tqm.recording.finish(host.name, own, result)
         self._pending_results += 1

@@ -26,6 +26,7 @@ VALUES: dict[str, Any] = {
     "staging_areas": "/srv/other/users",
     "staging_partition": "other",
     "staging_stores": [{"name": "other", "path": "/srv/other"}],
+    "network_interfaces": [{"name": "eth1", "addresses": ["203.0.113.7/24"]}],
     "mpi_process_networks": ["198.51.100.0/24"],
     "gpu_health_disabled_checks": ["temperature"],
     "gpu_health_drain_command": ["/bin/other-drain"],

@@ -12,6 +12,7 @@ import refused_gpu
 import refused_hub
 import refused_modules
 import refused_mpi
+import refused_network
 import refused_paas
 import refused_scratch
 import refused_slurm
@@ -29,6 +30,7 @@ EVERY: list[tuple[str, Refused]] = [
         refused_hub,
         refused_modules,
         refused_mpi,
+        refused_network,
         refused_paas,
         refused_scratch,
         refused_slurm,

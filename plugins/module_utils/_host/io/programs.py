@@ -26,6 +26,7 @@ from ..._lmod.io import command as modules_command
 from ..._metrics.io import command as metrics_command
 from ..._metrics.io import slurm_command
 from ..._mig.io import restore
+from ..._network.io import command as network_command
 from ..._nvml.io.session import GPU_PYTHON
 from ..._scratch.io import command as scratch_command
 from ..._settings.io import command as settings_command
@@ -46,6 +47,7 @@ PROGRAMS: Mapping[str, tuple[str, ModuleType]] = {
     "gpufarm-metrics": (GPU_PYTHON, metrics_command),
     "gpufarm-mig": (GPU_PYTHON, restore),
     "gpufarm-modulepath": (SYSTEM_PYTHON, modules_command),
+    "gpufarm-network": (SYSTEM_PYTHON, network_command),
     "gpufarm-scratch": (SYSTEM_PYTHON, scratch_command),
     "gpufarm-settings": (GPU_PYTHON, settings_command),
     "gpufarm-slurm-metrics": (SYSTEM_PYTHON, slurm_command),
