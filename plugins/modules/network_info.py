@@ -31,7 +31,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 links:
-  description: What C(ip -json -details address show) prints.
+  description: Output of C(ip -json -details address show).
   returned: success
   type: list
   elements: dict

@@ -21,7 +21,7 @@ attributes:
 options:
   interfaces:
     description: >-
-      What must be true of each interface, as C(expected) of the filter P(gpufarm.cluster.plan#filter) for the
+      Facts that must hold for each interface, as C(expected) of the filter P(gpufarm.cluster.plan#filter) for the
       role P(gpufarm.cluster.network#role) has it.
     type: list
     elements: dict

@@ -96,7 +96,7 @@ def value(text: str, section: str, key: str) -> str:
 def hides(files: Mapping[str, str], own: str, names: Iterable[str], hardware: str) -> str:
     """Return the file of others that networkd may use in place of an own file; empty if there is none.
 
-    A condition that cannot be judged here, such as one about the driver, counts as met.
+    A condition that cannot be checked here, such as one about the driver, counts as met.
 
     Args:
         files: texts of files of others by their paths.

@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the settings of the role network result in. No I/O."""
+"""Files and checks that the settings of the role network result in. No I/O."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 
 def link(name: str, *addresses: str, **more: Any) -> dict[str, Any]:
-    """What ip prints of an interface that is up (recorded with iproute2 6.1 and 6.15, shortened)."""
+    """Output of ip about an interface that is up (recorded with iproute2 6.1 and 6.15, shortened)."""
     pairs = [one.split("/") for one in addresses]
     known = [{"local": one, "prefixlen": int(length), "scope": "global"} for one, length in pairs]
     here = {"local": "fe80::1", "prefixlen": 64, "scope": "link"}

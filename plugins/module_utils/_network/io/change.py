@@ -83,7 +83,7 @@ def start(wanted: Mapping[str, str], seconds: int) -> None:
 
 
 def _later(unit: str, seconds: int, step: str) -> None:
-    # What a former run has left there may have failed.
+    # Units of a former run may be there, failed.
     for kind in ("timer", "service"):
         with contextlib.suppress(NetworkError):
             run("systemctl", "reset-failed", f"{unit}.{kind}")

@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a machine has and which programs configure its interfaces."""
+"""Interfaces of a machine, and the programs that configure them."""
 
 from __future__ import annotations
 
