@@ -21,8 +21,8 @@ attributes:
 options:
   interfaces:
     description: >-
-      Facts that must hold for each interface, as C(expected) of the filter P(gpufarm.cluster.plan#filter) for the
-      role P(gpufarm.cluster.network#role) has it.
+      Facts that must hold for each interface, as C(expected) of the filter
+      P(gpufarm.cluster.plan#filter) for the role P(gpufarm.cluster.network#role) has it.
     type: list
     elements: dict
     required: true
