@@ -29,9 +29,9 @@ def main() -> int:
         else:
             {"apply": change.apply, "confirm": change.confirm, "restore": change.restore}[words.step]()
     except NetworkError as error:
-        print(error, file=sys.stderr)
+        sys.stderr.write(f"{error}\n")
         return 1
     except OSError as error:
-        print(f"{error.filename} cannot be read or changed: {error.strerror}.", file=sys.stderr)
+        sys.stderr.write(f"{error.filename} cannot be read or changed: {error.strerror}.\n")
         return 1
     return 0
