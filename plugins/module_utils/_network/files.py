@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any
 
-from .request import BOND, DEFAULT, LACP, VLAN, Interface, route
+from .request import BOND, DEFAULT, LACP, USUAL_MTU, VLAN, Interface, route
 
 FOLDER = "/etc/systemd/network"
 # The first file that matches an interface is used, in the order of names (systemd.network(5)). The network
@@ -37,15 +37,19 @@ def render(interfaces: Iterable[Interface]) -> dict[str, str]:
 
 
 def _device(one: Interface) -> Sections:
-    head = ("NetDev", {"Name": [one.name], "Kind": [one.kind]})
+    head: dict[str, list[Any]] = {"Name": [one.name], "Kind": [one.kind]}
     if one.kind == VLAN:
-        return [head, ("VLAN", {"Id": [one.vlan]})]
+        return [("NetDev", head), ("VLAN", {"Id": [one.vlan]})]
+    # Members take the MTU of a bond when they join, and networkd may have them join before it sets that of
+    # the file .network. Hardware that cannot have the usual one then stays outside.
+    if 0 < one.mtu < USUAL_MTU:
+        head["MTUBytes"] = [one.mtu]
     settings: dict[str, list[Any]] = {"Mode": [one.mode], "MIIMonitorSec": ["100ms"]}
     if one.mode == LACP:
         # A switch that no longer answers is noticed in 3 seconds in place of 90 (IEEE 802.1AX, 6.4.4), and
         # connections between the same two machines use several links.
         settings |= {"LACPTransmitRate": ["fast"], "TransmitHashPolicy": ["layer3+4"]}
-    return [head, ("Bond", settings)]
+    return [("NetDev", head), ("Bond", settings)]
 
 
 def _network(one: Interface, interfaces: Iterable[Interface]) -> Sections:

@@ -64,6 +64,13 @@ def test_active_backup_is_the_mode_that_asks_nothing_of_a_switch() -> None:
     assert "PrimarySlave" not in files["05-gpufarm-eth1.network"]
 
 
+@pytest.mark.parametrize(("mtu", "from_the_start"), [(1400, True), (1500, False), (0, False)])
+def test_a_bond_is_made_with_an_mtu_that_its_members_can_have(mtu: int, from_the_start: bool) -> None:
+    device = made({**BOND, "mtu": mtu})["files"]["05-gpufarm-bond0.netdev"]
+    assert (f"[NetDev]\nName=bond0\nKind=bond\nMTUBytes={mtu}\n" in device) == from_the_start
+    assert ("MTUBytes" in device) == from_the_start
+
+
 VLAN = {"name": "v5", "vlan": 5, "over": "bond0"}
 
 
