@@ -15,8 +15,9 @@ BOND, VLAN, ETHERNET = "bond", "vlan", "ethernet"
 LACP, ACTIVE_BACKUP = "802.3ad", "active-backup"
 DEFAULT = "default"
 # The kernel refuses longer ones, `.`, `..` and those with a slash, a colon or white space (dev_valid_name in
-# net/core/dev.c). systemd-networkd reads names as patterns, so signs of these are refused too.
-NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,14}")
+# net/core/dev.c). systemd-networkd reads names as patterns, so signs of these are refused too. It takes a
+# number for an index, and the kernel has sysctls of `all` and `default` interfaces.
+NAME = re.compile(r"(?!(\d+|all|default|lo)\Z)[A-Za-z0-9_][A-Za-z0-9_.-]{0,14}")
 # Bytes. IPv6 needs the former (RFC 8200, 5); the latter is the most of the kernel's Ethernet devices
 # (ETH_MAX_MTU in uapi/linux/if_ether.h).
 LEAST_MTU, MOST_MTU = 1280, 65535
@@ -93,10 +94,10 @@ def _names(interfaces: Iterable[Interface]) -> Iterator[str]:
     names = [one.name for one in interfaces]
     members = [member for one in interfaces for member in one.members]
     for name in dict.fromkeys(names + members):
-        if not NAME.fullmatch(name) or name == "lo":
+        if not NAME.fullmatch(name):
             yield (
-                f"{name!r} cannot be the name of an interface; use 1 to 15 letters, digits, "
-                "dots, hyphens and underscores, and leave lo alone."
+                f"{name!r} cannot be the name of an interface; use 1 to 15 letters, digits, dots, hyphens "
+                "and underscores, not only digits, and none of all, default and lo."
             )
     for name, number in Counter(names).items():
         if number > 1:
@@ -175,6 +176,9 @@ def route(to: str, via: str) -> tuple[str, str]:
     Raises:
         ValueError: one of them is none, or they are of different versions of IP.
     """
+    # Any text may follow as a zone (ipaddress.IPv6Address.scope_id), also further lines of a file.
+    if "%" in to + via:
+        raise ValueError(f"{to} or {via} has a zone")
     gateway = ipaddress.ip_address(via)
     if to == DEFAULT:
         return DEFAULT, str(gateway)

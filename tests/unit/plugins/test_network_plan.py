@@ -81,7 +81,7 @@ VLAN = {"name": "v5", "vlan": 5, "over": "bond0"}
         ([{"name": "eth0:1"}], "'eth0:1' cannot be the name of an interface"),
         ([{"name": "sixteen-letters-"}], "'sixteen-letters-' cannot be the name"),
         ([{"name": "eth*"}], "'eth*' cannot be the name"),
-        ([{"name": "lo"}], "'lo' cannot be the name"),
+        *(([{"name": name}], f"'{name}' cannot be the name") for name in ("lo", "all", "default", "12")),
         ([{"name": "a\n[Network]"}], "cannot be the name"),
         ([{**BOND, "members": ["eth1", "../x"]}], "'../x' cannot be the name"),
         ([{"name": "eth1"}, {"name": "eth1"}], "eth1 is declared 2 times"),
@@ -119,6 +119,14 @@ VLAN = {"name": "v5", "vlan": 5, "over": "bond0"}
             "route to default via 10.2.0.1, which is in no network of its addresses",
         ),
         ([{**BOND, "routes": {"fd00::/64": "10.1.0.1"}}], "bond0 has the route to 'fd00::/64' via"),
+        (
+            [{"name": "e", "addresses": ["fd00::7/64"], "routes": {"default": "fd00::1%x\n[Link]"}}],
+            "e has the route to 'default' via 'fd00::1%x\\n[Link]'",
+        ),
+        (
+            [{"name": "e", "addresses": ["fd00::7/64"], "routes": {"fd01::%x\ny/64": "fd00::1"}}],
+            "e has the route to 'fd01::%x\\ny/64'",
+        ),
         (
             [
                 {**BOND, "routes": {"default": "10.1.0.1"}},
