@@ -114,19 +114,22 @@ def _others(interfaces: Sequence[Interface], machine: Mapping[str, Any]) -> Iter
 
 
 def _connection(interfaces: Sequence[Interface], machine: Mapping[str, Any]) -> Iterator[str]:
-    """Ansible would not get back to a machine that loses the address of its connection."""
-    if not machine["connection"]:
-        return
-    address = ipaddress.ip_address(machine["connection"])
-    touched = {*devices(interfaces), *(one.name for one in interfaces)}
+    """Ansible would not get back to a machine that loses the address of its connection, or has it twice."""
+    connection = machine["connection"] and ipaddress.ip_address(machine["connection"])
+    named = {*devices(interfaces), *(one.name for one in interfaces)}
     declared = {ipaddress.ip_interface(text).ip for one in interfaces for text in one.addresses}
     for link in machine["links"]:
-        has = any(ipaddress.ip_interface(text).ip == address for text in addresses(link))
-        if has and link["ifname"] in touched and address not in declared:
-            yield (
-                f"Ansible is connected to {address} of {link['ifname']}, and no declared interface has that "
-                "address; add it to the one that replaces it."
-            )
+        name = link["ifname"]
+        # An interface of an earlier run loses its addresses.
+        touched = name in named or f"{files.FOLDER}/{files.PREFIX}{name}.network" in machine["files"]
+        for address in (ipaddress.ip_interface(text).ip for text in addresses(link)):
+            if touched and address == connection and address not in declared:
+                yield (
+                    f"Ansible is connected to {address} of {name}, and no declared interface has that "
+                    "address; add it to the one that replaces it."
+                )
+            elif not touched and address in declared:
+                yield f"{name} has {address} already; declare {name} too, or another address."
 
 
 def expected(interfaces: Iterable[Interface]) -> list[dict[str, Any]]:

@@ -59,6 +59,9 @@ MACHINE = {
 }
 
 
+BONDED = [member("eth1", "bond0"), member("eth2", "bond0"), bond("bond0", "10.1.0.7/16")]
+
+
 def refused(*interfaces: dict[str, Any], **facts: Any) -> list[str]:
     settings = {"interfaces": list(interfaces or [BOND, VLAN]), "confirm_seconds": 120}
     found: list[str] = plan(settings, machine={**MACHINE, **facts})["problems"]
@@ -70,13 +73,8 @@ def test_a_bond_of_free_interfaces_is_fine() -> None:
 
 
 def test_a_machine_that_has_the_interfaces_is_fine_again() -> None:
-    links = [
-        link("eth0", "192.0.2.7/24"),
-        member("eth1", "bond0"),
-        member("eth2", "bond0"),
-        bond("bond0", "10.1.0.7/16"),
-        link("v5", "10.2.0.7/16", link="bond0", linkinfo={"info_kind": "vlan"}),
-    ]
+    vlan = link("v5", "10.2.0.7/16", link="bond0", linkinfo={"info_kind": "vlan"})
+    links = [link("eth0", "192.0.2.7/24"), *BONDED, vlan]
     files = {f"{OURS}{name}": "" for name in ("bond0.netdev", "v5.netdev", "bond0.network", "v5.network")}
     assert refused(links=links, files=files) == []
 
@@ -127,6 +125,16 @@ def test_a_machine_that_has_the_interfaces_is_fine_again() -> None:
             [{**BOND, "members": ["eth0", "eth1"]}],
             {},
             "Ansible is connected to 192.0.2.7 of eth0, and no declared interface has that address",
+        ),
+        (
+            [BOND],
+            {"links": [*BONDED, link("v6", "192.0.2.7/24")], "files": {f"{OURS}v6.network": ""}},
+            "Ansible is connected to 192.0.2.7 of v6, and no declared interface has that address",
+        ),
+        (
+            [{**BOND, "addresses": ["192.0.2.7/26"]}],
+            {},
+            "eth0 has 192.0.2.7 already; declare eth0 too, or another address.",
         ),
     ],
 )
