@@ -4,6 +4,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -135,6 +136,31 @@ def made(machine: Machine, wanted: dict[str, str]) -> list[str]:
     change.apply()
     change.confirm()
     return [line for line in machine.ran if line.startswith("ip ")]
+
+
+def test_each_step_is_on_the_disk_before_the_next(
+    machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A power cut must not keep the new files and lose what leads back, nor the reverse."""
+    pending = tmp_path / "state" / "unconfirmed.json"
+    seen: list[tuple[str, bool, bool]] = []
+
+    def fsync(descriptor: int) -> None:
+        path = Path(f"/proc/self/fd/{descriptor}").resolve()
+        if path.is_dir():
+            seen.append((path.name, pending.exists(), bool(machine.files())))
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    change.start(BOND, 60)
+    assert seen == [("state", True, False)]
+    change.apply()
+    assert seen[1:] == [("network", True, True)]
+    change.confirm()
+    assert seen[2:] == [("state", False, True)]
+    change.start({}, 60)
+    change.apply()
+    change.restore()
+    assert seen[-2:] == [("network", True, True), ("state", False, True)]
 
 
 def test_devices_are_made_anew_only_if_they_differ(machine: Machine) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import json
+import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -74,6 +75,7 @@ def start(wanted: Mapping[str, str], seconds: int) -> None:
         replace_file(FORMER_MTU, json.dumps(kept), 0o600)
         pending = {"former": former, "wanted": dict(wanted), "applied": False}
         replace_file(PENDING, json.dumps(pending), 0o600)
+        _settle(STATE)
         try:
             _later(DEADLINE, HEAD_START + seconds, "restore")
             _later(CHANGE, HEAD_START, "apply")
@@ -126,6 +128,7 @@ def restore() -> bool:
         if pending:
             _put(pending["former"])
             PENDING.unlink()
+            _settle(STATE)
         return bool(pending)
 
 
@@ -142,6 +145,7 @@ def confirm() -> None:
         if not pending["applied"]:
             raise NetworkError("The change is not made yet; the former configuration comes back by itself.")
         PENDING.unlink()
+        _settle(STATE)
     # A timer that has fired in the meantime finds nothing to put back.
     with contextlib.suppress(NetworkError):
         run("systemctl", "stop", f"{DEADLINE}.timer")
@@ -166,9 +170,19 @@ def _put(files: Mapping[str, str]) -> None:
     for name, text in files.items():
         if before.get(name) != text:
             replace_file(Path(own.FOLDER, name), text, 0o644)
+    _settle(Path(own.FOLDER))
     # At boot networkd reads them later.
     if read.is_active("systemd-networkd.service"):
         _use(before, files)
+
+
+def _settle(folder: Path) -> None:
+    """Have the names in a folder outlast a power cut, as the order of changes in two folders matters."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _use(before: Mapping[str, str], files: Mapping[str, str]) -> None:

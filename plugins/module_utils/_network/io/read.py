@@ -100,8 +100,15 @@ def networkmanager() -> list[str]:
 
 
 def is_active(unit: str) -> bool:
-    """Return whether a unit of systemd runs."""
-    return timed.run(["systemctl", "is-active", "--quiet", unit], SECONDS).status == 0
+    """Return whether a unit of systemd runs.
+
+    Raises:
+        NetworkError: systemd does not answer in time.
+    """
+    status = timed.run(["systemctl", "is-active", "--quiet", unit], SECONDS).status
+    if status is None:
+        raise NetworkError(f"systemd does not tell in {SECONDS:.0f} seconds whether {unit} runs; run again.")
+    return status == 0
 
 
 def networkd() -> dict[str, Any]:
