@@ -5,6 +5,8 @@
 from __future__ import annotations
 
 import os
+import resource
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -136,6 +138,25 @@ def made(machine: Machine, wanted: dict[str, str]) -> list[str]:
     change.apply()
     change.confirm()
     return [line for line in machine.ran if line.startswith("ip ")]
+
+
+@pytest.fixture
+def full_disk() -> Iterator[None]:
+    """Let no file grow."""
+    former = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, former[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, former)
+
+
+@pytest.mark.usefixtures("full_disk")
+def test_a_full_disk_is_told_before_any_change(machine: Machine, tmp_path: Path) -> None:
+    with pytest.raises(OSError, match="too large") as told:
+        change.start(BOND, 60)
+    assert told.value.filename == str(tmp_path / "state" / "mtu.json")
+    assert machine.files() == {}
+    assert machine.ran == []
+    assert not change.restore()
 
 
 def test_each_step_is_on_the_disk_before_the_next(

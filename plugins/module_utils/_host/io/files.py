@@ -15,7 +15,7 @@ def replace_file(file: Path, text: str, mode: int) -> None:
     """Write a file so that a reader, also after a power cut, sees it whole: the old one or the new one.
 
     Raises:
-        OSError: the file is as it was, for instance because the disk is full.
+        OSError: the file is as it was, for instance because the disk is full; the error names it.
     """
     fresh = file.with_name(f".{file.name}.new")
     descriptor = os.open(fresh, _FLAGS, mode)
@@ -26,6 +26,8 @@ def replace_file(file: Path, text: str, mode: int) -> None:
             stream.flush()
             os.fsync(descriptor)
         fresh.replace(file)
-    except OSError:
+    except OSError as error:
         fresh.unlink(missing_ok=True)
+        # The kernel tells of a full disk without a name.
+        error.filename = error.filename or str(file)
         raise
