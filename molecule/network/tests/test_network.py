@@ -30,6 +30,11 @@ def test_the_bond_carries_the_connection_over_its_primary(host):
     assert " dev bond0 " in host.check_output("ip route show default")
 
 
+def test_members_join_a_bond_at_the_first_try(host):
+    """networkd does not try again for sure, as at a boot."""
+    assert "calling dev_set_mtu" not in host.check_output("journalctl --dmesg")
+
+
 def test_packets_of_the_declared_size_pass_the_vlan_over_lacp(host):
     headers = 28  # of IPv4 and ICMP
     assert answers(host, "-M", "do", "-s", str(1900 - headers))
