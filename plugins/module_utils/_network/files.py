@@ -112,6 +112,7 @@ def hides(files: Mapping[str, str], own: str, names: Iterable[str], hardware: st
         path
         for path in files
         if path.endswith(".network")
+        and files[path]  # an empty one only hides others of its name
         and path.rpartition("/")[2] < own
         and _may_match(files[path], names, hardware)
     ]

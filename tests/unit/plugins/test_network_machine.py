@@ -172,9 +172,16 @@ def test_a_file_that_may_match_is_found(condition: str, matches: bool) -> None:
 
 
 def test_a_file_that_sorts_later_hides_nothing_and_of_two_the_first_counts() -> None:
-    later = {"/etc/systemd/network/10-a.network": "", "/etc/systemd/network/01-a.netdev": ""}
+    later = {
+        "/etc/systemd/network/10-a.network": "[Match]\n",
+        "/etc/systemd/network/01-a.netdev": "[Match]\n",
+    }
     assert hides(later, "05-gpufarm-eth1.network", ["eth1"], "") == ""
-    earlier = {"/etc/systemd/network/02-a.network": "", "/run/systemd/network/01-a.network": ""}
+    earlier = {
+        "/etc/systemd/network/00-a.network": "",
+        "/etc/systemd/network/02-a.network": "[Match]\n",
+        "/run/systemd/network/01-a.network": "[Match]\n",
+    }
     assert hides(earlier, "05-gpufarm-eth1.network", ["eth1"], "") == "/run/systemd/network/01-a.network"
 
 

@@ -15,7 +15,7 @@ from ..._host.io import timed
 from ..files import FOLDER
 
 # In the order in which the first file of a name hides others (systemd.network(5)).
-FOLDERS = (FOLDER, "/run/systemd/network", "/usr/lib/systemd/network")
+FOLDERS = (FOLDER, *(f"/{place}/systemd/network" for place in ("run", "usr/local/lib", "usr/lib")))
 IFUPDOWN = Path("/etc/network")
 SECONDS = 20.0
 
