@@ -82,6 +82,18 @@ def test_a_change_that_is_not_confirmed_goes_back(machine: Machine) -> None:
         change.confirm()
 
 
+def test_the_timer_of_a_change_that_went_back_early_is_not_in_the_way(machine: Machine) -> None:
+    change.start(BOND, 60)
+    change.apply()
+    change.restore()
+    machine.ran.clear()
+    change.start(BOND, 60)
+    stopped = machine.ran.index("systemctl stop gpufarm-network-deadline.timer")
+    assert machine.ran[stopped + 3].startswith(
+        "systemd-run --quiet --collect --unit=gpufarm-network-deadline "
+    )
+
+
 def test_a_change_that_is_not_made_cannot_be_confirmed(machine: Machine) -> None:
     change.start(BOND, 60)
     with pytest.raises(NetworkError, match="not made yet"):
@@ -115,7 +127,6 @@ def test_going_back_does_all_that_it_can_and_is_tried_again(machine: Machine) ->
         change.restore()
     assert machine.files() == {}
     assert "networkctl reload" in machine.ran
-    assert {"networkctl reconfigure eth1", "networkctl reconfigure eth2"} <= {*machine.ran}
     machine.broken = ()
     assert change.restore()
     assert not change.restore()
@@ -190,6 +201,15 @@ def test_devices_are_made_anew_only_if_they_differ(machine: Machine) -> None:
     assert made(machine, VLAN) == []
     assert made(machine, LACP) == ["ip link delete dev bond0"]
     assert made(machine, OTHER) == ["ip link set dev eth2 nomaster"]
+
+
+def test_networkd_configures_each_interface_anew_once(machine: Machine) -> None:
+    """It does that by itself for files that differ, and members of a bond that is made anew have the same."""
+    made(machine, BOND)
+    assert not [line for line in machine.ran if "reconfigure" in line]
+    machine.there |= {"bond0"}
+    made(machine, LACP)
+    assert {"networkctl reconfigure eth1", "networkctl reconfigure eth2"} <= {*machine.ran}
 
 
 def test_an_interface_gets_its_former_mtu_back(machine: Machine) -> None:

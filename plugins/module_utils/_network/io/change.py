@@ -85,7 +85,9 @@ def start(wanted: Mapping[str, str], seconds: int) -> None:
 
 
 def _later(unit: str, seconds: int, step: str) -> None:
-    # Units of a former run may be there, failed.
+    # The timer of a former change still runs if the machine went back before it, and units may have failed.
+    with contextlib.suppress(NetworkError):
+        run("systemctl", "stop", f"{unit}.timer")
     for kind in ("timer", "service"):
         with contextlib.suppress(NetworkError):
             run("systemctl", "reset-failed", f"{unit}.{kind}")
@@ -202,9 +204,13 @@ def _use(before: Mapping[str, str], files: Mapping[str, str]) -> None:
             attempt("ip", "link", "delete", "dev", device)
         elif former != next_bond and _is_there(member):
             attempt("ip", "link", "set", "dev", member, "nomaster")
+    # It configures interfaces anew whose files differ. To do that twice takes the links of a bond away that
+    # has just got them, and networkd (252) then gives it up.
     attempt("networkctl", "reload")
-    names = {own.value(text, "Match", "Name") for text in (*before.values(), *files.values())} - {""}
-    for name in sorted(filter(_is_there, names)):
+    same = {own.value(text, "Match", "Name") for name, text in files.items() if before.get(name) == text} - {
+        ""
+    }
+    for name in sorted(filter(_is_there, same)):
         attempt("networkctl", "reconfigure", name)
     for name, mtu in _load(FORMER_MTU).items():
         if _is_there(name) and name not in _with_mtu(files):
