@@ -58,7 +58,10 @@ def main() -> None:
 
 
 def words(*command: str) -> list[str]:
-    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
+    # An emulated machine takes longer than the 25 seconds after which systemctl gives up.
+    environment = {**os.environ, "SYSTEMD_BUS_TIMEOUT": "300"}
+    done = subprocess.run(command, check=True, capture_output=True, text=True, env=environment)
+    return done.stdout.split()
 
 
 def files_of_packages() -> set[str]:
