@@ -7,18 +7,16 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
 from rich.table import Table
 
 from lab.selfcheck import Proof, check
 from lab.spec import HostSpec
-from lab.stage import Stage, commands, images_missing, played
+from lab.stage import Stage, commands, for_newcomers, images_missing, played
 from lab.system import require_root, write_atomically
 from lab.visitor import trust
 
@@ -106,7 +104,7 @@ def _tell(
 ) -> None:
     """Next steps for a newcomer, on standard output."""
     hub = outputs["jupyter_endpoint"]
-    out = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
+    out, facts = for_newcomers()
     out.print(f"\n[bold green]Ready[/] in {timings['total']:.0f} s: [bold]{hub}[/]\n")
     people = Table(box=None, pad_edge=False)
     for title in ("user", "password", "groups", "may"):
@@ -120,9 +118,6 @@ def _tell(
         )
     out.print(people)
     free = ", ".join(f"{count} x {profile}" for profile, count in (proof.free or {}).items())
-    facts = Table.grid(padding=(0, 2))
-    facts.add_column(no_wrap=True)
-    facts.add_column(overflow="fold")
     facts.add_row("Free GPU slices", free or f"the form shows them; {USER} has a notebook running")
     facts.add_row("Proven just now", f"{USER} signed in; Python in a notebook saw one slice, {proof.slice}")
     facts.add_row("Certificates", "accept two warnings, or trust " + "\nand ".join(map(str, authorities)))

@@ -7,19 +7,15 @@ from __future__ import annotations
 import json
 import os
 import secrets
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-from rich.table import Table
-
 from lab.inventory import inventory
 from lab.selfcheck import Proof, check
 from lab.spec import HostSpec
-from lab.stage import Stage, commands, images_missing, played
+from lab.stage import Stage, commands, for_newcomers, images_missing, played
 from lab.system import require_root, run, write_atomically
 from lab.visitor import Visitor, trust
 
@@ -125,11 +121,8 @@ def _tell(
     timings: dict[str, Any],
 ) -> None:
     """Next steps for a newcomer, on standard output."""
-    out = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
+    out, facts = for_newcomers()
     out.print(f"\n[bold green]Ready[/] in {timings['total']:.0f} s: [bold]{hub}[/]\n")
-    facts = Table.grid(padding=(0, 2))
-    facts.add_column(no_wrap=True)
-    facts.add_column(overflow="fold")
     facts.add_row("Users", ", ".join(f"{name} / {word}" for name, word in passwords.items()))
     facts.add_row("Certificate", f"signed by {authority}")
     facts.add_row("A job", f".venv/bin/lab --bench {bench} ssh {HUB} -- runuser -u alice -- {JOB}")

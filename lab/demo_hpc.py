@@ -7,7 +7,6 @@ from __future__ import annotations
 import json
 import os
 import shlex
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,14 +14,12 @@ from typing import Any
 
 import click
 import yaml
-from rich.console import Console
-from rich.table import Table
 
 from lab.errors import LabError
 from lab.inventory import inventory
 from lab.network import SECOND
 from lab.spec import HostSpec
-from lab.stage import ROOT, Stage, commands, images_missing, played
+from lab.stage import ROOT, Stage, commands, for_newcomers, images_missing, played
 from lab.system import require_root, run, write_atomically
 
 LOGIN = "login1"
@@ -146,13 +143,10 @@ def _job(machines: int, program: str) -> str:
 
 def _tell(bench: str, carried: Mapping[str, int], alike: str, files: Path, timings: dict[str, Any]) -> None:
     """Next steps for a newcomer, on standard output."""
-    out = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
+    out, facts = for_newcomers()
     out.print(
         f"\n[bold green]Ready[/] in {timings['total']:.0f} s: a cluster for jobs, with [bold]{LOGIN}[/]\n"
     )
-    facts = Table.grid(padding=(0, 2))
-    facts.add_column(no_wrap=True)
-    facts.add_column(overflow="fold")
     facts.add_row("Log in", f".venv/bin/lab --bench {bench} ssh {LOGIN}")
     job = "srun --chdir=/ --nodes=2 --gres=gpu:4 printenv SLURMD_NODENAME CUDA_VISIBLE_DEVICES"
     facts.add_row("A job there", f"runuser -u {USER} -- {job}")

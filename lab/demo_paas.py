@@ -12,12 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-from rich.table import Table
-
 from lab.inventory import inventory
 from lab.spec import HostSpec
-from lab.stage import Stage, commands, images_missing, played
+from lab.stage import Stage, commands, for_newcomers, images_missing, played
 from lab.system import require_root, write_atomically
 from lab.tokens import access_token
 from lab.visitor import trust
@@ -111,11 +108,8 @@ class Demo(Stage):
 
 def _tell(url: str, demo: Demo, outputs: Any, timings: dict[str, Any]) -> None:
     """Next steps for a newcomer, on standard output."""
-    out = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
+    out, facts = for_newcomers()
     out.print(f"\n[bold green]Ready[/] in {timings['total']:.0f} s: [bold]{url}[/]\n")
-    facts = Table.grid(padding=(0, 2))
-    facts.add_column(no_wrap=True)
-    facts.add_column(overflow="fold")
     settings = "\n".join(f"export {name}={value}" for name, value in demo.client.items())
     deploy = f'.venv/bin/gpufarm deploy {TEMPLATE} --input gpu_partition_flavor="{FLAVOR}"'
     curl = 'curl --cacert $GPUFARM_CA_FILE -H "Authorization: Bearer $(cat $GPUFARM_TOKEN_FILE)"'

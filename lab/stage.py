@@ -19,6 +19,7 @@ from typing import Any
 import click
 from rich.console import Console
 from rich.markup import escape
+from rich.table import Table
 
 from lab import bench as benches
 from lab.bench import Bench
@@ -29,6 +30,14 @@ ROOT = Path(__file__).resolve().parent.parent
 PROGRAMS = Path(sys.executable).parent
 
 console = Console(stderr=True, highlight=False)
+
+
+def for_newcomers() -> tuple[Console, Table]:
+    """Return where a demo tells its next steps, and an empty table for them: a name, and what to know."""
+    facts = Table.grid(padding=(0, 2))
+    facts.add_column(no_wrap=True)
+    facts.add_column(overflow="fold")
+    return Console(highlight=False, width=None if sys.stdout.isatty() else 120), facts
 
 
 def line(text: str) -> None:
