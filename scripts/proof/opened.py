@@ -61,7 +61,7 @@ def watch(notes: str, root: str) -> None:
             noted.add(path)
             with contextlib.suppress(PermissionError):  # tests run programs as other users
                 descriptor = os.open(notes, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-                os.write(descriptor, f"{path}\n".encode())
+                os.write(descriptor, os.fsencode(f"{path}\n"))
                 os.close(descriptor)
 
     sys.addaudithook(hook)

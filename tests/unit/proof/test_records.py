@@ -63,6 +63,20 @@ def test_each_process_notes_what_it_opens_but_not_to_load_filters_or_to_pack(tmp
     assert not {str(tmp_path / name) for name in ("logic.py", "packed")} & noted
 
 
+def test_a_name_that_is_not_utf8_is_noted_and_read_like_any_other(tmp_path: Path):
+    program = tmp_path / "scripts/proof/opened.py"
+    program.parent.mkdir(parents=True)
+    program.write_text(OPENED.read_text())
+    odd = tmp_path / os.fsdecode(b"odd\xe9")
+    odd.touch()
+    subprocess.run(
+        [sys.executable, "-c", f"import runpy; runpy.run_path({str(program)!r}); open({str(odd)!r}).close()"],
+        env=os.environ | {"PROOF_OPENED": str(tmp_path / "notes"), "PYTHONPATH": ""},
+        check=True,
+    )
+    assert os.fsencode(odd) in (tmp_path / "notes").read_bytes().splitlines()
+
+
 def test_inputs_are_files_of_the_repository_by_their_real_names(tmp_path: Path):
     (tmp_path / "plugins").mkdir()
     (tmp_path / "plugins/one.py").touch()
