@@ -63,9 +63,15 @@ def bring_a_file_in_and_out(page: Page) -> None:
 
 
 def make_and_revoke_a_token(page: Page, service: Service) -> None:
-    page.goto(f"{service.hub}/hub/token")
+    """Also over a slow line, on which a page can be seen before its script is there."""
+    page.route("**/moment.js*", lambda _route: None)  # its script waits for this one
+    page.goto(f"{service.hub}/hub/token", wait_until="domcontentloaded")
     page.get_by_label("Purpose").fill("my program")
-    page.get_by_role("button", name="Make a token").click()
+    make = page.get_by_role("button", name="Make a token")
+    expect(make).to_be_disabled()
+    page.get_by_label("Purpose").press("Enter")
+    page.unroute_all()
+    make.click()
     expect(page.locator("#token-result")).to_have_text(re.compile(r"\S{32,}"))
     page.reload()
     on_a_phone(page, "16-tokens")
