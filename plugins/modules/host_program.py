@@ -32,6 +32,7 @@ options:
       - gpufarm-gateway
       - gpufarm-health
       - gpufarm-home
+      - gpufarm-mesos-metrics
       - gpufarm-metrics
       - gpufarm-mig
       - gpufarm-modulepath

@@ -402,7 +402,10 @@ _CASES = {
     "monitoring": Case(
         answers={
             "Validate | Check for Grafana": {"stat": {"exists": True}},
-            "Configure | Check for a controller of Slurm": {"stat": {"exists": True}},
+            "Configure | Check for services with a reader, and for readers": has(
+                "/etc/systemd/system/slurmctld.service.d/gpufarm.conf",
+                "/etc/mesos-master/secrets/principals/operator",
+            ),
             "Verify | Query the targets of Prometheus": {
                 "status": 200,
                 "json": {"data": {"activeTargets": [{"labels": {"instance": "host1"}, "health": "up"}] * 2}},

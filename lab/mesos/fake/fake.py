@@ -200,7 +200,8 @@ class Master(Program):
         self.zk, self.path, self.access = zookeeper(content(self.options["zk"]))
         self.zk.ensure_path(self.path, acl=self.access)
         try:
-            first: dict[str, Any] = {"quotas": {}, "weights": {}, "drained": {}, "agents": {}}
+            first: dict[str, Any] = {name: {} for name in ("quotas", "weights", "drained", "agents")}
+            first["unreachable"] = []
             self.zk.create(self.path + "/registry", json.dumps(first).encode(), acl=self.access)
         except NodeExistsError:
             pass
@@ -241,16 +242,18 @@ class Master(Program):
 
     def serve(self, method: str, place: str, body: bytes) -> Answer:
         leader = self.leader()
+        leads = leader is not None and leader["node"] == self.label
+        if not leads:
+            with self.lock:
+                self.agents, self.recovered = None, False
+            if place == "/metrics/snapshot":
+                return 200, {}, json.dumps({"master/elected": 0.0})
         if leader is None:
             return 503, {}, "No leader elected"
         base = f"//{leader['hostname']}:{leader['port']}"
         if place == "/redirect":
             return 307, {"Location": base}, ""
-        if leader["node"] != self.label:
-            with self.lock:
-                self.agents, self.recovered = None, False
-            if place == "/metrics/snapshot":
-                return 200, {}, json.dumps({"master/elected": 0.0})
+        if not leads:
             return 307, {"Location": f"{base}/master{place}"}, ""
         with self.lock:
             self.recovered = self.recovered or len(self.members()) >= int(self.options["quorum"])
@@ -270,7 +273,8 @@ class Master(Program):
             del self.agents[key]
             registry["agents"].pop(key, None)
         if gone:
-            self.change(agents=registry["agents"])
+            registry["unreachable"] = sorted({*registry["unreachable"], *gone})
+            self.change(agents=registry["agents"], unreachable=registry["unreachable"])
 
     def registered(self) -> dict[str, Any]:
         return {key: one for key, one in self.agents.items() if one["back"]}
@@ -280,7 +284,11 @@ class Master(Program):
         self.recall(registry)
         if place == "/metrics/snapshot":
             found = {"master/elected": 1.0, "registrar/log/recovered": 1.0}
-            return 200, {}, json.dumps({**found, "master/slaves_connected": len(self.registered())})
+            counts = {
+                "master/slaves_connected": float(len(self.registered())),
+                "master/slaves_unreachable": float(len(registry["unreachable"])),
+            }
+            return 200, {}, json.dumps({**found, **counts})
         if place == "/state":
             return (
                 200,
@@ -343,7 +351,10 @@ class Master(Program):
         told = {name: value for name, value in call.items() if name not in ("principal", "secret")}
         self.agents[call["id"]] = {**told, "seen": time.monotonic(), "back": True}
         if registry["agents"].get(call["id"]) != told:
-            self.change(agents={**registry["agents"], call["id"]: told})
+            self.change(
+                agents={**registry["agents"], call["id"]: told},
+                unreachable=[one for one in registry["unreachable"] if one != call["id"]],
+            )
         return 200, {}, ""
 
     def agent_info(self, one: dict[str, Any]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from typing import Any
 
 from .._health.catalogue import MEANINGS
 from .alert import CRITICAL, MACHINE, WARNING, Alert
+from .mesos_alerts import MESOS
 from .slurm_alerts import SLURM
 
 # Prometheus, "Alerting rules", section "Templating": labels may be templates. 1 and 2 are the codes of a
@@ -156,7 +157,7 @@ def health_alert(check: str) -> Alert:
 
 def alerts() -> tuple[Alert, ...]:
     """Return all alerts, those of the service first."""
-    return (*SERVICE, *SLURM, *(health_alert(check) for check in MEANINGS))
+    return (*SERVICE, *SLURM, *MESOS, *(health_alert(check) for check in MEANINGS))
 
 
 def rules(muted: Iterable[str]) -> list[dict[str, Any]]:

@@ -16,6 +16,7 @@ from ansible_collections.gpufarm.cluster.plugins.module_utils._health.finding im
 from ansible_collections.gpufarm.cluster.plugins.module_utils._health.machine import CHECKS, Machine, evaluate
 from ansible_collections.gpufarm.cluster.plugins.module_utils._health.rules import Reading
 from ansible_collections.gpufarm.cluster.plugins.module_utils._monitoring.alerts import SERVICE, alerts, rules
+from ansible_collections.gpufarm.cluster.plugins.module_utils._monitoring.mesos_alerts import MESOS
 from ansible_collections.gpufarm.cluster.plugins.module_utils._monitoring.settings import plan
 from ansible_collections.gpufarm.cluster.plugins.module_utils._monitoring.slurm_alerts import SLURM
 from hypothesis import given
@@ -48,7 +49,7 @@ def test_alerts_say_what_is_wrong_and_what_to_do() -> None:
 
 def test_the_readme_of_the_role_lists_the_alerts() -> None:
     readme = (ROOT / "roles" / "monitoring" / "README.md").read_text()
-    for one in (*SERVICE, *SLURM):
+    for one in (*SERVICE, *SLURM, *MESOS):
         assert f"| `{one.name}` | {one.severity} |" in readme, one.name
 
 

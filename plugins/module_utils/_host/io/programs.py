@@ -24,7 +24,7 @@ from ..._gateway.io import command as gateway_command
 from ..._health.io import command as health_command
 from ..._lmod.io import command as modules_command
 from ..._metrics.io import command as metrics_command
-from ..._metrics.io import slurm_command
+from ..._metrics.io import mesos_command, slurm_command
 from ..._mig.io import restore
 from ..._network.io import command as network_command
 from ..._nvml.io.session import GPU_PYTHON
@@ -44,6 +44,7 @@ PROGRAMS: Mapping[str, tuple[str, ModuleType]] = {
     "gpufarm-gateway": (SYSTEM_PYTHON, gateway_command),
     "gpufarm-health": (GPU_PYTHON, health_command),
     "gpufarm-home": (SYSTEM_PYTHON, shared_home_command),
+    "gpufarm-mesos-metrics": (SYSTEM_PYTHON, mesos_command),
     "gpufarm-metrics": (GPU_PYTHON, metrics_command),
     "gpufarm-mig": (GPU_PYTHON, restore),
     "gpufarm-modulepath": (SYSTEM_PYTHON, modules_command),
