@@ -77,8 +77,8 @@ def test_a_slice_tells_its_memory_its_processes_and_its_holder(
     machine = make_machine("a100-80gb", "a100-80gb")
     uuid = partition()
     machine.simgpu("process", "start", "--slice", uuid, "--memory", 512, "--pid", 4242)
-    gpus, problem, stuck = read_gpus(5)
-    assert (problem, stuck) == ("", "")
+    gpus, problem, stuck = read_gpus(5, {})
+    assert (problem, stuck) == ("", {})
     holders, holders_problem = read_holders(lease(tmp_path, uuid, "alice/work"))
     assert holders_problem == ""
     told = samples(render(Use(gpus, holders=holders), 1.0))
@@ -189,7 +189,7 @@ def test_a_slice_without_the_right_to_its_utilization_tells_the_rest(
 def test_a_gpu_tells_its_board(make_machine: Callable[..., Machine]) -> None:
     machine = make_machine("h100-80gb")
     machine.simgpu("set", "0", "temperature=71", "ecc_uncorrected=3")
-    told = samples(render(Use(read_gpus(5)[0]), 1.0))
+    told = samples(render(Use(read_gpus(5, {})[0]), 1.0))
     assert told["gpufarm_gpu_temperature_celsius", ("0",)] == 71
     assert told["gpufarm_gpu_ecc_errors_total", ("0", "uncorrected")] == 3
     assert 10 < told["gpufarm_gpu_power_watts", ("0",)] < told["gpufarm_gpu_power_limit_watts", ("0",)] < 2000
@@ -210,7 +210,7 @@ def test_a_driver_that_does_not_answer_is_told(
     make_machine: Callable[..., Machine], fault: tuple[str, ...], said: str
 ) -> None:
     make_machine("a100-80gb").simgpu(*fault)
-    gpus, problem, _stuck = read_gpus(0.5)
+    gpus, problem, _stuck = read_gpus(0.5, {})
     assert said in problem
     assert samples(render(Use(gpus, problem), 1.0))["gpufarm_gpu_metrics_up", ("nvml",)] == 0
 
@@ -219,7 +219,7 @@ def test_a_gpu_whose_driver_hangs_holds_up_no_other(
     make_machine: Callable[..., Machine], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make_machine("a100-80gb", "a100-80gb", "a100-80gb")
-    second = read_gpus(5)[0][1].uuid
+    second = read_gpus(5, {})[0][1].uuid
     real = pynvml.nvmlDeviceGetTemperature
 
     def hang(handle: Any, *arguments: Any) -> Any:
@@ -228,9 +228,14 @@ def test_a_gpu_whose_driver_hangs_holds_up_no_other(
         return real(handle, *arguments)
 
     monkeypatch.setattr(pynvml, "nvmlDeviceGetTemperature", hang)
-    gpus, problem, _stuck = read_gpus(2)
+    gpus, problem, _stuck = read_gpus(2, {})
     assert [one.index for one in gpus] == [0, 2]
     assert problem == "The driver did not return from nvmlDeviceGetTemperature of GPU 1 within 2 s."
+    # A process that cannot be ended is joined by no other, and hides no other GPU.
+    gpus, problem, stuck = read_gpus(2, {1: "7 70"})
+    assert [one.index for one in gpus] == [0, 2]
+    assert problem == "The driver of GPU 1 still holds process 7 of an earlier run; reboot the machine."
+    assert stuck == {}
 
 
 def test_no_leases_are_nobody_and_damaged_ones_a_problem(tmp_path: Path) -> None:
@@ -251,25 +256,46 @@ def test_certificates_tell_their_end(tmp_path: Path) -> None:
     assert 2.9 * 86400 < found["hub"] - path.stat().st_mtime < 3.1 * 86400
 
 
-def test_a_process_that_hangs_is_not_joined_by_another(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("before", ["", "7 70", "[[1]]", '[["a", 3]]', None])
+def test_processes_that_hang_are_remembered_while_they_do(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    before: str | None,
 ) -> None:
-    asked: list[float] = []
+    asked: list[dict[int | None, str]] = []
+    still = {"7 70", "8 80"}
+    new: list[dict[int | None, str]] = [{1: "7 70"}, {None: "8 80"}, {}, {}]
 
-    def read(call_timeout: float) -> tuple[tuple[GpuUse, ...], str, str]:
-        asked.append(call_timeout)
-        return (), "It hangs.", "7 70"
+    def read(_timeout: float, held: dict[int | None, str]) -> tuple[tuple[()], str, dict[int | None, str]]:
+        asked.append(dict(held))
+        return (), "It hangs.", new.pop(0)
 
     monkeypatch.setattr(metrics_command, "read_gpus", read)
-    monkeypatch.setattr(metrics_command, "is_stuck", lambda identity: identity == "7 70")
+    monkeypatch.setattr(metrics_command, "is_stuck", lambda identity: identity in still)
     settings: dict[str, Any] = {"gpus": True, "call_timeout": 5, "certificates": {}}
     settings |= {name: str(tmp_path / name) for name in ("textfile", "leases", "stuck_file")}
+    if before is not None:
+        (tmp_path / "stuck_file").write_text(before)
     (tmp_path / "settings.json").write_text(json.dumps(settings))
     monkeypatch.setattr(sys, "argv", ["gpufarm-metrics", str(tmp_path / "settings.json")])
-    assert [metrics_command.main() for _ in range(2)] == [1, 1]
-    assert asked == [5]
-    assert "process 7 of an earlier run; reboot the machine" in capsys.readouterr().err
+    assert [metrics_command.main() for _ in range(3)] == [1, 1, 1]
+    still.remove("7 70")
+    metrics_command.main()
+    assert asked == [{}, {1: "7 70"}, {1: "7 70", None: "8 80"}, {None: "8 80"}]
+    assert "It hangs." in capsys.readouterr().err
     assert samples((tmp_path / "textfile").read_text())["gpufarm_gpu_metrics_up", ("nvml",)] == 0
+
+
+def test_a_driver_that_holds_a_process_before_any_gpu_is_not_asked(
+    make_machine: Callable[..., Machine],
+) -> None:
+    make_machine("a100-80gb")
+    assert read_gpus(5, {None: "7 70"}) == (
+        (),
+        "The driver still holds process 7 of an earlier run; reboot the machine.",
+        {},
+    )
 
 
 @given(st.text(), st.text(min_size=1), st.floats(0, 1e12))

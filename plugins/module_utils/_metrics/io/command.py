@@ -36,10 +36,17 @@ def main() -> int:
 
 
 def _gpus(call_timeout: float, stuck_file: Path) -> tuple[tuple[GpuUse, ...], str]:
-    """Read the GPUs, unless a process of an earlier run still hangs in the driver: they must not pile up."""
-    stuck = stuck_file.read_text(encoding="utf-8") if stuck_file.exists() else ""
-    if stuck and is_stuck(stuck):
-        return (), f"The driver still holds process {stuck.split()[0]} of an earlier run; reboot the machine."
-    gpus, problem, stuck = read_gpus(call_timeout)
-    replace_file(stuck_file, stuck, 0o600)
+    """Read the GPUs but those at which a process of an earlier run still hangs: they must not pile up."""
+    held = {index: process for index, process in _remembered(stuck_file).items() if is_stuck(process)}
+    gpus, problem, stuck = read_gpus(call_timeout, held)
+    replace_file(stuck_file, json.dumps(list((held | stuck).items())), 0o600)
     return gpus, problem
+
+
+def _remembered(stuck_file: Path) -> dict[int | None, str]:
+    """Return the processes that hung, by GPU; none where the file cannot be read."""
+    try:
+        found = json.loads(stuck_file.read_text(encoding="utf-8"))
+        return {index: str(process) for index, process in found}
+    except (OSError, ValueError, TypeError):
+        return {}

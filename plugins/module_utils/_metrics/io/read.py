@@ -20,19 +20,29 @@ from ..gpu import READINGS, GpuUse, Holder, SliceUse
 from .utilization import utilization
 
 
-def read_gpus(call_timeout: float) -> tuple[tuple[GpuUse, ...], str, str]:
+def read_gpus(
+    call_timeout: float, held: Mapping[int | None, str]
+) -> tuple[tuple[GpuUse, ...], str, dict[int | None, str]]:
     """Read the use of all GPUs; a GPU whose driver hangs is a problem, and the others are read.
 
     Args:
         call_timeout: seconds that one call to the driver may take.
+        held: processes that hang in the driver since earlier, by the GPU that they asked, which is not asked
+            again; None for one that asked no GPU, so nothing is asked.
 
     Returns:
-        the GPUs; why not all is told, empty when it is; the process that hangs in the driver and cannot be
-        ended, empty for none.
+        the GPUs; why not all is told, empty when it is; further processes that hang in the driver and cannot
+        be ended, like `held`.
     """
     found: dict[int, GpuUse] = {}
-    problems: dict[int | None, str] = {}
-    stuck = ""
+    problems: dict[int | None, str] = {
+        index: f"The driver{_about(index)} still holds process {process.split()[0]} of an earlier run;"
+        " reboot the machine."
+        for index, process in held.items()
+    }
+    stuck: dict[int | None, str] = {}
+    if None in held:
+        return (), problems[None], stuck
     while True:
         call, index, ended = "", None, ""
         known = frozenset((*found, *problems))
@@ -45,12 +55,17 @@ def read_gpus(call_timeout: float) -> tuple[tuple[GpuUse, ...], str, str]:
                 entry = message["gpu"]
                 slices = tuple(SliceUse(**one) for one in entry.pop("slices"))
                 found[entry["index"]] = GpuUse(**entry, slices=slices)
-            ended, stuck = message.get("ended", ""), message.get("stuck", stuck)
+            ended = message.get("ended", "")
+            if "stuck" in message:
+                stuck[index] = message["stuck"]
         if ended:
-            about = "" if index is None else f" of GPU {index}"
-            problems[index] = f"The driver did not return from {call}{about}{ended}."
+            problems[index] = f"The driver did not return from {call}{_about(index)}{ended}."
         if not ended or index is None or index in known:
             return tuple(found[one] for one in sorted(found)), " ".join(problems.values()), stuck
+
+
+def _about(index: int | None) -> str:
+    return "" if index is None else f" of GPU {index}"
 
 
 def _read(known: frozenset[int | None], send: Callable[[dict[str, Any]], None]) -> None:

@@ -154,7 +154,8 @@ def _reap(child: int, grace: float) -> int | None:
 
 def is_stuck(identity: str) -> bool:
     """Whether a process that could not be ended is still there."""
-    return _identity(int(identity.partition(" ")[0])) == identity
+    pid = identity.partition(" ")[0]
+    return pid.isdecimal() and _identity(int(pid)) == identity
 
 
 def _identity(pid: int) -> str:
