@@ -166,7 +166,7 @@ MODULES = {
     "paas_service": "_paas",
     "scratch": "_scratch.plan",
     "shared_home": "_shared_home.settings",
-    "slurm_accounts": "_slurm.accounts",
+    "slurm_accounts": "_slurm.accounts_plan",
     "slurm_controller": "_slurm.controller",
     "slurm_login": "_slurm.login",
     "slurm_node": "_slurm.node",

@@ -4,6 +4,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 from __future__ import annotations
 
+import pytest
+
 # Of the tables of slurmdbd themselves, which no program of Slurm has put into words.
 ACCOUNTS = (
     "select acct, user, shares, grp_jobs, parent_acct from farm_assoc_table"
@@ -62,3 +64,17 @@ def test_users_see_no_one_else(host):
     )
     assert set(jobs.split()) <= {"ada"}
     host.check_output("scancel %s", job.stdout.strip())
+
+
+def test_a_course_has_its_reservation(host):
+    if host.system_info.codename == "bookworm":
+        pytest.skip("its Slurm is too old")
+    told = host.check_output("scontrol show reservation ml_course --oneliner")
+    for words in (
+        "StartTime=2035-03-06T09:00:00 EndTime=2035-03-06T13:00:00 ",
+        " Nodes=n1 ",
+        " Accounts=physics ",
+    ):
+        assert words in told
+    flags = told.partition(" Flags=")[2].split()[0].split(",")
+    assert {"WEEKLY", "MAGNETIC", "NO_HOLD_JOBS_AFTER_END"} <= {*flags}

@@ -98,7 +98,7 @@ def _add_quotas(page: Page, answer: Mapping[str, Any], roles: Sequence[Mapping[s
     _add_amounts(
         page,
         "quota_consumed",
-        "What a role with a quota has.",
+        "Resources of a role with a quota.",
         {(("role", role),): consumed.get(role, {}) for role in sorted(quotas)},
     )
 

@@ -108,14 +108,12 @@ def read_request(accounts: Sequence[Mapping[str, Any]], qualities: Sequence[Mapp
     return request
 
 
-def plan(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return ``problems``, what is wrong with the declared accounts, one sentence each.
-
-    Args:
-        settings: the variables of the role without ``slurm_accounts_``.
-    """
-    wrong = [] if CLUSTER.fullmatch(settings["cluster"]) else [wrong_cluster(settings["cluster"])]
-    return {"problems": wrong + _read(settings["accounts"], settings["qos"])[1]}
+def problems(
+    cluster: str, accounts: Sequence[Mapping[str, Any]], qualities: Sequence[Mapping[str, Any]]
+) -> list[str]:
+    """Return what is wrong with the name of a cluster and with declared accounts, one sentence each."""
+    wrong = [] if CLUSTER.fullmatch(cluster) else [wrong_cluster(cluster)]
+    return wrong + _read(accounts, qualities)[1]
 
 
 def wrong_cluster(name: str) -> str:

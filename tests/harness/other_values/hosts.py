@@ -14,6 +14,9 @@ CERTIFICATE_TEXT = Path(CERTIFICATE).read_text()
 VALUES: dict[str, Any] = {
     "slurm_accounts_accounts": [{"name": "other", "users": ["ada"]}],
     "slurm_accounts_qos": [{"name": "other"}],
+    "slurm_accounts_reservations": [
+        {"name": "other", "start": "2030-01-01", "end": "2030-01-02", "users": ["ada"], "nodes": ["n1"]}
+    ],
     "environment_modules_cuda": ["/srv/other/cuda-*"],
     "environment_modules_modules": [{"name": "other", "version": "1"}],
     "environment_modules_shells": ["zsh"],

@@ -12,7 +12,7 @@ from ansible_collections.gpufarm.cluster.plugins.module_utils._slurm.accounts im
     AccountsProblem,
     Limits,
     Request,
-    plan,
+    problems,
     read_request,
 )
 from ansible_collections.gpufarm.cluster.plugins.module_utils._slurm.associations import (
@@ -158,7 +158,7 @@ def test_refusals_name_the_thing(accounts: list[Any], qualities: list[Any], said
     with pytest.raises(AccountsProblem) as caught:
         read_request(accounts, qualities)
     assert said in str(caught.value)
-    assert plan({"cluster": "farm", "accounts": accounts, "qos": qualities})["problems"]
+    assert problems("farm", accounts, qualities)
 
 
 @pytest.mark.parametrize(
@@ -229,9 +229,7 @@ def test_what_another_cluster_has_stays() -> None:
 
 @pytest.mark.parametrize("name", ["Farm", "farm,other", "--help", "farm other", ""])
 def test_a_name_that_is_no_cluster_is_refused(name: str) -> None:
-    assert (
-        "cannot be the name of a cluster" in plan({"cluster": name, "accounts": [], "qos": []})["problems"][0]
-    )
+    assert "cannot be the name of a cluster" in problems(name, [], [])[0]
 
 
 def test_a_quality_of_somebody_else_is_refused() -> None:
