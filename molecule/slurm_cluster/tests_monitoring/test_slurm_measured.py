@@ -62,6 +62,8 @@ def test_jobs_and_slices_are_measured(host: Host, eventually: Callable[[Callable
     eventually(lambda: query(host, "gpufarm_slurm_jobs_stuck") == {("gpu", "PartitionTimeLimit"): 1})
     held = {("physics", "1g.10gb"): 1, ("physics", "3g.40gb"): 1}
     assert query(host, "gpufarm_slurm_slices_held") == held
+    assert query(host, "gpufarm_slurm_budget_hours") == {("physics", "gpu"): 1000}
+    assert 0 <= query(host, "gpufarm_slurm_budget_used_hours")["physics", "gpu"] < 100
     idle = {("1g.10gb",): 1, ("2g.20gb",): 1, ("3g.40gb",): 0, ("a30",): 2}
     eventually(lambda: query(host, "gpufarm_slurm_slices_idle") == idle)
     eventually(lambda: ("gpu",) in query(host, "gpufarm_slurm_wait_longest_seconds > 0"))

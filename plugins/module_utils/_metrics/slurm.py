@@ -24,6 +24,8 @@ STUCK = re.compile(
     r"|NodeDown|PartitionConfig|PartitionDown|PartitionInactive|PartitionNodeLimit|PartitionTimeLimit"
     r"|QOSNotAllowed|(Assoc|QOS)Max\w+PerJob(Limit)?"
 )
+# A limit of minutes and what is used of it, as in "gres/gpu=60000(12)" (src/scontrol/info_assoc_mgr.c).
+BUDGET = re.compile(r"([^=,]+)=([0-9]+)\(([0-9]+)\)")
 # States and flags of nodes that take no job, and are not meant to be so.
 UNUSABLE = frozenset(
     {"DOWN", "DRAIN", "ERROR", "FAIL", "INVALID", "INVALID_REG", "NOT_RESPONDING", "UNKNOWN"}
@@ -40,11 +42,13 @@ class Cluster:
 
     `controllers` has whether each answers, by its name, the one that leads first. `jobs` and `nodes` are
     those of `squeue --json` and `scontrol show nodes --json`; None if they were not asked for, or not told.
+    `associations` is what `scontrol show assoc_mgr flags=assoc --oneliner` prints.
     """
 
     controllers: Mapping[str, bool]
     jobs: Sequence[Mapping[str, Any]] | None = None
     nodes: Sequence[Mapping[str, Any]] | None = None
+    associations: str = ""
 
 
 def controllers(ping: Mapping[str, Any]) -> dict[str, bool]:
@@ -74,6 +78,7 @@ def render(cluster: Cluster, problem: str, now: float) -> str:
         _add_jobs(page, cluster.jobs, now)
     if cluster.nodes is not None:
         _add_nodes(page, cluster.nodes)
+    _add_budgets(page, cluster.associations)
     page.add("gpufarm_slurm_metrics_up", "Whether Slurm told all that was asked.", [({}, float(not problem))])
     page.add("gpufarm_slurm_metrics_last_run_timestamp_seconds", "When Slurm was asked.", [({}, round(now))])
     return page.text()
@@ -144,6 +149,22 @@ def _add_nodes(page: Page, nodes: Sequence[Mapping[str, Any]]) -> None:
     )
 
 
+def _add_budgets(page: Page, associations: str) -> None:
+    limits: dict[tuple[str, ...], float] = {}
+    used: dict[tuple[str, ...], float] = {}
+    for line in associations.splitlines():
+        values = {key: value for key, sign, value in (word.partition("=") for word in line.split()) if sign}
+        # Those of users have limits of their own, which the account does not share.
+        if values.get("UserName") or "Account" not in values:
+            continue
+        for resource, minutes, spent in BUDGET.findall(values.get("GrpTRESMins", "")):
+            key = values["Account"], resource.removeprefix("gres/")
+            limits[key], used[key] = int(minutes) / 60, int(spent) / 60
+    labels = "account", "resource"
+    page.add("gpufarm_slurm_budget_hours", "Hours that an account may use.", _by(limits, *labels))
+    page.add("gpufarm_slurm_budget_used_hours", "Hours that it has used of them.", _by(used, *labels))
+
+
 def _slices(gres: str) -> Iterator[tuple[str, int]]:
     for profile, number in SLICES.findall(gres):
         yield profile, int(number)
@@ -156,5 +177,5 @@ def _tasks(array: str) -> int:
     return max(1, sum(counts))
 
 
-def _by(found: Mapping[tuple[str, ...], int], *names: str) -> Samples:
+def _by(found: Mapping[tuple[str, ...], float], *names: str) -> Samples:
     return [(dict(zip(names, key)), number) for key, number in sorted(found.items())]

@@ -8,6 +8,7 @@ from .alert import CRITICAL, MACHINE, WARNING, Alert
 
 ANSWERS = "max by (instance) (gpufarm_slurm_controller_up)"
 LONG_WAIT = 24 * 3600  # seconds
+NEARLY = 0.8  # of a budget
 
 SLURM = (
     Alert(
@@ -52,6 +53,15 @@ SLURM = (
         f"On {MACHINE} a job of the partition {{{{ $labels.partition }}}} waits"
         " for {{ $value | humanizeDuration }}.",
         "Look with 'squeue --states=pending --start' and 'sinfo' there what holds it back.",
+    ),
+    Alert(
+        "SlurmBudgetNearlyUsed",
+        f"gpufarm_slurm_budget_used_hours > {NEARLY} * gpufarm_slurm_budget_hours",
+        "5m",
+        WARNING,
+        f'On {MACHINE} the account {{{{ $labels.account }}}} has used {{{{ $value | printf "%.0f" }}}} hours'
+        " of {{ $labels.resource }}, and Slurm starts none of its jobs beyond its limit.",
+        "Tell its users, or give it more in slurm_accounts_accounts.",
     ),
     Alert(
         "SlurmMetricsMissing",

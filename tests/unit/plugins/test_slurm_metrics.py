@@ -20,6 +20,17 @@ from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
 NOW = 1795707218
+# As Slurm 24.11 prints it, but for shares and usage.
+ASSOCIATIONS = """\
+Current Association Manager state
+Association Records
+ClusterName=farm Account=root UserName= Partition= Priority=0 ID=1 ParentAccount= GrpTRESMins=cpu=N(90)
+ClusterName=farm Account=physics UserName= Partition= Priority=0 ID=3 ParentAccount=root(1) \
+GrpTRES=cpu=N(0),gres/gpu=6(0) GrpTRESMins=cpu=N(60),gres/gpu=60000(30),gres/gpu:1g.10gb=0(120) \
+GrpWall=N(0.00)
+ClusterName=farm Account=physics UserName=ada(1000) Partition= Priority=0 ID=4 ParentAccount= \
+GrpTRESMins=gres/gpu=60(30)
+"""
 HERE = socket.gethostname().partition(".")[0]
 PREFIX = "gpufarm_slurm_"
 Found = dict[tuple[str, ...], float]
@@ -140,6 +151,16 @@ def test_no_name_of_a_job_breaks_the_page(gres: list[str], account: str, array: 
     assert found([job("PENDING", array_task_string=array)], [])["jobs", "gpu", "pending"] >= 1
 
 
+def test_budgets_are_told_of_accounts_with_a_limit() -> None:
+    told = samples(render(Cluster({}, associations=ASSOCIATIONS), "", NOW))
+    assert {key: value for key, value in told.items() if key[0].startswith("budget")} == {
+        ("budget_hours", "physics", "gpu"): 1000,
+        ("budget_used_hours", "physics", "gpu"): 0.5,
+        ("budget_hours", "physics", "gpu:1g.10gb"): 0,
+        ("budget_used_hours", "physics", "gpu:1g.10gb"): 2,
+    }
+
+
 class Slurm:
     """A fake of the programs of Slurm: answers by their first words."""
 
@@ -173,6 +194,7 @@ def written(monkeypatch: pytest.MonkeyPatch, folder: Path, slurm: Slurm) -> tupl
 ALL = {
     "squeue": said({"jobs": [job("RUNNING")]}),
     "scontrol_show_nodes": said({"nodes": [node("n", "IDLE")]}),
+    "scontrol_show_assoc_mgr_flags=assoc": timed.Answer(0, ASSOCIATIONS, ""),
 }
 
 
@@ -180,6 +202,7 @@ def test_the_leading_controller_tells_everything(monkeypatch: pytest.MonkeyPatch
     status, told = written(
         monkeypatch, tmp_path, Slurm(scontrol_ping=ping(**{HERE: True, "b": False}), **ALL)
     )
+    assert told["budget_hours", "physics", "gpu"] == 1000
     assert status == 0 and told["metrics_up",] == 1
     assert told["controller_up", HERE] == 1 and told["controller_up", "b"] == 0
     assert told["jobs", "gpu", "running"] == told["nodes", "idle"] == 1

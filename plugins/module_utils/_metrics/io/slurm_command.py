@@ -32,7 +32,7 @@ def main() -> int:
     """
     up: dict[str, bool] = {}
     jobs = nodes = None
-    problem = ""
+    associations = problem = ""
     try:
         up = controllers(_ask("scontrol", "ping", "--json"))
         leading = reporter(up)
@@ -41,9 +41,12 @@ def main() -> int:
         elif leading == socket.gethostname().partition(".")[0]:
             jobs = _ask("squeue", "--json")["jobs"]
             nodes = _ask("scontrol", "show", "nodes", "--json")["nodes"]
+            associations = _run("scontrol", "show", "assoc_mgr", "flags=assoc", "--oneliner")
     except NotTold as error:
         problem = str(error)
-    replace_file(Path(sys.argv[1]), render(Cluster(up, jobs, nodes), problem, time.time()), 0o644)
+    replace_file(
+        Path(sys.argv[1]), render(Cluster(up, jobs, nodes, associations), problem, time.time()), 0o644
+    )
     if problem:
         sys.stderr.write(f"{problem}\n")
     return int(bool(problem))
@@ -55,6 +58,21 @@ def _ask(*words: str) -> dict[str, Any]:
     Raises:
         NotTold: it fails, does not end in time, or does not write JSON.
     """
+    try:
+        found: dict[str, Any] = json.loads(_run(*words))
+    except ValueError as error:
+        raise NotTold(
+            f"'{' '.join(words)}' did not write JSON: {error}; Slurm 24.11 or later does."
+        ) from error
+    return found
+
+
+def _run(*words: str) -> str:
+    """Return what a program of Slurm printed.
+
+    Raises:
+        NotTold: it fails, or does not end in time.
+    """
     told = " ".join(words)
     try:
         answer = timed.run([*AS_SLURM, *words], SECONDS)
@@ -65,8 +83,4 @@ def _ask(*words: str) -> dict[str, Any]:
     if answer.status:
         reason = answer.errors.strip() or f"exit status {answer.status}"
         raise NotTold(f"'{told}' fails: {reason}; {LOOK}.")
-    try:
-        found: dict[str, Any] = json.loads(answer.output)
-    except ValueError as error:
-        raise NotTold(f"'{told}' did not write JSON: {error}; Slurm 24.11 or later does.") from error
-    return found
+    return answer.output
