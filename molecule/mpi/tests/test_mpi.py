@@ -56,6 +56,32 @@ def test_a_job_of_slurm_talks_over_the_declared_network_unless_a_user_chooses_an
     assert more[declared if chosen else "eth0"] < SIZE / 8
 
 
+def test_a_node_without_a_link_is_drained_until_it_is_back(host, name):
+    def check() -> None:
+        """As Slurm does it once a minute."""
+        host.check_output("/opt/gpufarm/slurm/health")
+
+    def is_back() -> None:
+        # A node that was resumed is called idle when the controller has heard from it.
+        wait = "timeout 120 sh -c 'until scontrol show node %s | grep -q %s; do sleep 1; done'"
+        host.check_output(wait, name, "State=IDLE[[:blank:]]")
+
+    check()
+    is_back()
+    host.check_output("ip link set %s down", DECLARED[name])
+    try:
+        check()
+        told = host.check_output("scontrol show node %s --oneliner", name)
+    finally:
+        host.check_output("ip link set %s up", DECLARED[name])
+    assert "State=IDLE+DRAIN " in told
+    assert f"Reason=gpufarm: {DECLARED[name]}, over which processes talk, has no link" in told
+    wait = "timeout 30 sh -c 'until grep -q 1 /sys/class/net/%s/carrier; do sleep 1; done'"
+    host.check_output(wait, DECLARED[name])
+    check()
+    is_back()
+
+
 def test_a_user_builds_and_runs_a_program(host):
     run = (
         'cd "$(mktemp -d)" && printf %s "$0" >program.c && mpicc program.c'

@@ -32,7 +32,7 @@ def start(tmp_path: Path) -> Start:
 
     def start_program(name: str, **variables: str) -> subprocess.Popen[str]:
         text = (PROGRAMS / name).read_text()
-        for folder in ("/run/gpufarm", "/sys/fs/cgroup", "/proc/driver", "/var/lib/gpufarm"):
+        for folder in ("/run/gpufarm", "/sys/fs/cgroup", "/proc/driver", "/var/lib/gpufarm", "/etc/gpufarm"):
             text = text.replace(folder, f"{tmp_path}{folder}")
         path = f"{tmp_path / 'bin'}:/usr/bin:/bin"
         return subprocess.Popen(
@@ -200,6 +200,25 @@ def test_a_node_is_drained_while_a_gpu_is_cordoned(run: Run, cluster: Cluster, t
     assert cluster.told() == ["update nodename=n1 state=drain reason=gpufarm: GPU-a is cordoned"]
     (cordons / "GPU-a.json").unlink()
     cluster.reason.write_text("   Reason=gpufarm: GPU-a is cordoned [root@2026]\n")
+    run("health", **JOB)
+    assert cluster.told() == ["update nodename=n1 state=resume"]
+
+
+def test_a_node_is_drained_while_a_check_complains(run: Run, cluster: Cluster, tmp_path: Path) -> None:
+    checks = tmp_path / "etc/gpufarm/slurm/health.d"
+    checks.mkdir(parents=True)
+    for name, text, mode in (
+        ("a-well", "true", 0o755),
+        ("b-fails", "exit 3", 0o755),
+        ("c-no-program", "echo never", 0o644),
+        ("d-complains", 'echo "eth1 has no link"; echo more', 0o755),
+    ):
+        (checks / name).write_text(f"#!/bin/sh\n{text}\n")
+        (checks / name).chmod(mode)
+    run("health", **JOB)
+    assert cluster.told() == ["update nodename=n1 state=drain reason=gpufarm: eth1 has no link"]
+    (checks / "d-complains").unlink()
+    cluster.reason.write_text("   Reason=gpufarm: eth1 has no link [root@2026]\n")
     run("health", **JOB)
     assert cluster.told() == ["update nodename=n1 state=resume"]
 
