@@ -126,7 +126,7 @@ def test_infrastructure_manager_knows_where_the_service_is(
 ) -> None:
     _name, found = contextualized
     services = {f"{service}_endpoint" for service in ("jupyter", "apps", "mesos", "marathon", "chronos")}
-    told = {"node_ip", "node_ips", "agent_ips"} | services
+    told = {"node_ip", "node_ips", "agent_ips", "login_ip", "controller_ip"} | services
     addresses = [text for key, text in found["outputs"].items() if key in told]
     assert addresses
     assert all("IM_NODE_PUBLIC_IP" in text for text in addresses), addresses
