@@ -145,7 +145,7 @@ def carry_out(slurm: Slurm, request: list[Reservation], cluster: str) -> tuple[l
     shown = slurm.shown()
     if request:
         slurm.refuse_old()
-        there = read_machines(slurm.run("sinfo", "--noheader", "--Node", "--format=%N|%R|%G"))
+        there = read_machines(slurm.run("sinfo", "--all", "--noheader", "--Node", "--format=%N|%R|%G"))
         wrong = misfits(request, shown, there, cluster)
         if wrong:
             raise ReservationsProblem(wrong)

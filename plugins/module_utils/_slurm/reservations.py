@@ -135,7 +135,7 @@ def read_shown(printed: str) -> dict[str, Shown]:
 
 
 def read_machines(printed: str) -> Machines:
-    """Return what the cluster has, from `sinfo --noheader --Node --format='%N|%R|%G'`."""
+    """Return what the cluster has, from `sinfo --all --noheader --Node --format='%N|%R|%G'`."""
     nodes: set[str] = set()
     slices: dict[str, Counter[str]] = {}
     for line in printed.splitlines():
