@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -51,7 +51,7 @@ class GpuUse:
 
 @dataclass(frozen=True)
 class Holder:
-    """Holder of a slice, and the start of the lease in seconds since 1970."""
+    """One of the holders of a slice, and the start of the lease in seconds since 1970."""
 
     user: str
     server: str
@@ -63,13 +63,14 @@ class Use:
     """Metrics of a machine.
 
     `problem` says in a sentence why the driver did not tell everything, `holders_problem` why the hub's
-    leases cannot be read; both are empty when all is well. `holders` is by the UUIDs of slices,
-    `certificates` has the time at which each ends, in seconds since 1970, by the name of what shows it.
+    leases cannot be read; both are empty when all is well. `holders` is by the UUIDs of slices: those of
+    one slice share it. `certificates` has the time at which each ends, in seconds since 1970, by the name of
+    what shows it.
     """
 
     gpus: tuple[GpuUse, ...] = ()
     problem: str = ""
-    holders: Mapping[str, Holder] = field(default_factory=dict)
+    holders: Mapping[str, Sequence[Holder]] = field(default_factory=dict)
     holders_problem: str = ""
     certificates: Mapping[str, float] = field(default_factory=dict)
 
@@ -171,13 +172,17 @@ def _add_slices(page: Page, use: Use) -> None:
     held = [(labels, use.holders[one.uuid]) for labels, one in slices if one.uuid in use.holders]
     page.add(
         "gpufarm_slice_holder",
-        "Holder of the slice; the value is 1.",
-        [({**labels, "user": holder.user, "server": holder.server}, 1) for labels, holder in held],
+        "Part of the slice that a notebook holds: 1, or an equal part where several share it.",
+        [
+            ({**labels, "user": holder.user, "server": holder.server}, 1 / len(holders))
+            for labels, holders in held
+            for holder in holders
+        ],
     )
     page.add(
         "gpufarm_slice_held_since_timestamp_seconds",
-        "Start of the lease of the slice.",
-        [(labels, holder.since) for labels, holder in held],
+        "Start of the oldest lease of the slice.",
+        [(labels, min(holder.since for holder in holders)) for labels, holders in held],
     )
 
 

@@ -298,10 +298,24 @@ def test_a_driver_that_holds_a_process_before_any_gpu_is_not_asked(
     )
 
 
+def test_several_holders_of_a_slice_have_equal_parts(tmp_path: Path) -> None:
+    path = lease(tmp_path, "MIG-1", "alice/work")
+    content = json.loads(path.read_text())
+    content["leases"]["bob/"] = {**content["leases"]["alice/work"], "taken": "2026-01-02T03:04:00+00:00"}
+    path.write_text(json.dumps(content))
+    holders, problem = read_holders(path)
+    assert problem == ""
+    one = SliceUse("MIG-1", "1g.10gb", {})
+    told = samples(render(Use((GpuUse(0, "GPU-1", "model", {}, (one,)),), holders=holders), 1.0))
+    assert told["gpufarm_slice_holder", ("0", "1g.10gb", "work", "alice")] == 0.5
+    assert told["gpufarm_slice_holder", ("0", "1g.10gb", "", "bob")] == 0.5
+    assert told["gpufarm_slice_held_since_timestamp_seconds", ("0", "1g.10gb")] == SINCE - 5
+
+
 @given(st.text(), st.text(min_size=1), st.floats(0, 1e12))
 def test_any_name_can_be_read_back(user: str, profile: str, since: float) -> None:
     one = SliceUse("MIG-1", profile, {"memory": {"used_mib": 3}})
-    use = Use((GpuUse(0, "GPU-1", "model", {}, (one,)),), holders={"MIG-1": Holder(user, "", since)})
+    use = Use((GpuUse(0, "GPU-1", "model", {}, (one,)),), holders={"MIG-1": [Holder(user, "", since)]})
     # The parser of prometheus_client takes other line ends than the format's for line ends, too.
     if not {"\r", "\x0b", "\x0c", "\x1c", "\x1d", "\x1e", "\x85", "\u2028", "\u2029"} & set(user + profile):
         told = samples(render(use, 1.0))

@@ -136,7 +136,7 @@ def _mig_devices(reader: Reader, handle: Any) -> Iterator[tuple[Any, int]]:
         yield device, reader.ask("nvmlDeviceGetGpuInstanceId", device)
 
 
-def read_holders(leases: Path) -> tuple[dict[str, Holder], str]:
+def read_holders(leases: Path) -> tuple[dict[str, list[Holder]], str]:
     """Read who holds which slice.
 
     Args:
@@ -147,7 +147,10 @@ def read_holders(leases: Path) -> tuple[dict[str, Holder], str]:
     """
     try:
         content = json.loads(leases.read_text(encoding="utf-8"))
-        return dict(_holders(content)), ""
+        found: dict[str, list[Holder]] = {}
+        for uuid, holder in _holders(content):
+            found.setdefault(uuid, []).append(holder)
+        return found, ""
     except FileNotFoundError:
         return {}, ""
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
