@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import Any
 
 SLURM, HUB = "slurm", "hub"
 # Columns of sacct(1), in the order in which `from_sacct` reads them; times are seconds since 1970.
@@ -32,8 +33,8 @@ class Use:
         group: account in Slurm; the hub has none.
         begin: when the resources were given, with its time zone.
         end: when they were given back, or until when they are counted.
-        slices: number of slices by profile.
-        gpus: number of whole GPUs.
+        slices: number of slices by profile; of one that several notebooks may hold, an equal part.
+        gpus: number of whole GPUs, or parts of them in the same way.
         cpus: number of CPUs.
         memory: GiB.
     """
@@ -44,8 +45,8 @@ class Use:
     group: str
     begin: datetime
     end: datetime
-    slices: Mapping[str, int] = field(default_factory=dict)
-    gpus: int = 0
+    slices: Mapping[str, float] = field(default_factory=dict)
+    gpus: float = 0
     cpus: int = 0
     memory: float = 0.0
 
@@ -114,7 +115,7 @@ def from_audit(lines: Iterable[str], machine: str) -> Iterator[Use]:
                 continue
             begin, end = (moment(entry[name]) for name in ("since", "time"))
             owner = f"{entry['user']}/{entry['server']}"
-            yield _lease(machine, owner, entry["profile"], len(entry["slices"]), begin, end)
+            yield _lease(machine, owner, entry["profile"], _count(entry), begin, end)
         except (ValueError, KeyError, TypeError, AttributeError):
             continue
 
@@ -128,11 +129,19 @@ def from_leases(text: str, machine: str, now: datetime) -> Iterator[Use]:
         now: until when they are counted.
     """
     for owner, lease in json.loads(text).get("leases", {}).items():
-        pieces = lease["slices"]
-        yield _lease(machine, owner, pieces[0]["profile"], len(pieces), moment(lease["taken"]), now)
+        profile = lease["slices"][0]["profile"]
+        yield _lease(machine, owner, profile, _count(lease), moment(lease["taken"]), now)
 
 
-def _lease(machine: str, owner: str, profile: str, count: int, begin: datetime, end: datetime) -> Use:
+def _count(entry: Mapping[str, Any]) -> float:
+    """Return how many slices a notebook holds: of one that several may hold, an equal part.
+
+    It is the same whether or not all seats are taken, as `gpufarm_hub.sharing.history` counts.
+    """
+    return len(entry["slices"]) / entry.get("notebooks", 1)
+
+
+def _lease(machine: str, owner: str, profile: str, count: float, begin: datetime, end: datetime) -> Use:
     identity, user = f"{machine}/{owner}/{begin.isoformat()}", owner.partition("/")[0]
     if PROFILE.fullmatch(profile):
         return Use(HUB, identity, user, "", begin, end, {profile: count})

@@ -87,6 +87,14 @@ def test_slices_of_notebooks() -> None:
     assert (held.user, held.slices, held.gpus, held.hours) == ("ben", {}, 1, 0.5)
 
 
+def test_notebooks_that_may_share_a_slice_count_a_part_each() -> None:
+    [ended] = from_audit([json.dumps({**RETURNED, "notebooks": 4})], "gpu1")
+    assert ended.slices == {"3g.40gb": 0.5}
+    [held] = from_leases(json.dumps({"leases": {"ben/": {**LEASE, "notebooks": 4}}}), "gpu1", NOON)
+    assert (held.slices, held.gpus) == ({}, 0.25)
+    assert hours(totals([held], ["user"])) == [("ben", 0, 0.125, 0, 0)]
+
+
 def test_a_slice_that_is_given_back_meanwhile_counts_once() -> None:
     begin = RETURNED["since"]
     lease = {
