@@ -47,6 +47,7 @@ class HubProcess:
         login: settings of the login; None to let anybody in.
         site: name, help and contact of the site; None for none.
         cpu_choices: value of `jupyterhub_cpu_choices`.
+        shared_slices: value of `jupyterhub_shared_slices`.
     """
 
     def __init__(
@@ -57,6 +58,7 @@ class HubProcess:
         login: dict[str, Any] | None = None,
         site: dict[str, str] | None = None,
         cpu_choices: Iterable[float] = (),
+        shared_slices: Iterable[dict[str, Any]] = (),
     ) -> None:
         self.folder = folder
         with socket.socket() as free:
@@ -93,6 +95,7 @@ class HubProcess:
             "process_limit": 4096,
             "tmp_size": "1G",
             "limits": limits,
+            "shared_slices": [*shared_slices],
             "token_hours": 720,
             "relogin_hours": 24,
             "queue_patience_minutes": 10,

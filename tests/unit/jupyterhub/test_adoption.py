@@ -6,17 +6,18 @@ from __future__ import annotations
 
 import json
 import logging
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
 from gpufarm_hub.people.accounts import NAME
-from gpufarm_hub.sharing import adoption, devices, recovery
+from gpufarm_hub.sharing import adoption, devices, recovery, turns
 from gpufarm_hub.sharing.desk import Desk
 from gpufarm_hub.sharing.devices import DeviceError
 from gpufarm_hub.sharing.leases import Lease, Leases
 from gpufarm_hub.sharing.limits import Limit
 from gpufarm_hub.sharing.notices import Notices
+from gpufarm_hub.sharing.shared import SharedProfile
 from gpufarm_hub.sharing.slices import GpuQueryError, Gpus, Slice
 from gpufarm_hub.sharing.waiting import SliceRequest
 from gpufarm_hub.spawning import containers, engines, notebooks, units
@@ -125,6 +126,9 @@ def machine(path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
         '{"leases": {"alice/": {"unit": "a", "slices": [], "taken": "yesterday", "share": ""}}}',
         '{"leases": {"alice/": {"unit": "a", "slices": [], "taken": "2026-11-23T10:00:00", "share": ""}}}',
         '{"leases": {"alice/": {"unit": "", "slices": [], "taken": "2026-11-23", "share": "", "hours": []}}}',
+        '{"leases": {"alice/": {"unit": "", "slices": [{"uuid": "MIG-7", "profile": "1g.10gb", "gpu": 0, '
+        '"gpu_instance": 7, "compute_instance": 0, "memory": 0}], "taken": "2026-11-23", "share": "", '
+        '"notebooks": 0}}}',
         '{"queue": {"alice/": {"seen": 1e99}}}',
         '{"queue": {"alice/": 7}}',
     ],
@@ -142,7 +146,7 @@ def test_a_damaged_file_is_kept_aside_and_leases_come_from_what_runs(
         "carol.d/": "everybody",
     }
     assert {lease.unit for lease in machine.desk.leases.all()} == machine.opens.keys()
-    assert machine.desk.leases.free(machine.slices) == []
+    assert not any(turns.has_seat(piece, machine.desk.leases.all(), 1) for piece in machine.slices)
 
 
 def test_a_file_that_was_removed(machine: Machine, path: Path) -> None:
@@ -383,3 +387,35 @@ def test_slices_that_a_container_was_given(access: GpuAccess | None) -> None:
         "Config": {"Env": [f"{name}={value}" for name, value in environment_of(plan).items()]},
     }
     assert given(inspected) == set(plan.slices)
+
+
+TOGETHER = [SharedProfile("1g.10gb", 2, frozenset({"course"}))]
+DAVE = units.name_of("dave/")
+
+
+def test_notebooks_that_share_a_slice_keep_it_without_the_file(machine: Machine) -> None:
+    machine.desk = replace(machine.desk, shared=TOGETHER)
+    machine.opens = {ALICE: nodes(7), BOB: nodes(7), DAVE: nodes(8)}
+    assert machine.adopt() == {"alice/": ["MIG-7"], "bob/second": ["MIG-7"], "dave/": ["MIG-8"]}
+    assert {lease.owner: lease.notebooks for lease in machine.desk.leases.all()} == {
+        "alice/": 2,
+        "bob/second": 2,
+        "dave/": 1,
+    }, "whether dave accepts others is not known, so nobody comes"
+    assert machine.revoked == []
+    assert machine.adopt() == machine.held()
+
+
+def test_of_too_many_on_a_shared_slice_the_last_loses_it(machine: Machine) -> None:
+    machine.desk = replace(machine.desk, shared=TOGETHER)
+    machine.opens = dict.fromkeys((ALICE, BOB, DAVE), nodes(7))
+    assert len(machine.adopt()) == 2
+    assert len(machine.revoked) == 1
+
+
+def test_a_notebook_that_has_its_slice_alone_shares_it_with_nobody(machine: Machine) -> None:
+    machine.desk = replace(machine.desk, shared=TOGETHER)
+    machine.take("alice/", ALICE, "MIG-7")
+    machine.opens[BOB] = nodes(7)
+    assert machine.adopt() == {"alice/": ["MIG-7"]}
+    assert machine.revoked == [BOB]

@@ -4,6 +4,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -27,9 +28,10 @@ class Machine:
     used: dict[str, frozenset[int]] = field(default_factory=dict)
     processes: dict[str, frozenset[int]] = field(default_factory=dict)
 
-    def start(self, owner: str) -> None:
+    def start(self, owner: str, notebooks: int = 1) -> None:
         unit = units.name_of(owner)
-        lease = Leases(self.path).take(SliceRequest(owner, "1g.10gb", 1, Limit("x"), {}), unit, self.slices)
+        request = SliceRequest(owner, "1g.10gb", 1, Limit("x"), {}, notebooks)
+        lease = Leases(self.path).take(request, unit, self.slices)
         self.reach[unit] = frozenset([lease.uuids])  # type: ignore[union-attr]
 
     def problems(self) -> str:
@@ -103,4 +105,25 @@ def test_a_slice_that_is_leased_twice(machine: Machine) -> None:
         .replace('"gpu_instance": 8', '"gpu_instance": 7')
     )
     machine.path.write_text(text)
-    assert "alice/ and bob/ both hold MIG-7" in machine.problems()
+    assert "alice/ and bob/ all hold MIG-7" in machine.problems()
+
+
+def test_notebooks_that_share_a_slice_agree(machine: Machine) -> None:
+    machine.slices.append(Slice("MIG-9", "1g.10gb", 0, 9, 0, 10 << 30))
+    for owner in ("carol/", "dave/"):
+        machine.start(owner, notebooks=2)
+    carol, dave = units.name_of("carol/"), units.name_of("dave/")
+    machine.used = {"MIG-9": frozenset({4, 5})}
+    machine.processes = {carol: frozenset({4}), dave: frozenset({5})}
+    assert machine.problems() == ""
+    machine.used = {"MIG-9": frozenset({6})}
+    assert machine.problems() == f"process 6 uses MIG-9 of carol/ and dave/ and is not in {carol} and {dave}"
+    machine.used = {}
+    erin = units.name_of("erin/")
+    content = json.loads(machine.path.read_text())
+    content["leases"]["erin/"] = {**content["leases"]["dave/"], "unit": erin}
+    machine.path.write_text(json.dumps(content))
+    machine.reach[erin] = machine.reach[dave]
+    assert machine.problems() == (
+        f"carol/ and dave/ and erin/ all hold MIG-9; {carol} and {dave} and {erin} can all open MIG-9"
+    )

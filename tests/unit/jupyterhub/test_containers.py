@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import docker
@@ -136,6 +137,8 @@ class FakeDocker:
 
     def top(self, name: str, ps_args: str) -> dict[str, Any]:
         self._fail()
+        if self.state != "running":
+            raise docker.errors.APIError("not running", SimpleNamespace(status_code=409))
         assert ps_args == "-eo pid"
         return {"Titles": ["PID"], "Processes": [["71"], ["72"]]}
 
@@ -210,6 +213,7 @@ def test_a_docker_that_does_not_answer_is_no_answer(monkeypatch: pytest.MonkeyPa
         containers.is_over,
         containers.death,
         containers.cpu_seconds,
+        containers.processes,
         containers.stop,
         containers.revoke_devices,
     ):
@@ -232,6 +236,7 @@ def test_what_containers_can_reach_and_which_processes_are_theirs(monkeypatch: p
     assert containers.processes("docker:x") == {71, 72}
     engine(monkeypatch, state="exited")
     assert containers.reach() == {}
+    assert containers.processes("docker:x") == frozenset(), "one that is made and not started has none"
 
 
 def test_a_container_is_stopped_and_deleted_also_when_its_slice_is_gone(

@@ -192,6 +192,18 @@ def explained(html: str) -> str:
     return " ".join(found.text.split()) if found else ""
 
 
+def test_a_shared_slice_is_a_choice_of_its_own_with_a_warning() -> None:
+    offers = [offer("1g.10gb", 10, 0), form.Offer("1g.10gb", 10 << 30, 5, 28, notebooks=4)]
+    page = shown(form.render(SIZES, offers, most=9))
+    options = {option["value"]: option.text for option in page.select("select[name=gpu] option")}
+    assert options["1g.10gb.shared"] == "1g.10gb (10 GiB), shared by up to 4 notebooks: 5 of 28 seats free"
+    assert page.find(id="gpu-summary").text.endswith("unless you choose a shared one.")
+    assert "take turns on it and share its memory: one that takes all of the memory" in explained(str(page))
+    assert [option["value"] for option in page.select("select[name=slices] option")][-1] == "7"
+    assert form.preselected(offers, 1) == "", "nobody shares who does not choose to"
+    assert "share" not in form.render(SIZES, offers[:1])
+
+
 def test_newcomers_read_what_a_slice_is() -> None:
     assert "A slice is a part of a GPU" in explained(form.render(SIZES, [offer("1g.10gb", 10, 1)]))
     assert explained(form.render(SIZES, [offer("1g.10gb", 10, 1)], most=0)) == ""

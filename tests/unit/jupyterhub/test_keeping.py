@@ -131,9 +131,10 @@ class Machine:
     """Measurements of the keeper."""
 
     cpu: float = 0.0
-    use: GpuUse = field(default_factory=lambda: GpuUse(0, None))
+    use: GpuUse = field(default_factory=lambda: GpuUse(frozenset(), None))
     failure: Exception | None = None
     intruders: frozenset[int] = frozenset()
+    processes: dict[str, frozenset[int]] = field(default_factory=dict)
 
     def end(self, pieces: list[Slice], ours: Callable[[], frozenset[int]]) -> list[Stray]:
         if -1 in self.intruders:
@@ -153,7 +154,7 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
     monkeypatch.setattr(keeper, "measure", lambda uuids: dict.fromkeys(uuids, machine.use))
     monkeypatch.setattr(strays, "end", machine.end)
     monkeypatch.setattr(units, "reach", dict)
-    monkeypatch.setattr(units, "processes", lambda unit: frozenset({7}))
+    monkeypatch.setattr(units, "processes", lambda unit: machine.processes.get(unit, frozenset({7})))
     monkeypatch.setattr(units, "cpu_seconds", lambda unit: machine.cpu)
     return machine
 
@@ -210,7 +211,7 @@ def test_who_works_again_is_not_ended(desk: Desk, machine: Machine) -> None:
 
 def test_a_computation_without_a_browser_is_not_ended(desk: Desk, machine: Machine) -> None:
     hub = FakeHub()
-    machine.use = GpuUse(1, None)
+    machine.use = GpuUse(frozenset({7}), None)
     for now in range(30, 1000, 30):
         machine.cpu += 29
         keeper.look(desk, hub, RULES, True, now)  # type: ignore[arg-type]
@@ -219,9 +220,27 @@ def test_a_computation_without_a_browser_is_not_ended(desk: Desk, machine: Machi
     assert (entry["working"], entry["processes"]) == (True, 1)
 
 
+def test_of_a_shared_slice_everybody_counts_their_own_programs(desk: Desk, machine: Machine) -> None:
+    """Those of others neither keep a notebook from its end nor are ended."""
+    desk.give_back("alice/")
+    for owner in ("alice/", "bob/"):
+        request = SliceRequest(owner, "1g.10gb", 1, desk.limits[0], {}, notebooks=2)
+        desk.take(request, owner, [PIECE])
+    machine.processes = {"alice/": frozenset({7}), "bob/": frozenset({8})}
+    machine.use = GpuUse(frozenset({8}), 100)
+    machine.intruders = frozenset({7, 8, 9})
+    hub = FakeHub()
+    for now in range(30, 150, 30):
+        machine.cpu += 29
+        keeper.look(desk, hub, RULES, True, now)  # type: ignore[arg-type]
+    assert hub.stopped == ["alice/"], "only bob computes"
+    lines = [json.loads(line) for line in desk.audit_file.read_text().splitlines()]
+    assert {line["pid"] for line in lines if line["event"] == "stray"} == {9}
+
+
 def test_a_notebook_of_the_engine_of_before_is_still_measured(desk: Desk, machine: Machine) -> None:
     hub = FakeHub()
-    machine.use = GpuUse(1, None)  # a kernel that has loaded a library and waits
+    machine.use = GpuUse(frozenset({7}), None)  # a kernel that has loaded a library and waits
     for now in range(30, 150, 30):
         keeper.look(replace(desk, spawner="docker"), hub, RULES, True, now)  # type: ignore[arg-type]
     assert hub.stopped == ["alice/"]
@@ -384,10 +403,10 @@ class FakeNvml:
 
 def test_the_use_of_slices() -> None:
     found = gpu_use.measure(["MIG", "GPU", "gone"], FakeNvml())
-    assert found == {"MIG": GpuUse(2, None), "GPU": GpuUse(2, 42)}
+    assert found == {"MIG": GpuUse(frozenset({1, 2}), None), "GPU": GpuUse(frozenset({1, 2}), 42)}
     with pytest.raises(GpuQueryError, match="the NVIDIA driver does not answer"):
         gpu_use.measure(["lost"], FakeNvml())
-    assert gpu_use.measure(["lost", "GPU"], FakeNvml()) == {"GPU": GpuUse(2, 42)}
+    assert gpu_use.measure(["lost", "GPU"], FakeNvml()) == {"GPU": GpuUse(frozenset({1, 2}), 42)}
     assert gpu_use.processes(["MIG", "gone"], FakeNvml()) == {"MIG": {1, 2}}
 
 
@@ -401,7 +420,7 @@ class OldNvml(FakeNvml):
 
 
 def test_programs_are_listed_with_drivers_before_r510() -> None:
-    assert gpu_use.measure(["GPU"], OldNvml()) == {"GPU": GpuUse(2, 42)}
+    assert gpu_use.measure(["GPU"], OldNvml()) == {"GPU": GpuUse(frozenset({1, 2}), 42)}
     assert gpu_use.processes(["GPU"], OldNvml()) == {"GPU": {1, 2}}
 
 

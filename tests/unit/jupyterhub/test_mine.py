@@ -122,6 +122,7 @@ def test_before_it_is_measured_a_notebook_has_no_end() -> None:
     shown = {
         "name": "two",
         "slices": "1g.10gb, 1g.10gb",
+        "notebooks": 1,
         "since": "10 Mar 12:00",
         "working": None,
         "ends": "not set",

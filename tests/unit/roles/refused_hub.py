@@ -30,6 +30,14 @@ def ldap(words: str, **variables: Any) -> Refused:
     return hub(words, login="ldap", **{f"ldap_{name}": value for name, value in directory.items()})
 
 
+SHARED = {"profile": "1g.10gb", "notebooks": 4, "groups": ["course"]}
+
+
+def shared(words: str, /, use_gpu: bool = True, **entry: Any) -> Refused:
+    """A hub with one entry of shared slices."""
+    return hub(words, use_gpu=use_gpu, shared_slices=[{**SHARED, **entry}])
+
+
 QUESTIONS = "Validate | Query partitions, settings and accounts"
 
 
@@ -82,6 +90,18 @@ REFUSED: dict[str, list[Refused]] = {
             "Two entries of jupyterhub_limits have the same name (a, a)",
             limits=[{"name": "a"}, {"name": "a"}],
         ),
+        shared("jupyterhub_use_gpu is false, so no slice is offered", use_gpu=False),
+        shared("1g.10g in jupyterhub_shared_slices is neither a MIG profile", profile="1g.10g"),
+        shared(" in jupyterhub_shared_slices is neither a MIG profile", profile=""),
+        shared("An entry of jupyterhub_shared_slices has notebooks 1; give", notebooks=1),
+        shared("jupyterhub_shared_slices has the groups []; list at least one group", groups=[]),
+        shared('has the groups ["/course"]; list at least one group', groups=["/course"]),
+        shared('has the groups [""]; list at least one group', groups=[""]),
+        shared('has the groups "course"; list at least one group', groups="course"),
+        hub(
+            "Two entries of jupyterhub_shared_slices have the same profile (1g.10gb, 1g.10gb)",
+            shared_slices=[SHARED, SHARED],
+        ),
         hub("jupyterhub_notebooks_ports is 21000; give the first and the last", notebooks_ports="21000"),
         hub("jupyterhub_notebooks_ports is 80-90; give the first and the last", notebooks_ports="80-90"),
         hub("jupyterhub_notebooks_ports is 21199-21000; give", notebooks_ports="21199-21000"),
@@ -123,6 +143,7 @@ REFUSED: dict[str, list[Refused]] = {
         slurm(
             "jupyterhub_mounts is set, but jobs of Slurm see the folders", mounts=[{"source": "/srv/other"}]
         ),
+        slurm("is set, but Slurm gives out the GPUs of its nodes, by gres shard", shared_slices=[SHARED]),
         slurm('jupyterhub_slurm_partition is "gpu;x", which is no name', slurm_partition="gpu;x"),
         slurm("has no client of Slurm (sbatch or unmunge is not there); set it up", client=False),
         slurm(

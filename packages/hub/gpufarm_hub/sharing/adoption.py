@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -11,7 +12,7 @@ from gpufarm_hub.spawning import engines, notebooks
 from gpufarm_hub.spawning.engine import EngineError
 from gpufarm_hub.store import StoreError
 
-from . import devices, recovery
+from . import devices, recovery, shared
 from .desk import Desk
 from .devices import DeviceError
 from .leases import Lease
@@ -81,9 +82,10 @@ def adopt_running(desk: Desk, log: Log) -> None:
         log.warning("%s. Users who waited for a slice must ask again", said)
     if odd or not known:
         leases = []
+        uses = Counter(piece for keys in reach.values() for piece in reached(keys, gpus.slices))
         for unit, keys in odd.items():
             before = held.get(unit)
-            if lease := _lease_of(desk, unit, keys, before, gpus, log):
+            if lease := _lease_of(desk, unit, keys, before, gpus, uses, log):
                 leases.append((before, lease))
         for lease in desk.adopt(leases):
             log.warning("%s runs with slice %s: its lease says so again", lease.owner, lease.uuids)
@@ -120,9 +122,25 @@ def agrees(lease: Lease | None, keys: Collection[str]) -> bool:
 
 
 def _lease_of(
-    desk: Desk, unit: str, keys: Collection[str], before: Lease | None, gpus: Gpus, log: Log
+    desk: Desk,
+    unit: str,
+    keys: Collection[str],
+    before: Lease | None,
+    gpus: Gpus,
+    uses: Mapping[Slice, int],
+    log: Log,
 ) -> Lease | None:
-    """Return the lease that a notebook must have; None where there is none to write down."""
+    """Return the lease that a notebook must have; None where there is none to write down.
+
+    Args:
+        desk: the desk.
+        unit: the notebook.
+        keys: what it can reach.
+        before: its present lease.
+        gpus: readings of the GPUs.
+        uses: how many notebooks can reach each slice.
+        log: where it is told.
+    """
     if before and not set(gpus.slices).issuperset(before.pieces):
         return None  # recovery.present_gpus ends it and tells the user
     engine = engines.of(unit)
@@ -140,13 +158,18 @@ def _lease_of(
     owner = engine.owner_of(unit)
     share = desk.limit_of(owner.partition("/")[0], ()).name
     now = datetime.now(UTC).isoformat(timespec="seconds")
-    return Lease(owner, unit, tuple(pieces), now, share)
+    # A notebook that is the only one on its slice has it alone: nobody knows whether it accepted others.
+    together = any(uses[piece] > 1 for piece in pieces)
+    accepted = shared.number(desk.shared, pieces[0].profile) if together else 1
+    return Lease(owner, unit, tuple(pieces), now, share, notebooks=accepted)
 
 
 def _part(desk: Desk, reach: Collection[str], log: Log) -> None:
-    """Leave a slice that two notebooks can reach to the one that has had it longer."""
+    """Leave a slice that more notebooks can reach than accept that to those who have had it longer."""
     running = sorted((lease for lease in desk.leases.all() if lease.unit in reach), key=lambda one: one.taken)
-    late = [lease for number, lease in enumerate(running) if any(map(lease.overlaps, running[:number]))]
+    kept, late = list[Lease](), list[Lease]()
+    for lease in running:
+        (kept if lease.goes_with(kept) else late).append(lease)
     if not late:
         return
     for lease in desk.leases.drop(lambda lease: lease in late and recovery.is_revoked(lease, log)):

@@ -14,8 +14,9 @@ def waits(place: Place) -> str:
     """Tell a waiting user where they stand."""
     ticket = place.ticket
     return (
-        f"Not free yet: {_slices(ticket.count, ticket.profile)}. You wait as number {place.position} of "
-        f"{place.waiting}. Keep this page open, or ask again soon: else you lose the place."
+        f"Not free yet: {_slices(ticket.count, ticket.profile, ticket.notebooks)}. You wait as number "
+        f"{place.position} of {place.waiting}. Keep this page open, or ask again soon: else you lose the "
+        "place."
     )
 
 
@@ -27,7 +28,7 @@ def missed(ticket: Ticket, until: str) -> str:
         until: when the slices were given to the next in line, in words.
     """
     return (
-        f"You have lost your place in the queue: {_slices(ticket.count, ticket.profile)} "
+        f"You have lost your place in the queue: {_slices(ticket.count, ticket.profile, ticket.notebooks)} "
         f"{'was' if ticket.count == 1 else 'were'} kept for you until {until}, and your notebook had not "
         "started by then. Ask again to wait for a new turn."
     )
@@ -75,5 +76,6 @@ def _is_whole(profile: str, slices: Iterable[Slice]) -> bool:
     return any(piece.whole for piece in slices if piece.profile == profile)
 
 
-def _slices(count: int, profile: str = "") -> str:
-    return f"{count} GPU slice{'' if count == 1 else 's'} {profile}".rstrip()
+def _slices(count: int, profile: str = "", notebooks: int = 1) -> str:
+    kind = "GPU slice" if notebooks == 1 else "shared GPU slice"
+    return f"{count} {kind}{'' if count == 1 else 's'} {profile}".rstrip()

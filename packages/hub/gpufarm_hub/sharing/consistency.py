@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import combinations
 from pathlib import Path
 
 from gpufarm_hub.spawning import engines, notebooks
@@ -44,9 +43,12 @@ def _of_leases(leases: Iterable[Lease], gpus: Gpus) -> Iterator[str]:
                 yield f"{lease.owner} holds {piece.uuid}, which is gone"
         if engines.of(lease.unit).is_over(lease.unit):
             yield f"{lease.owner} holds {lease.uuids}, but {lease.unit} does not run"
-    for one, other in combinations(leases, 2):
-        if one.overlaps(other):
-            yield f"{one.owner} and {other.owner} both hold {one.uuids}"
+    before = list[Lease]()
+    for lease in leases:
+        if not lease.goes_with(before):
+            owners = [other.owner for other in before if other.overlaps(lease)]
+            yield f"{' and '.join([*owners, lease.owner])} all hold {lease.uuids}"
+        before.append(lease)
 
 
 def _of_devices(leases: Iterable[Lease], reach: Mapping[str, frozenset[str]], gpus: Gpus) -> Iterator[str]:
@@ -62,17 +64,22 @@ def _of_devices(leases: Iterable[Lease], reach: Mapping[str, frozenset[str]], gp
             leased = held[unit].uuids if unit in held else "none"
             yield f"{unit} can open {','.join(opens) or 'none'}, its lease has {leased}"
     for uuid, units in users.items():
-        if len(units) > 1:
+        if len(units) > min(held[unit].notebooks if unit in held else 1 for unit in units):
             yield f"{' and '.join(sorted(units))} can all open {uuid}"
 
 
 def _of_use(leases: Iterable[Lease], used: Mapping[str, Iterable[int]]) -> Iterator[str]:
     """Compare the processes that NVML shows on slices with those of their holders."""
+    holders: dict[str, list[Lease]] = {}
     for lease in leases:
-        ours = engines.of(lease.unit).processes(lease.unit)
         for piece in lease.pieces:
-            for pid in sorted(set(used.get(piece.uuid, ())) - ours):
-                yield f"process {pid} uses {piece.uuid} of {lease.owner} and is not in {lease.unit}"
+            holders.setdefault(piece.uuid, []).append(lease)
+    for uuid, held in holders.items():
+        ours = frozenset[int]().union(*(engines.of(lease.unit).processes(lease.unit) for lease in held))
+        owners = " and ".join(lease.owner for lease in held)
+        units = " and ".join(lease.unit for lease in held)
+        for pid in sorted(set(used.get(uuid, ())) - ours):
+            yield f"process {pid} uses {uuid} of {owners} and is not in {units}"
 
 
 def main() -> str | int:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -13,10 +13,11 @@ from gpufarm_hub.spawning import engines
 from gpufarm_hub.spawning.engine import Engine
 from gpufarm_hub.store import JsonStore
 
-from . import answers, audit, holders, keeping, limits
+from . import answers, audit, holders, keeping, limits, shared
 from .leases import Lease, Leases
 from .limits import Limit
 from .notices import Notices
+from .shared import SharedProfile
 from .slices import Slice
 from .timing import DECISION, WAIT
 from .turns import Place
@@ -34,6 +35,7 @@ class Desk:
         audit_file: the audit log.
         limits: what users may have.
         spawner: name of the engine of notebooks that are started now.
+        shared: which slices several notebooks may hold at once.
     """
 
     leases: Leases
@@ -42,6 +44,7 @@ class Desk:
     audit_file: Path
     limits: list[Limit]
     spawner: str = field(default_factory=engines.default)
+    shared: Sequence[SharedProfile] = ()
 
     @property
     def engine(self) -> Engine:
@@ -119,17 +122,28 @@ class Desk:
     def _record_place(self, place: Place) -> None:
         ticket = place.ticket
         if not place.called and ticket.seen <= ticket.since:  # the first time that it is asked for
-            self.record("waiting", ticket.owner, profile=ticket.profile, count=ticket.count)
+            self.record("waiting", ticket.owner, **_asked(ticket))
 
     def _record_lease(self, event: str, lease: Lease) -> None:
         uuids = [piece.uuid for piece in lease.pieces]
-        self.record(event, lease.owner, profile=lease.pieces[0].profile, slices=uuids, since=lease.taken)
+        self.record(
+            event,
+            lease.owner,
+            profile=lease.pieces[0].profile,
+            slices=uuids,
+            notebooks=lease.notebooks,
+            since=lease.taken,
+        )
 
 
 def missed(notices: Notices, audit_file: Path, ticket: Ticket, when: float) -> None:
     """Write down that a user was called and did not come, and tell them."""
-    audit.record(audit_file, "missed", ticket.owner, profile=ticket.profile, count=ticket.count)
+    audit.record(audit_file, "missed", ticket.owner, **_asked(ticket))
     notices.tell(ticket.owner, answers.missed(ticket, keeping.in_words(when)))
+
+
+def _asked(ticket: Ticket) -> dict[str, object]:
+    return {"profile": ticket.profile, "count": ticket.count, "notebooks": ticket.notebooks}
 
 
 def from_settings(settings: Mapping[str, Any]) -> Desk:
@@ -150,4 +164,5 @@ def from_settings(settings: Mapping[str, Any]) -> Desk:
         audit_file=audit_file,
         limits=limits.read(settings["limits"]),
         spawner=settings["spawner"],
+        shared=shared.read(settings["shared_slices"]),
     )

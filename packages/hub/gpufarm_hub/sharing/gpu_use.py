@@ -19,11 +19,11 @@ class GpuUse:
     """The use of one slice.
 
     Attributes:
-        processes: how many have it open.
+        processes: ids of those that have it open.
         utilisation: per cent of the last second in which it computed; None where NVML does not tell.
     """
 
-    processes: int
+    processes: frozenset[int]
     utilisation: int | None
 
 
@@ -67,7 +67,7 @@ def _ask(question: Callable[[Any, Any], Answer], uuids: Iterable[str], nvml: Any
 
 
 def _use_of(nvml: Any, device: Any) -> GpuUse:
-    processes = len(_running(nvml, device))
+    processes = _processes_of(nvml, device)
     try:
         return GpuUse(processes, nvml.nvmlDeviceGetUtilizationRates(device).gpu)
     except nvml.NVMLError_NotSupported:

@@ -23,13 +23,13 @@ class Held:
 
     Attributes:
         profile: of the slices.
-        count: how many.
+        count: how many; of one that several notebooks may hold, each notebook counts an equal part.
         begin: when they were taken.
         end: when they were given back, or now.
     """
 
     profile: str
-    count: int
+    count: float
     begin: datetime
     end: datetime
 
@@ -66,7 +66,8 @@ def ended(lines: Iterable[str], user: str) -> Iterator[Held]:
             entry = json.loads(line)
             if entry["user"] == user and entry["event"] in ENDS:
                 begin, end = (datetime.fromisoformat(entry[name]) for name in ("since", "time"))
-                yield Held(entry["profile"], len(entry["slices"]), begin, end)
+                count = len(entry["slices"]) / entry.get("notebooks", 1)
+                yield Held(entry["profile"], count, begin, end)
         except (ValueError, KeyError, TypeError):
             continue
 
@@ -76,7 +77,7 @@ def still(leases: Iterable[Lease], user: str, now: datetime) -> Iterator[Held]:
     for lease in leases:
         if lease.user == user:
             begin = datetime.fromisoformat(lease.taken)
-            yield Held(lease.pieces[0].profile, len(lease.pieces), begin, now)
+            yield Held(lease.pieces[0].profile, len(lease.pieces) / lease.notebooks, begin, now)
 
 
 def by_day(held: Iterable[Held], days: int, now: datetime) -> list[Day]:

@@ -153,7 +153,7 @@ def look(ours: Desk, hub: Hub, rules: Rules, use_gpu: bool, now: float, jump: fl
     used = measure(held) if held else {}
     for lease in leases.values():
         if pieces := [piece for piece in lease.pieces if piece in gpus.slices]:
-            _clear(ours, lease.unit, pieces)
+            _clear(ours, lease, pieces)
     notebooks = {}
     servers = list(hub.servers())
     recovery.drop_left(ours, list(leases.values()), {server.owner for server in servers}, log)
@@ -171,12 +171,12 @@ def look(ours: Desk, hub: Hub, rules: Rules, use_gpu: bool, now: float, jump: fl
         content |= {"measured": now, "profiles": count_by_profile(gpus.slices), "notebooks": notebooks}
 
 
-def _clear(ours: Desk, unit: str, pieces: list[Slice]) -> None:
+def _clear(ours: Desk, lease: Lease, pieces: list[Slice]) -> None:
     """End programs of users on the slices of somebody else's notebook."""
     try:
-        strays.clear(ours, log, pieces, partial(engines.of(unit).processes, unit))
+        strays.clear(ours, log, pieces)
     except DeviceError as error:
-        log.warning("A slice of %s is not its own: %s", unit, error)
+        log.warning("A slice of %s is not its own: %s", lease.unit, error)
 
 
 def _measure(
@@ -196,8 +196,8 @@ def _measure(
     elapsed = now - jump - old["measured"] if old else 0.0
     if cpu is not None and old and old["cpu_seconds"] is not None and elapsed > 0:
         cores = round(max(cpu - old["cpu_seconds"], 0.0) / elapsed, 3)
-    mine = [used[piece.uuid] for piece in lease.pieces if piece.uuid in used] if lease else []
-    processes = sum(use.processes for use in mine) if lease else None
+    mine = _use_of(lease, used) if lease else []
+    processes = sum(len(use.processes) for use in mine) if lease else None
     known = [use.utilisation for use in mine if use.utilisation is not None]
     utilisation = max(known) if known else None
     working = keeping.is_working(processes, utilisation, cores)
@@ -219,6 +219,18 @@ def _measure(
         "warned": times.warned,
         "ends": None,
     }
+
+
+def _use_of(lease: Lease, used: dict[str, GpuUse]) -> list[GpuUse]:
+    """Return the use of each slice by the notebook that holds it.
+
+    NVML tells how busy a slice is, and not by how much each of those who share it keeps it busy.
+    """
+    mine = [used[piece.uuid] for piece in lease.pieces if piece.uuid in used]
+    if lease.notebooks == 1:
+        return mine
+    own = engines.of(lease.unit).processes(lease.unit)
+    return [GpuUse(use.processes & own, None) for use in mine]
 
 
 def _check(

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Leases of GPU slices, and the queue. A slice has one holder at most."""
+"""Leases of GPU slices, and the queue. A slice has one holder, or at most as many as each of them accepts."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
@@ -40,6 +40,7 @@ class Lease:
         taken: ISO 8601 time.
         share: name of the user's limit.
         hours: hours after which the notebook is ended; 0 for never.
+        notebooks: how many may hold the slices at once, this one included; 1 for this one alone.
         waited: seconds between the request and the lease; known only when the slices are taken.
     """
 
@@ -49,6 +50,7 @@ class Lease:
     taken: str
     share: str
     hours: float = 0
+    notebooks: int = 1
     waited: float = field(default=0.0, compare=False)
 
     @property
@@ -64,6 +66,10 @@ class Lease:
     def overlaps(self, other: Lease) -> bool:
         """Tell whether both have a slice in common."""
         return any(piece.overlaps(one) for piece in self.pieces for one in other.pieces)
+
+    def goes_with(self, others: Sequence[Lease]) -> bool:
+        """Tell whether others leave a seat on each of its slices."""
+        return all(turns.has_seat(piece, others, self.notebooks) for piece in self.pieces)
 
     @property
     def uuids(self) -> str:
@@ -120,7 +126,7 @@ class Leases:
                 for lease in self._leases(content):
                     datetime.fromisoformat(lease.taken)
                     float(lease.hours)
-                    if not lease.pieces:
+                    if not lease.pieces or lease.notebooks < 1:
                         raise ValueError(f"no slices for {lease.owner}")
                 self._tickets(content, lost=[])
             except (AttributeError, KeyError, TypeError, ValueError) as error:
@@ -153,11 +159,6 @@ class Leases:
             for lease in adopted:
                 stored[lease.owner] = _entry(lease)
         return adopted
-
-    def free(self, slices: Iterable[Slice]) -> list[Slice]:
-        """Return the slices that no lease touches: a hint for the form, the decision is taken by `take`."""
-        held = [piece for lease in self.all() for piece in lease.pieces]
-        return [piece for piece in slices if not any(piece.overlaps(other) for other in held)]
 
     def enter(self, request: SliceRequest, slices: list[Slice]) -> Place:
         """Enter the queue, or keep one's place in it; who is called then is so until the slices are taken.
@@ -205,7 +206,16 @@ class Leases:
                 waited = self._clock() - tickets.pop(request.owner).since
                 taken = datetime.fromtimestamp(self._clock(), UTC).isoformat(timespec="seconds")
                 limit = request.limit
-                lease = Lease(request.owner, unit, claim.pieces, taken, limit.name, limit.hours, waited)
+                lease = Lease(
+                    request.owner,
+                    unit,
+                    claim.pieces,
+                    taken,
+                    limit.name,
+                    limit.hours,
+                    request.notebooks,
+                    waited,
+                )
                 content.setdefault("leases", {})[request.owner] = _entry(lease)
         if refusal:
             raise NoSliceError(refusal)
@@ -300,6 +310,7 @@ class Leases:
                 taken=entry["taken"],
                 share=entry["share"],
                 hours=entry.get("hours", 0),
+                notebooks=entry.get("notebooks", 1),
             )
             for owner, entry in content.get("leases", {}).items()
         ]
@@ -342,4 +353,5 @@ def _entry(lease: Lease) -> dict[str, Any]:
         "taken": lease.taken,
         "share": lease.share,
         "hours": lease.hours,
+        "notebooks": lease.notebooks,
     }

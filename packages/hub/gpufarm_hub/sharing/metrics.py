@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from .desk import Desk
+from .leases import Lease
+from .slices import count_by_profile
 
 
 class SliceCollector(Collector):
@@ -30,12 +32,11 @@ class SliceCollector(Collector):
         """Return the metrics."""
         use = self._desk.use.read()
         notebooks = use.get("notebooks", {})
-        held, working, idle = Counter[str](), Counter[str](), Counter[str]()
-        for lease in self._desk.leases.all():
-            for piece in lease.pieces:
-                held[piece.profile] += 1
-                working[piece.profile] += bool(notebooks.get(lease.owner, {}).get("working"))
-                idle[piece.profile] += lease.owner not in notebooks
+        # Several notebooks may hold one slice, which counts once.
+        leases = self._desk.leases.all()
+        held = _slices(leases)
+        working = _slices(lease for lease in leases if notebooks.get(lease.owner, {}).get("working"))
+        idle = _slices(lease for lease in leases if lease.owner not in notebooks)
         waiting = Counter(place.ticket.profile for place in self._desk.leases.queue([]))
         profiles = sorted({*use.get("profiles", {}), *held, *waiting})
         for name, text, counts in (
@@ -54,3 +55,7 @@ class SliceCollector(Collector):
             "When the use of notebooks was measured last.",
             value=use.get("measured", 0),
         )
+
+
+def _slices(leases: Iterable[Lease]) -> Counter[str]:
+    return count_by_profile({piece for lease in leases for piece in lease.pieces})

@@ -11,12 +11,13 @@ import os
 import pwd
 import select
 import signal
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from gpufarm_hub.people import accounts
+from gpufarm_hub.spawning import engines
 
 from . import devices, gpu_use
 from .desk import Desk
@@ -48,8 +49,9 @@ def end(pieces: Iterable[Slice], ours: Callable[[], frozenset[int]] = frozenset)
 
     Args:
         pieces: the slices of one lease.
-        ours: returns the processes of the notebook that has them; with none, it has not started. It is asked
-            after it is known who has slices open, so that no process is missing in its answer.
+        ours: returns the processes of the notebooks that have them; of those that have not started there are
+            none. It is asked after it is known who has slices open, so that no process is missing in its
+            answer.
 
     Returns:
         The ended processes.
@@ -68,10 +70,13 @@ def end(pieces: Iterable[Slice], ours: Callable[[], frozenset[int]] = frozenset)
     return [stray for pid in sorted(found and found - ours()) if (stray := _end(pid))]
 
 
-def clear(
-    desk: Desk, log: Log, pieces: Iterable[Slice], ours: Callable[[], frozenset[int]] = frozenset
-) -> None:
-    """Do as `end`, and write down what was ended."""
+def clear(desk: Desk, log: Log, pieces: Collection[Slice]) -> None:
+    """Do as `end` for slices of one lease, with the notebooks of all who hold them, and write it down."""
+
+    def ours() -> frozenset[int]:
+        units = [one.unit for one in desk.leases.all() if not frozenset(pieces).isdisjoint(one.pieces)]
+        return frozenset[int]().union(*(engines.of(unit).processes(unit) for unit in units))
+
     for stray in end(pieces, ours):
         desk.record("stray", f"{stray.user}/", pid=stray.pid, command=stray.command)
         log.warning("Ended a program on slices that are not its user's: %s", stray)

@@ -10,7 +10,7 @@ one in its way may run forever, nothing is known, and nobody can delay it.
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -29,6 +29,7 @@ class Claim:
         pieces: the slices.
         until: when they are kept no more.
         ends: when the notebook that takes them has ended, at the latest.
+        notebooks: that of the ticket.
     """
 
     owner: str
@@ -36,6 +37,7 @@ class Claim:
     pieces: tuple[Slice, ...]
     until: float
     ends: float
+    notebooks: int
 
 
 @dataclass(frozen=True)
@@ -67,27 +69,37 @@ class _Plan:
     """Leases and their ends.
 
     Attributes:
-        until: when each slice of the machine becomes free; `AT_ONCE` for a free one.
+        holders: those who hold each slice of the machine.
         held: what users and shares hold.
     """
 
-    until: Mapping[Slice, float]
+    holders: Mapping[Slice, tuple[Held, ...]]
     held: tuple[Held, ...]
 
-    def free(self, profile: str) -> list[Slice]:
-        """Return the free slices of a profile."""
-        return [piece for piece, ends in self.until.items() if piece.profile == profile and ends == AT_ONCE]
+    def free(self, ticket: Ticket) -> list[Slice]:
+        """Return the slices that the ticket can have; first those with most holders, so few are shared."""
+        free = [piece for piece, ends in self._until(ticket).items() if ends == AT_ONCE]
+        return sorted(free, key=lambda piece: -len(self.holders[piece]))
 
     def with_claim(self, claim: Claim) -> _Plan:
         """Return the plan in which the claim is held as well."""
-        return _Plan({**self.until, **dict.fromkeys(claim.pieces, claim.ends)}, (*self.held, claim))
+        more = {piece: (*self.holders[piece], claim) for piece in claim.pieces}
+        return _Plan({**self.holders, **more}, (*self.held, claim))
+
+    def _until(self, ticket: Ticket) -> dict[Slice, float]:
+        """Return when the slices of the ticket's profile have a seat for it."""
+        return {
+            piece: _seats(holders, ticket.notebooks)[0]
+            for piece, holders in self.holders.items()
+            if piece.profile == ticket.profile
+        }
 
     def allowed(self, ticket: Ticket) -> float:
         """Return when the limits of the ticket's user allow it, if nothing but known ends happens."""
         mine = [hold for hold in self.held if user_of(hold.owner) == user_of(ticket.owner)]
         when = _at_most(ticket.slices - ticket.count, [(hold.ends, len(hold.pieces)) for hold in mine])
         if ticket.gpus is not None and any(
-            piece.whole for piece in self.until if piece.profile == ticket.profile
+            piece.whole for piece in self.holders if piece.profile == ticket.profile
         ):
             gpus = [(hold.ends, sum(piece.whole for piece in hold.pieces)) for hold in mine]
             when = max(when, _at_most(ticket.gpus - ticket.count, gpus))
@@ -98,7 +110,7 @@ class _Plan:
 
     def start(self, ticket: Ticket) -> float:
         """Return when the ticket is served at the latest; infinity where that is not known."""
-        pieces = [ends for piece, ends in self.until.items() if piece.profile == ticket.profile]
+        pieces = self._until(ticket).values()
         busy = [(ends, 1) for ends in pieces if ends != AT_ONCE]
         return max(self.allowed(ticket), _at_most(len(pieces) - ticket.count, busy))
 
@@ -136,19 +148,20 @@ def call(
         patience: seconds for which slices are kept for somebody who is called.
     """
     held = tuple(held)
-    plan = _Plan({piece: _free_at(piece, held) for piece in slices}, held)
+    plan = _Plan({piece: _holders(piece, held) for piece in slices}, held)
     claims: dict[str, Claim] = {}
     first: dict[str, tuple[Ticket, float]] = {}  # by profile: who is first in line, and starts when
     for ticket in in_order(tickets, held):
         if plan.allowed(ticket) != AT_ONCE:
             continue
-        free = plan.free(ticket.profile)
+        free = plan.free(ticket)
         if len(free) < ticket.count:
             first.setdefault(ticket.profile, (ticket, plan.start(ticket)))
             continue
         until = (now if ticket.called is None else ticket.called) + patience
         ends = until + 3600 * ticket.hours if ticket.hours else math.inf
-        claim = Claim(ticket.owner, ticket.share, tuple(free[: ticket.count]), until, ends)
+        pieces = tuple(free[: ticket.count])
+        claim = Claim(ticket.owner, ticket.share, pieces, until, ends, ticket.notebooks)
         then = plan.with_claim(claim)
         if all(then.start(other) <= start for other, start in first.values()):
             claims[ticket.owner] = claim
@@ -156,32 +169,67 @@ def call(
     return claims
 
 
-def _free_at(piece: Slice, held: Iterable[Held]) -> float:
-    """Return when a slice becomes free."""
-    ends = (hold.ends for hold in held if any(piece.overlaps(other) for other in hold.pieces))
-    return max(ends, default=AT_ONCE)
+def _holders(piece: Slice, held: Iterable[Held]) -> tuple[Held, ...]:
+    return tuple(hold for hold in held if any(piece.overlaps(other) for other in hold.pieces))
 
 
-def when_free(held: Iterable[Held], slices: Iterable[Slice]) -> dict[str, list[float]]:
-    """Return by profile when its slices become free, in order, if each notebook runs for as long as it may.
+def _seats(holders: Iterable[Held], notebooks: int) -> list[float]:
+    """Return when the seats of a slice become free, in order.
+
+    A notebook comes in as long as there are fewer than it, and each of those that are there, accepts. So a
+    slice has one holder that accepts no other, or some that share it.
+
+    Args:
+        holders: those who hold it.
+        notebooks: how many those who come accept; so many seats there are in the end.
+    """
+    left = sorted(holders, key=lambda hold: hold.ends)
+    times: list[float] = []
+    when = AT_ONCE
+    while True:
+        most = min([notebooks, *(hold.notebooks for hold in left)])
+        times += [when] * (most - len(left) - len(times))
+        if not left:
+            return times
+        when = left.pop(0).ends
+
+
+def has_seat(piece: Slice, held: Iterable[Held], notebooks: int) -> bool:
+    """Tell whether a slice has a seat at once; arguments as `when_free`."""
+    return _seats(_holders(piece, held), notebooks)[0] == AT_ONCE
+
+
+def when_free(held: Iterable[Held], slices: Iterable[Slice], notebooks: int = 1) -> dict[str, list[float]]:
+    """Return by profile when seats on its slices become free, in order, if all run for as long as they may.
 
     Args:
         held: leases, and claims of users who are called.
         slices: those of the machine.
+        notebooks: how many seats each slice has; with 1, a slice is a seat.
     """
     held = list(held)
     times: dict[str, list[float]] = {}
     for piece in slices:
-        times.setdefault(piece.profile, []).append(_free_at(piece, held))
+        times.setdefault(piece.profile, []).extend(_seats(_holders(piece, held), notebooks))
     return {profile: sorted(found) for profile, found in times.items()}
 
 
+def wanted(tickets: Iterable[Ticket], notebooks: int) -> int:
+    """Return how many seats tickets take from those behind them, at most.
+
+    Args:
+        tickets: who waits for slices of one profile.
+        notebooks: how many seats a slice has for those behind them.
+    """
+    return sum(ticket.count * (notebooks if ticket.notebooks == 1 else 1) for ticket in tickets)
+
+
 def likely(times: Sequence[float], count: int) -> float:
-    """Return when so many slices are free. Limits of users and those who overtake are left out.
+    """Return when so many seats are free. Limits of users and those who overtake are left out.
 
     Args:
         times: those of `when_free`.
-        count: how many slices, with those that users who are served earlier will take.
+        count: how many seats, with those that users who are served earlier will take.
 
     Returns:
         `AT_ONCE` if they are free; infinity where notebooks in the way may run forever, or have not started.
@@ -196,15 +244,17 @@ def places(
     tickets, held, slices = list(tickets), list(held), list(slices)
     claims = call(tickets, held, slices, now, patience)
     waiting = Counter(ticket.profile for ticket in tickets)
-    free = when_free([*held, *claims.values()], slices)
-    before, wanted = Counter[str](), Counter[str]()
+    busy = [*held, *claims.values()]
+    free = {number: when_free(busy, slices, number) for number in {ticket.notebooks for ticket in tickets}}
+    before, ahead = Counter[str](), defaultdict[str, list[Ticket]](list)
     found = []
     for ticket in in_order(tickets, held):
         profile, claim = ticket.profile, claims.get(ticket.owner)
         before[profile] += 1
         when = now
         if claim is None:
-            wanted[profile] += ticket.count
-            when = likely(free.get(profile, ()), wanted[profile])
+            count = wanted(ahead[profile], ticket.notebooks) + ticket.count
+            when = likely(free[ticket.notebooks].get(profile, ()), count)
+            ahead[profile].append(ticket)
         found.append(Place(ticket, before[profile], waiting[profile], claim, max(when, now)))
     return found

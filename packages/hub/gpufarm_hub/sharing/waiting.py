@@ -22,6 +22,7 @@ class SliceRequest:
         count: how many of them.
         limit: what the user may have.
         options: everything the user chose, with which the notebook is started when it is its turn.
+        notebooks: how many may hold the slices at once, this one included; 1 for this one alone.
     """
 
     owner: str
@@ -29,6 +30,7 @@ class SliceRequest:
     count: int
     limit: Limit
     options: Mapping[str, Any]
+    notebooks: int = 1
 
 
 @dataclass(frozen=True)
@@ -36,7 +38,7 @@ class Ticket:
     """A place in the queue.
 
     Attributes:
-        owner, profile, count, options: those of the request.
+        owner, profile, count, options, notebooks: those of the request.
         share: name of the user's limit.
         slices: how many slices its user may hold.
         slices_together: how many slices its share may hold; 0 for any number.
@@ -59,12 +61,13 @@ class Ticket:
     gpus: int | None = None
     hours: float = 0
     called: float | None = None
+    notebooks: int = 1
 
 
 class Held(Protocol):
     """Input of the order of the queue: an owner, the name of their limit, slices, and the end of the lease.
 
-    The end is in seconds since the epoch; infinity where it is not known.
+    The end is in seconds since the epoch; infinity where it is not known. `notebooks` is that of the request.
     """
 
     @property
@@ -79,6 +82,9 @@ class Held(Protocol):
     @property
     def ends(self) -> float: ...
 
+    @property
+    def notebooks(self) -> int: ...
+
 
 def user_of(owner: str) -> str:
     """Return the user's name; names of servers and of users have no slash."""
@@ -91,7 +97,7 @@ def join(request: SliceRequest, old: Ticket | None, others: Iterable[Ticket], no
     A new one is the last, also if the time was set back since the others were made.
     """
     last = max((ticket.since for ticket in others), default=now)
-    same = old is not None and (old.profile, old.count) == (request.profile, request.count)
+    same = old is not None and _wanted(old) == _wanted(request)
     return Ticket(
         owner=request.owner,
         profile=request.profile,
@@ -105,7 +111,12 @@ def join(request: SliceRequest, old: Ticket | None, others: Iterable[Ticket], no
         gpus=request.limit.gpus,
         hours=request.limit.hours,
         called=old.called if old and same else None,
+        notebooks=request.notebooks,
     )
+
+
+def _wanted(asked: SliceRequest | Ticket) -> tuple[str, int, bool]:
+    return asked.profile, asked.count, asked.notebooks > 1
 
 
 def seen(ticket: Ticket, now: float) -> Ticket:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
+from http import HTTPStatus
 from string import ascii_lowercase, digits
 
 import docker
@@ -122,6 +123,10 @@ def processes(unit: str) -> frozenset[int]:
         try:
             told = client.top(container_of(unit), ps_args="-eo pid")
         except docker.errors.NotFound:
+            return frozenset()
+        except docker.errors.APIError as error:
+            if error.status_code != HTTPStatus.CONFLICT:  # as of a container that does not run
+                raise
             return frozenset()
     return frozenset(int(row[0]) for row in told["Processes"] or ())
 

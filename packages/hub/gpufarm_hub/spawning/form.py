@@ -11,7 +11,7 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from gpufarm_hub.sharing import keeping
+from gpufarm_hub.sharing import keeping, shared
 
 _TEMPLATES = FileSystemLoader(Path(__file__).parents[1] / "templates")
 _FIELDS: Any = (
@@ -31,7 +31,7 @@ class Choice:
 
     Attributes:
         memory: one of the offered sizes, such as ``2G``.
-        gpu: profile of the GPU slices; empty for none.
+        gpu: profile of the GPU slices, or the name of a shared one (`shared.name`); empty for none.
         slices: how many of them.
         cpus: one of the offered numbers of CPU cores; empty where there is no choice.
         hours: one of the offered times; empty for as long as the user may.
@@ -57,6 +57,8 @@ class Offer:
         kept: how many are kept for others whose turn it is.
         until: until when at the latest, in words.
         likely: when one more is likely to be free, in words; empty if some are, or if that is not known.
+        notebooks: how many may hold one of the slices at once. Where these are several, the numbers are of
+            seats: a slice has as many.
     """
 
     profile: str
@@ -67,9 +69,16 @@ class Offer:
     kept: int = 0
     until: str = ""
     likely: str = ""
+    notebooks: int = 1
+
+    @property
+    def name(self) -> str:
+        """Name of the choice, in the form and in user options."""
+        return self.profile if self.notebooks == 1 else shared.name(self.profile)
 
     def __str__(self) -> str:
-        words = [f"{self.free} of {self.total} free"]
+        seats = "" if self.notebooks == 1 else " seats"
+        words = [f"{self.free} of {self.total}{seats} free"]
         if self.kept:
             words.append(f"{self.kept} kept for others until {self.until}")
         if self.waiting:
@@ -77,7 +86,8 @@ class Offer:
         if self.likely and not self.free:
             words.append(f"likely free by {self.likely}")
         size = f" ({self.memory / 2**30:.0f} GiB)" if self.memory else ""
-        return f"{self.profile}{size}: {', '.join(words)}"
+        together = "" if self.notebooks == 1 else f", shared by up to {self.notebooks} notebooks"
+        return f"{self.profile}{size}{together}: {', '.join(words)}"
 
 
 STEPS = (1, 2, 4, 8, 12, 24, 48, 72, 168)  # hours that are offered, up to the limit
@@ -134,13 +144,15 @@ def render(
         summary = "This machine has no GPU slices at the moment."
     elif not any(offer.free for offer in offers):
         summary = "All GPU slices are in use; choose one to wait for it."
+    elif any(offer.notebooks > 1 for offer in offers):
+        summary = "A slice belongs to this notebook alone until it stops, unless you choose a shared one."
     else:
         summary = "A slice belongs to this notebook alone until it stops."
     if missing and most and not problem:
         summary += f" {missing} slice{' is' if missing == 1 else 's are'} not available"
         summary += f" ({cordoned} cordoned)." if cordoned else "."
-    profiles = [("", "No GPU"), *((offer.profile, str(offer)) for offer in offers if most)]
-    most = min(most, max((offer.total for offer in offers), default=0))
+    profiles = [("", "No GPU"), *((offer.name, str(offer)) for offer in offers if most)]
+    most = min(most, max((offer.total // offer.notebooks for offer in offers), default=0))
     numbers = [str(count + 1) for count in range(most)]
     told = [*(_about_slices(offers, why_unknown) if most else []), *([ends] if ends else [])]
     slices = str(_FIELDS.slices(profiles, summary, chosen, numbers))
@@ -155,10 +167,15 @@ def _about_slices(offers: Sequence[Offer], why_unknown: str) -> list[str]:
         "A slice is a part of a GPU, or a whole one, with computing power and memory of its own; "
         "programs in your notebook see no other GPU."
     ]
+    if any(offer.notebooks > 1 for offer in offers):
+        told.append(
+            "Programs of notebooks that share a slice take turns on it and share its memory: one that takes "
+            "all of the memory, or makes the slice fail, disturbs the others."
+        )
     full = [offer for offer in offers if not offer.free]
     if any(offer.likely for offer in full):
         told.append('A time after "likely free by" is the latest: waiting ends earlier if others stop.')
-    if unknown := [offer.profile for offer in full if not offer.likely]:
+    if unknown := [offer.name for offer in full if not offer.likely]:
         told.append(f"How long you would wait for {' or '.join(unknown)} is not known: {why_unknown}.")
     return told
 
@@ -166,13 +183,13 @@ def _about_slices(offers: Sequence[Offer], why_unknown: str) -> list[str]:
 def preselected(offers: Sequence[Offer], left: int) -> str:
     """Return the profile that the form proposes: of the free slices the smallest; empty for no GPU.
 
-    Nobody who leaves the form as it is waits in the queue, or is refused.
+    Nobody who leaves the form as it is waits in the queue, is refused, or shares a slice with others.
 
     Args:
         offers: the GPU slices of this machine.
         left: how many more slices this user may hold.
     """
-    free = [offer for offer in offers if offer.free and left > 0]
+    free = [offer for offer in offers if offer.free and left > 0 and offer.notebooks == 1]
     return min(free, key=lambda offer: offer.memory).profile if free else ""
 
 

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from gpufarm_hub.people import accounts
-from gpufarm_hub.sharing import adoption, answers, devices, sessions, strays
+from gpufarm_hub.sharing import adoption, answers, devices, sessions, shared, strays
 from gpufarm_hub.sharing.leases import Lease, NoSliceError
+from gpufarm_hub.sharing.shared import SharedProfile
 from gpufarm_hub.sharing.slices import GpuQueryError, Slice, read_gpus
 from gpufarm_hub.sharing.waiting import SliceRequest
 from gpufarm_hub.store import StoreError
@@ -64,6 +65,8 @@ class SliceSpawner(NotebookSpawner):
             raise RefusedSpawnError(
                 "The GPU slice cannot be reached on this machine; tell its administrator.", "device", 503
             ) from error
+        except EngineError as error:
+            raise self._unknown(error) from error
 
     async def start(self) -> tuple[str, int] | str:
         """Take the lease and start the notebook."""
@@ -111,16 +114,14 @@ class SliceSpawner(NotebookSpawner):
             return render([], problem="The GPUs of this machine do not answer.")
         slices = gpus.offered
         try:
-            offered = offers.offers(slices, self.desk.leases, self.owner)
+            offered = offers.offers(slices, self.desk.leases, self.owner, self._shared.values())
             held = [lease for lease in self.desk.leases.all() if lease.user == self.user.name]
         except StoreError as error:
             self.log.error("No GPU slices are offered: %s", error)
             return render([], problem="It is not known at the moment which GPU slices are free.")
         limit = self.limit
         allowed = {piece.profile for piece in slices if limit.gpus != 0 or not piece.whole}
-        found = [
-            offer for offer in offered if offer.profile in allowed and self.profile in ("", offer.profile)
-        ]
+        found = [offer for offer in offered if offer.profile in allowed and self.profile in ("", offer.name)]
         most = limit.slices if allowed or not slices else 0
         missing, cordoned = (
             sum(self.profile in ("", piece.profile) for piece in pieces)
@@ -173,20 +174,31 @@ class SliceSpawner(NotebookSpawner):
                 "The GPUs of this machine do not answer; choose no GPU or tell its administrator.", "gpu", 503
             ) from error
         except EngineError as error:
-            self.log.error("No GPU slice can be leased: %s", error)
-            raise RefusedSpawnError(
-                "It cannot be found out which GPU slices are free; choose no GPU or tell the administrator.",
-                "engine",
-                503,
-            ) from error
+            raise self._unknown(error) from error
         return gpus.offered
+
+    def _unknown(self, error: EngineError) -> RefusedSpawnError:
+        """Return the refusal of a slice whose holders the engine does not tell."""
+        self.log.error("No GPU slice can be leased: %s", error)
+        return RefusedSpawnError(
+            "It cannot be found out which GPU slices are free; choose no GPU or tell the administrator.",
+            "engine",
+            503,
+        )
+
+    @property
+    def _shared(self) -> dict[str, SharedProfile]:
+        """The profiles that the user may share, by the name of the choice."""
+        return shared.choices(self.desk.shared, self.groups)
 
     def _slice_request(self) -> SliceRequest:
         choice, limit = self._choice, self.limit
         if choice.hours:
             limit = replace(limit, hours=float(choice.hours))
         options = {name: value for name, value in asdict(choice).items() if value}
-        return SliceRequest(self.owner, choice.gpu, choice.slices, limit, {**options, **self._more})
+        together = self._shared.get(choice.gpu)
+        profile, notebooks = (together.profile, together.notebooks) if together else (choice.gpu, 1)
+        return SliceRequest(self.owner, profile, choice.slices, limit, {**options, **self._more}, notebooks)
 
     async def _take(self) -> Lease:
         slices = await self._slices()

@@ -84,6 +84,7 @@ class MyUsePage(BaseHandler):  # type: ignore[misc]
             most=max(1.0, *(day.total for day in days)),
             total=sum(day.total for day in days),
             span=span,
+            shares=bool(self.desk.shared),
             may=in_words(limit),
         )
         self.finish(await page)
@@ -125,6 +126,7 @@ def describe(lease: Lease, measured: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "name": lease.owner.partition("/")[2] or "default",
         "slices": ", ".join(piece.profile for piece in lease.pieces),
+        "notebooks": lease.notebooks,
         "since": _clock(datetime.fromisoformat(lease.taken)),
         "working": measured.get("working"),
         "ends": _clock(datetime.fromtimestamp(ends, UTC)) if ends else "not set",
@@ -143,6 +145,7 @@ def describe_without(name: str, spawner: Any, measured: Mapping[str, Any]) -> di
     return {
         "name": name or "default",
         "slices": "none",
+        "notebooks": 1,
         "since": _clock(started.replace(tzinfo=UTC)) if started else "",
         "working": measured.get("working"),
         "ends": _clock(datetime.fromtimestamp(ends, UTC)) if ends else "not set",

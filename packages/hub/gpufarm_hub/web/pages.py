@@ -22,7 +22,7 @@ from gpufarm_hub.sharing.desk import Desk
 from gpufarm_hub.sharing.leases import Lease
 from gpufarm_hub.sharing.slices import GpuQueryError, Gpus, Slice, count_by_profile, read_gpus
 from gpufarm_hub.sharing.turns import Claim, Place
-from gpufarm_hub.sharing.waiting import user_of
+from gpufarm_hub.sharing.waiting import Held, user_of
 
 PREFIX = r"/api/gpufarm"
 
@@ -64,6 +64,7 @@ def describe_place(place: Place) -> dict[str, Any]:
         **_name(ticket.owner),
         "profile": ticket.profile,
         "count": ticket.count,
+        "notebooks": ticket.notebooks,
         "since": ticket.since,
         "position": place.position,
         "waiting": place.waiting,
@@ -73,6 +74,10 @@ def describe_place(place: Place) -> dict[str, Any]:
     }
 
 
+def _has(held: Held, piece: Slice) -> bool:
+    return any(one.uuid == piece.uuid for one in held.pieces)
+
+
 def describe_slices(
     slices: Iterable[Slice],
     leases: Iterable[Lease],
@@ -80,30 +85,33 @@ def describe_slices(
     used: dict[str, Any],
     may_see: Callable[[str], bool],
 ) -> list[dict[str, Any]]:
-    """Return the slices as the API tells them; somebody whom the asker may not see is None."""
-    holders = {piece.uuid: lease for lease in leases for piece in lease.pieces}
-    kept = {piece.uuid: claim for claim in claims for piece in claim.pieces}
+    """Return the slices as the API tells them, without holders whom the asker may not see."""
+    leases, claims = list(leases), list(claims)
     told = []
     for piece in slices:
-        lease = holders.get(piece.uuid)
-        seen = lease is not None and may_see(lease.user)
-        claim = kept.get(piece.uuid)
+        holders = [lease for lease in leases if _has(lease, piece)]
+        kept = [claim for claim in claims if _has(claim, piece)]
+        users: list[Held] = [*holders, *kept]
         told.append(
             {
                 "uuid": piece.uuid,
                 "profile": piece.profile,
                 "gpu": piece.gpu,
                 "memory": piece.memory,
-                "held": lease is not None,
-                "holder": {
-                    **_name(lease.owner),
-                    "since": lease.taken,
-                    "use": used.get(lease.owner),
-                }
-                if lease and seen
-                else None,
-                "kept_until": claim.until if claim else None,
-                "kept_for": _name(claim.owner) if claim and may_see(user_of(claim.owner)) else None,
+                "held": bool(holders),
+                "notebooks": min((one.notebooks for one in users), default=1),
+                "holders": [
+                    {**_name(lease.owner), "since": lease.taken, "use": used.get(lease.owner)}
+                    for lease in holders
+                    if may_see(lease.user)
+                ],
+                "kept": [
+                    {
+                        "until": claim.until,
+                        "for": _name(claim.owner) if may_see(user_of(claim.owner)) else None,
+                    }
+                    for claim in kept
+                ],
             }
         )
     return told
@@ -128,7 +136,7 @@ class SlicesHandler(APIHandler):  # type: ignore[misc]
         slices = gpus.offered
         used = self.desk.use.read().get("notebooks", {})
         leases = self.desk.leases.all()
-        held = [piece for lease in leases for piece in lease.pieces if piece not in slices]
+        held = {piece: None for lease in leases for piece in lease.pieces if piece not in slices}
         queue = self.desk.leases.queue(slices)
         claims = [place.claim for place in queue if place.claim]
         self.write(
