@@ -41,7 +41,7 @@ for index in range(nvml.nvmlDeviceGetCount()):
             pass
 print(json.dumps([visible, os.environ.get("CUDA_VISIBLE_DEVICES", "")]))
 """
-FREE = re.compile(r"(\d+)\s*(?:of\s*\d+\s*)?free")  # "1g.10gb (3 free)", "1g.10gb: 3 of 7 free"
+FREE = re.compile(r"(\d+)\s*(?:of\s*\d+\s*(?:seats\s*)?)?free")  # "1g.10gb (3 free)", "1g.10gb: 3 of 7 free"
 
 
 class Refused(Exception):

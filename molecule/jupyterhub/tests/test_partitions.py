@@ -4,38 +4,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 from __future__ import annotations
 
-import subprocess
-from collections.abc import Callable, Iterator
-from pathlib import Path
-
 import pytest
-from testinfra.host import Host
 
 from lab.visitor import ExecutionError
-
-INVENTORY = Path(__file__).resolve().parents[3] / "inventories" / "lab"
-
-
-@pytest.fixture
-def partition(host: Host) -> Iterator[Callable[..., str]]:
-    """Partition the GPU and return what was said; at the end it is as it was."""
-    name = host.check_output("hostname")
-
-    def apply(flavor: str, keep_held: bool = False) -> str:
-        command = [
-            "ansible",
-            name,
-            "--inventory",
-            str(INVENTORY),
-            "--module-name",
-            "gpufarm.cluster.mig_partition",
-        ]
-        command += ["--args", f"flavor='{flavor}' keep_held={keep_held}"]
-        done = subprocess.run(command, check=not keep_held, stdout=subprocess.PIPE, text=True)
-        return done.stdout
-
-    yield apply
-    apply("1x 3g.40gb, 2x 1g.10gb")
 
 
 def test_a_slice_that_is_gone_is_lost_to_its_holder_and_offered_to_nobody(partition, host, visit, leases):

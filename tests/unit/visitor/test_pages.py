@@ -39,6 +39,9 @@ def test_free_slices_are_counted_by_profile() -> None:
     form = parse(SPAWN).form("spawn_form")
     assert form
     assert free_slices(form) == {"1g.10gb": 3, "3g.40gb": 0}
+    form = parse(SPAWN.replace("3 of 7 free", "9 of 28 seats free")).form("spawn_form")
+    assert form
+    assert free_slices(form) == {"1g.10gb": 9, "3g.40gb": 0}, "of a shared slice, seats are free"
 
 
 def test_a_choice_without_a_count_is_an_error_and_not_zero() -> None:
