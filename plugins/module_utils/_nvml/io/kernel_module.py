@@ -4,29 +4,11 @@
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
 from pathlib import Path
 
-# NVIDIA driver README, "The /proc Filesystem Interface"; the open modules name themselves in the same line.
+from ..kernel_module import KernelModule, parse_version
+
 VERSION_FILE = Path("/proc/driver/nvidia/version")
-_LINE = re.compile(r"NVRM version:.*?(?P<open>Open )?Kernel Module\b.*?\s(?P<version>[0-9]+(?:\.[0-9]+)+)\s")
-
-
-@dataclass(frozen=True)
-class KernelModule:
-    """Version and kind (`open` or `proprietary`) of the loaded module; both empty when none is told."""
-
-    version: str = ""
-    kind: str = ""
-
-
-def parse_version(text: str) -> KernelModule:
-    """Read the content of /proc/driver/nvidia/version."""
-    match = _LINE.search(text)
-    if match is None:
-        return KernelModule()
-    return KernelModule(match["version"], "open" if match["open"] else "proprietary")
 
 
 def loaded(file: Path = VERSION_FILE) -> KernelModule:
