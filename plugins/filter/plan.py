@@ -29,6 +29,7 @@ options:
       - compose_project
       - container_request
       - cvmfs_client
+      - dcgm
       - environment_modules
       - gpu_health
       - gpu_settings
@@ -61,10 +62,11 @@ options:
     type: str
   machine:
     description: >-
-      For C(cvmfs_client) the result of M(gpufarm.cluster.cvmfs_info), for C(environment_modules) that of
-      M(gpufarm.cluster.environment_modules_info) and C(name), for C(lustre_client) and
-      C(lustre_server) that of M(gpufarm.cluster.lustre_info), for C(mesos_agent) C(name), C(cgroup),
-      C(glibc), C(kernel), C(gpus) and C(folders), for C(mpi) C(name) and C(links),
+      For C(cvmfs_client) the result of M(gpufarm.cluster.cvmfs_info), for C(dcgm) C(driver) and
+      C(packages), for C(environment_modules) that of M(gpufarm.cluster.environment_modules_info)
+      and C(name), for C(lustre_client) and C(lustre_server) that of M(gpufarm.cluster.lustre_info),
+      for C(mesos_agent) C(name), C(cgroup), C(glibc), C(kernel), C(gpus) and C(folders), for C(mpi) C(name)
+      and C(links),
       for C(network) the result of M(gpufarm.cluster.network_info) and C(name),
       for C(notebook_environments) that of M(gpufarm.cluster.notebook_environments_info).
     type: dict
@@ -75,7 +77,7 @@ options:
     description: For C(scratch) and C(staging) the content of C(/proc/self/mountinfo).
     type: str
   name:
-    description: For C(benchmarks) the name of the host in the inventory.
+    description: For C(benchmarks) and C(dcgm) the name of the host in the inventory.
     type: str
   names:
     description: >-
@@ -84,8 +86,8 @@ options:
     type: dict
   offered:
     description: >-
-      For C(lustre_client) and C(lustre_server) the packages that M(gpufarm.cluster.apt_source_info) returns,
-      to choose those for the kernels of the machine.
+      For C(dcgm), C(lustre_client) and C(lustre_server) the packages that
+      M(gpufarm.cluster.apt_source_info) returns, to choose those for the machine.
     type: dict
   others:
     description: For C(environment_modules) what the other machines of the play have as C(told), by name.
@@ -150,6 +152,7 @@ MODULES = {
     "compose_project": "_compose.settings",
     "container_request": "_container_request",
     "cvmfs_client": "_cvmfs.client",
+    "dcgm": "_dcgm.plan",
     "environment_modules": "_lmod.plan",
     "gpu_health": "_health.machine",
     "gpu_settings": "_settings.request",

@@ -18,6 +18,7 @@ SUPPORTED: dict[str, dict[str, str]] = {
     # Ubuntu has Compose in packages of other names.
     "compose_project": {"Debian": "12"},
     "cvmfs_client": _PACKAGES,
+    "dcgm": _PACKAGES,
     # Lmod 8: modules that load others, and files that name a default.
     "environment_modules": {"Debian": "12", "Ubuntu": "24.04"},
     # Its lock of Python packages is for Python 3.11 and later, as those of others below are.

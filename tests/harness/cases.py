@@ -231,6 +231,31 @@ _CASES = {
             "ansible.builtin.getent": {"ansible_facts": {"getent_passwd": {"cvmfs": ["x", "990", "990"]}}},
         },
     ),
+    "dcgm": Case(
+        {
+            "dcgm_source": "repository",
+            "dcgm_apt_url": "https://mirror.example.org/cuda",
+            "dcgm_apt_key_url": "https://mirror.example.org/cuda.asc",
+            "dcgm_apt_key_fingerprint": APT_KEY_FINGERPRINT,
+        },
+        {
+            "gpufarm.cluster.apt_source_info": {
+                "packages": {
+                    "datacenter-gpu-manager-4-core": ["1:4.5.3-1", "1:4.5.2-1"],
+                    "datacenter-gpu-manager-4-cuda12": ["1:4.5.3-1", "1:4.5.2-1"],
+                    "datacenter-gpu-manager-exporter": ["4.8.2-1", "4.8.1-1"],
+                }
+            },
+            "Validate | Read the version of the driver": encoded(
+                "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  570.133.20  Release Build  (dvs)\n"
+            ),
+            "Verify | Query the GPUs of DCGM": said("1 GPU found (Active).\n"),
+            "Verify | Query the metrics of the exporter": {
+                "status": 200,
+                "content": 'DCGM_FI_DEV_GPU_TEMP{gpu="0",UUID="GPU-1"} 30\n',
+            },
+        },
+    ),
     "environment_modules": Case(
         {"environment_modules_modules": [{"name": "gcc", "version": "13.2", "prefix": "/opt/gcc"}]}
     ),

@@ -22,6 +22,8 @@ FROM_PACKAGES = {
     "docker.service": "docker.io",
     "grafana-server.service": "grafana",
     "lnet.service": "lustre-",
+    "nvidia-dcgm.service": "datacenter-gpu-manager-",
+    "nvidia-dcgm-exporter.service": "datacenter-gpu-manager-exporter",
     "nvidia-persistenced.service": "nvidia-driver",
 }
 # Modules that DKMS builds for a kernel.

@@ -8,7 +8,7 @@ from typing import Any
 from harness.certificates import CERTIFICATE
 from harness.recording import Answer
 from harness.specs import options
-from harness.stubs import APT_KEY_FINGERPRINT, PARTITIONED, PUBLIC_KEY
+from harness.stubs import APT_KEY_FINGERPRINT, PARTITIONED, PUBLIC_KEY, said
 
 CERTIFICATE_TEXT = Path(CERTIFICATE).read_text()
 VALUES: dict[str, Any] = {
@@ -31,6 +31,10 @@ VALUES: dict[str, Any] = {
     "staging_stores": [{"name": "other", "path": "/srv/other"}],
     "network_interfaces": [{"name": "eth1", "addresses": ["203.0.113.7/24"]}],
     "mpi_process_networks": ["198.51.100.0/24"],
+    "dcgm_exporter_version": "4.8.1-1",
+    "dcgm_metrics": [{"field": "DCGM_FI_DEV_FB_USED", "help": "Memory"}],
+    "dcgm_readers": ["-----BEGIN CERTIFICATE-----\nother\n-----END CERTIFICATE-----"],
+    "dcgm_version": "1:4.5.2-1",
     "gpu_health_disabled_checks": ["temperature"],
     "gpu_health_drain_command": ["/bin/other-drain"],
     "gpu_health_resume_command": ["/bin/other-resume"],
@@ -100,6 +104,12 @@ WITH: dict[str, dict[str, Any]] = {
     "mig_layout": {"mig_partition_flavor": "None"},
 }
 FOUND: dict[str, dict[str, Answer]] = {
+    "dcgm_source": {
+        "Validate | List the installed packages of DCGM": said(
+            "installed\tdatacenter-gpu-manager-4-core\t1:4.5.3-1\n"
+            "installed\tdatacenter-gpu-manager-exporter\t4.8.2-1\n"
+        )
+    },
     "mig_reboot": {"gpufarm.cluster.mig_partition": {**PARTITIONED, "reboot_required": True}},
 }
 REFUSED: dict[str, str] = {}

@@ -8,6 +8,7 @@ from __future__ import annotations
 import pytest
 import refused_benchmarks
 import refused_cluster
+import refused_dcgm
 import refused_gpu
 import refused_hub
 import refused_modules
@@ -26,6 +27,7 @@ EVERY: list[tuple[str, Refused]] = [
     for group in (
         refused_benchmarks,
         refused_cluster,
+        refused_dcgm,
         refused_gpu,
         refused_hub,
         refused_modules,
