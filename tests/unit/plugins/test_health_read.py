@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -302,6 +303,19 @@ def test_dcgm_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: 
     program(tmp_path, "dcgmi", f"/bin/cat <<'END'\n{answer}\nEND")
     monkeypatch.setenv("PATH", str(tmp_path))
     assert [one.status for one in dcgm.ask()] == [status]
+
+
+def test_the_host_engine_of_the_role_is_asked_at_its_socket(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program(tmp_path, "dcgmi", f"[ \"$3\" = unix://here ] || exit 1\n/bin/cat <<'END'\n{HEALTHY}\nEND")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(dcgm, "HOST", "unix://here")
+    monkeypatch.setattr(dcgm, "SOCKET", str(tmp_path / "socket"))
+    assert [one.status for one in dcgm.ask()] == ["unknown"]
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(tmp_path / "socket"))
+        assert [one.status for one in dcgm.ask()] == ["ok"]
 
 
 def test_dcgm_that_is_not_there_is_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

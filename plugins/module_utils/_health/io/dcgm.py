@@ -8,8 +8,10 @@ import json
 import shutil
 import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
+from ..._dcgm.engine import HOST, SOCKET
 from ..finding import CRITICAL, OK, SKIPPED, UNKNOWN, WARNING, Finding
 
 HEALTH = "NVIDIA DCGM, dcgmi health"
@@ -34,20 +36,13 @@ def ask(diag_level: int = 0) -> list[Finding]:
     program = shutil.which("dcgmi")
     if program is None:
         return [Finding("dcgm_health", SKIPPED, "DCGM is not installed.", source=HEALTH)]
-    findings = [_run("dcgm_health", parse_health, HEALTH_TIMEOUT, program, "health", "--check", "--json")]
+    # Elsewhere dcgmi knows where the host engine is.
+    where = ("--host", HOST) if Path(SOCKET).is_socket() else ()
+    health = (program, "health", *where, "--check", "--json")
+    findings = [_run("dcgm_health", parse_health, HEALTH_TIMEOUT, *health)]
     if diag_level:
-        findings.append(
-            _run(
-                "dcgm_diag",
-                parse_diag,
-                DIAG_TIMEOUTS[diag_level],
-                program,
-                "diag",
-                "--run",
-                str(diag_level),
-                "--json",
-            )
-        )
+        diagnostic = (program, "diag", *where, "--run", str(diag_level), "--json")
+        findings.append(_run("dcgm_diag", parse_diag, DIAG_TIMEOUTS[diag_level], *diagnostic))
     return findings
 
 
@@ -117,9 +112,8 @@ def _run(check: str, parse: Any, timeout: float, *command: str) -> Finding:
     except (ValueError, KeyError, TypeError, AttributeError):
         answer = (done.stdout + done.stderr).strip() or f"exit status {done.returncode}"
         if NOT_WATCHING in answer:
-            return Finding(
-                check, SKIPPED, "DCGM does not watch; 'dcgmi health --set a' makes it.", source=source
-            )
+            watch = words.replace("--check --json", "--set a")
+            return Finding(check, SKIPPED, f"DCGM does not watch; '{watch}' makes it.", source=source)
         return Finding(check, UNKNOWN, f"'{words}' gives no answer: {answer}", "repair DCGM", source)
 
 
