@@ -127,7 +127,9 @@ def read_shown(printed: str) -> dict[str, Shown]:
     """Return the reservations by their names, from `scontrol show reservations --oneliner`."""
     found = {}
     for line in printed.splitlines():
-        values = {key: value for key, sign, value in (word.partition("=") for word in line.split()) if sign}
+        # The first of several, as the comment is the last and may have any words.
+        words = (word.partition("=") for word in reversed(line.split()))
+        values = {key: value for key, sign, value in words if sign}
         if "ReservationName" in values:
             comment = values.get("Comment", "")
             found[values["ReservationName"]] = Shown(line.strip(), values.get("State") == "ACTIVE", comment)
@@ -185,7 +187,8 @@ def commands(
 ) -> list[list[str]]:
     """Return the arguments of scontrol, call by call, that lead to what is declared.
 
-    A reservation whose only time is over is left out, as Slurm deletes it itself.
+    A reservation whose only time is over is not made. Slurm deletes it at its end; if the end was moved to
+    the past, it is deleted here.
 
     Args:
         request: the reservations, which the cluster can have.
@@ -201,6 +204,7 @@ def commands(
         if found and found.comment == one.mark(cluster):
             continue
         if one.repeat == ONCE and one.end <= now:
+            calls += [_delete(one.name)] if found else []
             continue
         if found and f":{one.fixed()}:" in found.comment:
             calls.append(_update(one, cluster))

@@ -123,6 +123,13 @@ def test_a_time_that_is_over_is_nothing_to_do() -> None:
     assert calls(over, there=shown(over)) == []
 
 
+def test_a_reservation_ends_at_once_if_its_end_is_moved_to_the_past() -> None:
+    runs = one(start="2026-12-01T09:00", end="2026-12-01T13:00")
+    over = one(start="2026-12-01T09:00", end="2026-12-01T09:20")
+    assert calls(over, there=shown(runs, active=True)) == ["delete ReservationName=course"]
+    assert calls(over) == []
+
+
 @pytest.mark.parametrize(
     ("repeat", "start", "begins"),
     [
@@ -246,6 +253,9 @@ def test_the_cluster_is_asked_whether_it_can(change: dict[str, Any], sentence: s
 def test_answers_of_slurm_are_read() -> None:
     assert read_shown("No reservations in the system\n") == {}
     assert read_shown(THEIRS)["theirs"].active
+    odd = f"{THEIRS} Comment=for all ReservationName=course State=INACTIVE Comment={one().mark('farm')}"
+    found = read_shown(odd)
+    assert [*found] == ["theirs"] and found["theirs"].active and not found["theirs"].is_ours("farm")
     printed = "gpu1|gpu|gpu:1g.10gb:4(S:0),gpu:3g.40gb:1(S:0)\ngpu1|all|gpu:1g.10gb:4(S:0)\nn2|gpu|(null)\n"
     assert read_machines(printed) == Machines(
         frozenset({"gpu1", "n2"}), {"gpu": {"1g.10gb": 4, "3g.40gb": 1}, "all": {"1g.10gb": 4}}
