@@ -223,6 +223,19 @@ def test_a_node_is_drained_while_a_check_complains(run: Run, cluster: Cluster, t
     assert cluster.told() == ["update nodename=n1 state=resume"]
 
 
+def test_a_check_that_does_not_end_is_killed(run: Run, cluster: Cluster, tmp_path: Path) -> None:
+    checks = tmp_path / "etc/gpufarm/slurm/health.d"
+    checks.mkdir(parents=True)
+    for name, text in (
+        ("a-stubborn", "trap '' TERM; while :; do sleep 1; done"),
+        ("b-complains", "echo no link"),
+    ):
+        (checks / name).write_text(f"#!/bin/sh\n{text}\n")
+        (checks / name).chmod(0o755)
+    run("health", **JOB)
+    assert cluster.told() == ["update nodename=n1 state=drain reason=gpufarm: no link"]
+
+
 def test_a_node_that_an_administrator_has_drained_stays_drained(
     run: Run, cluster: Cluster, tmp_path: Path
 ) -> None:
