@@ -17,7 +17,7 @@ from gpufarm_hub.sharing.leases import Leases
 from gpufarm_hub.sharing.notices import Notices
 from gpufarm_hub.store import JsonStore
 from gpufarm_hub.web import endings
-from hub_process import Browser, HubProcess, eventually, slices, users_of
+from hub_process import Browser, HubProcess, eventually, slices
 
 SHARED = {"venv": "/opt/shared", "use_gpu": False, "profile": "", "image": "", "groups": []}
 
@@ -30,12 +30,6 @@ def process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HubProcess]:
     hub.start()
     yield hub
     hub.kill()
-
-
-@pytest.fixture
-def user(process: HubProcess) -> Iterator[Callable[[str], Browser]]:
-    with users_of(process) as log_in:
-        yield log_in
 
 
 def shown(browser: Browser, path: str) -> str:

@@ -13,7 +13,7 @@ from bs4 import BeautifulSoup
 from gpufarm_hub.sharing import keeping, turns
 from gpufarm_hub.sharing.leases import Lease
 from gpufarm_hub.sharing.slices import Slice
-from hub_process import Browser, HubProcess, slices, users_of
+from hub_process import Browser, HubProcess, slices
 
 LIMITS = [
     {"name": "short", "users": ["alice", "carol", "dave"], "hours": 2},
@@ -32,12 +32,6 @@ def process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HubProcess]:
     hub.start()
     yield hub
     hub.kill()
-
-
-@pytest.fixture
-def user(process: HubProcess) -> Iterator[Callable[[str], Browser]]:
-    with users_of(process) as log_in:
-        yield log_in
 
 
 def form(browser: Browser) -> BeautifulSoup:

@@ -34,12 +34,6 @@ def simple(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HubProcess]:
     hub.kill()
 
 
-@pytest.fixture
-def user(process: HubProcess) -> Iterator[Callable[[str], Browser]]:
-    with users_of(process) as log_in:
-        yield log_in
-
-
 def notebooks(browser: Browser) -> dict[str, Tag]:
     """Return the entries of the home page by the words in front of their buttons."""
     found = BeautifulSoup(browser.page("/hub/home").text, "html.parser").select("#notebooks > li")

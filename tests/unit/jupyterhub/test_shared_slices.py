@@ -28,7 +28,7 @@ from gpufarm_hub.sharing.slices import Slice
 from gpufarm_hub.sharing.waiting import SliceRequest, Ticket
 from gpufarm_hub.spawning import offers
 from gpufarm_hub.store import JsonStore
-from hub_process import Browser, HubProcess, eventually, slices, users_of
+from hub_process import Browser, HubProcess, eventually, slices
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
@@ -361,12 +361,6 @@ def process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HubProcess]:
     hub.start()
     yield hub
     hub.kill()
-
-
-@pytest.fixture
-def user(process: HubProcess) -> Iterator[Callable[[str], Browser]]:
-    with users_of(process) as log_in:
-        yield log_in
 
 
 SHARED = shared.name(PROFILE)
