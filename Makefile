@@ -159,8 +159,7 @@ bench-hub: setup-test ## 50 people ask the hub for 14 slices at once: nobody twi
 
 .PHONY: on-a-real-gpu
 on-a-real-gpu: ## Print, as JSON, what this machine's GPUs say to what we infer; reads only (docs/unproved.md)
-	@$(MAKE) --no-print-directory setup >&2
-	@python -m lab.real_gpu
+	@./scripts/on-a-real-gpu
 
 .PHONY: bench-tests
 bench-tests: setup-test ## CPU seconds of one run that each optimisation of the tests saves (root)
