@@ -12,26 +12,10 @@ version_added: 0.1.0
 description:
   - Measures processors and memory with the HPC Challenge, a file system with fio, or a link to another
     machine with ping and iperf3. The programs must be installed.
-  - The first results are the baseline, with which later ones are compared.
-  - Refuses to measure while a job of Slurm or another measurement runs on the machine.
 extends_documentation_fragment:
   - gpufarm.cluster.attributes.changing_module
-attributes:
-  diff_mode:
-    support: none
-    description: Nobody knows the values before.
+  - gpufarm.cluster.benchmark
 options:
-  results:
-    description: Absolute path of the file that keeps the results, as JSON. Its folder must exist.
-    type: path
-    default: /var/lib/gpufarm/benchmarks/results.json
-  measure:
-    description: >-
-      When to measure. V(missing) only what is not in the results, V(again) also what is there, and
-      V(baseline) likewise, and the values become the baseline.
-    type: str
-    choices: [missing, again, baseline]
-    default: missing
   processors:
     description: Measure processors and memory, with a matrix of so many MiB for each core.
     type: int
@@ -62,6 +46,8 @@ options:
         description: Port at which it serves.
         type: int
         default: 5201
+seealso:
+  - module: gpufarm.cluster.gpu_benchmark
 author:
   - gpufarm maintainers (@gpufarm)
 """
@@ -95,20 +81,13 @@ worse:
   sample: [memory_gb_s is 160.1, 24% worse than 210.7 at first]
 """
 
-import fcntl
-import json
-import os
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
-from dataclasses import asdict
-from datetime import datetime, timezone
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.gpufarm.cluster.plugins.module_utils._benchmarks.io import run
-from ansible_collections.gpufarm.cluster.plugins.module_utils._benchmarks.results import PATH, Results, parse
-from ansible_collections.gpufarm.cluster.plugins.module_utils._host.io.files import replace_file
+from ansible_collections.gpufarm.cluster.plugins.module_utils._benchmarks.io.measure import OPTIONS, measure
+from ansible_collections.gpufarm.cluster.plugins.module_utils._benchmarks.part import Part
 
 LINK = {
     "network": {"type": "str", "required": True},
@@ -118,81 +97,22 @@ LINK = {
 }
 
 
-def known(module: AnsibleModule, path: Path) -> Results:
-    """Return the results of earlier runs."""
-    try:
-        return parse(json.loads(path.read_text(encoding="utf-8")))
-    except FileNotFoundError:
-        return Results()
-    except (OSError, ValueError) as error:
-        return module.fail_json(msg=f"{path} cannot be read: {error}; remove it to measure anew.")
-
-
-@contextmanager
-def alone(module: AnsibleModule, path: Path) -> Iterator[None]:
-    """Hold the lock of the results, so that nobody else measures at the same time."""
-    try:
-        descriptor = os.open(
-            path.with_name(f".{path.name}.lock"), os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW, 0o600
-        )
-    except OSError as error:
-        module.fail_json(msg=f"{path} cannot be locked: {error.strerror}.")
-    with os.fdopen(descriptor):
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            module.fail_json(msg="The machine is measured by another run; wait until it has ended.")
-        yield
-
-
-def subject(options: dict[str, Any]) -> str:
-    """Return how the names of the values begin that are asked for, and no others."""
+def part(options: dict[str, Any]) -> Part:
+    """Return what is asked for."""
     if options["link"]:
-        return f"link.{options['link']['network']}."
-    return f"{options['folder']}." if options["folder"] else "hpl_"
-
-
-def measured(options: dict[str, Any]) -> dict[str, float]:
-    """Measure what is asked for.
-
-    Raises:
-        NotMeasured: it cannot be measured.
-    """
-    if options["link"]:
-        return run.link(**options["link"])
+        link = options["link"]
+        return Part(f"link.{link['network']}.", link["address"], partial(run.link, **link))
     if options["folder"]:
-        return run.files(options["folder"], options["file_mib"])
-    return run.processors(options["processors"])
-
-
-def measure(module: AnsibleModule, path: Path) -> None:
-    """Measure what is to be measured, keep it, and end the module."""
-    options, results = module.params, known(module, path)
-    end = options["link"]["address"] if options["link"] else ""
-    wanted = options["measure"] != "missing" or not results.has(subject(options), end)
-    if wanted and not module.check_mode:
-        if others := run.busy():
-            module.fail_json(msg=f"The machine runs {others}.")
-        try:
-            values = measured(options)
-        except run.NotMeasured as error:
-            module.fail_json(msg=str(error))
-        now = datetime.now(timezone.utc).isoformat(timespec="seconds")
-        results = results.with_values(values, now, anew=options["measure"] == "baseline", end=end)
-        os.umask(0o022)
-        try:
-            replace_file(path, json.dumps(asdict(results), indent=2, sort_keys=True) + "\n", 0o644)
-        except OSError as error:
-            module.fail_json(msg=f"{path} cannot be written: {error.strerror}.")
-    module.exit_json(changed=wanted, measured=wanted, values=results.values, worse=results.sentences())
+        folder = options["folder"]
+        return Part(f"{folder}.", "", partial(run.files, folder, options["file_mib"]))
+    return Part("hpl_", "", partial(run.processors, options["processors"]))
 
 
 def main() -> None:
     """Run the module."""
     module = AnsibleModule(
         argument_spec={
-            "results": {"type": "path", "default": PATH},
-            "measure": {"type": "str", "choices": ["missing", "again", "baseline"], "default": "missing"},
+            **OPTIONS,
             "processors": {"type": "int"},
             "folder": {"type": "path"},
             "file_mib": {"type": "int", "default": 1024},
@@ -202,9 +122,7 @@ def main() -> None:
         required_one_of=[("processors", "folder", "link")],
         supports_check_mode=True,
     )
-    path = Path(module.params["results"])
-    with nullcontext() if module.check_mode else alone(module, path):
-        measure(module, path)
+    measure(module, [part(module.params)])
 
 
 if __name__ == "__main__":

@@ -409,7 +409,9 @@ _CASES = {
                 '[{"ifname": "eth0", "addr_info": [{"local": "192.0.2.7"}]},'
                 ' {"ifname": "eth1", "addr_info": [{"local": "198.51.100.7"}]}]'
             ),
+            "gpufarm.cluster.path_info": has("/proc/driver/nvidia/gpus"),
             "gpufarm.cluster.benchmark": {"measured": True, "values": {"hpl_gflops": 1.0}, "worse": []},
+            "gpufarm.cluster.gpu_benchmark": {"measured": True, "values": {"hpl_gflops": 1.0}, "worse": []},
         },
         elsewhere={"host2": {}, "host3": {}},
     ),

@@ -22,6 +22,15 @@ def test_the_links_of_the_ring_were_measured(host):
     assert len([name for name in values if name.startswith("link.")]) == 2
 
 
+def test_the_gpus_and_the_links_between_them_were_measured(host):
+    values = json.loads(host.file(RESULTS).content_string)["values"]
+    found = {name for name in values if name.startswith("gpu.")}
+    names = ("fp32_tflops", "memory_gb_s", "to_gpu_gb_s", "from_gpu_gb_s")
+    expected = {f"gpu.{gpu}.{name}" for gpu in (0, 1) for name in names}
+    expected |= {"gpu.0.to.1.gb_s", "gpu.1.to.0.gb_s"}
+    assert found == (expected if host.check_output("hostname") == "one" else set())
+
+
 def test_nothing_serves_and_no_file_is_left(host):
     assert not host.check_output("systemctl list-units --all --plain --no-legend 'gpufarm-link*'")
     assert host.run("pgrep -x 'iperf3|hpcc|fio'").rc == 1

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from ansible.module_utils.testing import patch_module_args
 from ansible_collections.gpufarm.cluster.plugins.module_utils._benchmarks import answers, hpcc
+from ansible_collections.gpufarm.cluster.plugins.module_utils._benchmarks.io import measure as measurement
 from ansible_collections.gpufarm.cluster.plugins.module_utils._benchmarks.io import run as programs
 from ansible_collections.gpufarm.cluster.plugins.module_utils._benchmarks.plan import plan
 from ansible_collections.gpufarm.cluster.plugins.module_utils._benchmarks.results import Results, parse
@@ -222,7 +223,7 @@ def run(
     }.items():
         (tmp_path / name).write_text(text)
     monkeypatch.setenv("PATH", f"{tmp_path}/bin:{os.environ['PATH']}")
-    monkeypatch.setattr(programs, "busy", lambda: "")
+    monkeypatch.setattr(measurement, "busy", lambda: "")
 
     def call(**arguments: Any) -> Any:
         given = {"results": str(tmp_path / "results.json"), **arguments}
@@ -331,7 +332,7 @@ def test_damaged_results_are_told(run: Callable[..., Any], tmp_path: Path) -> No
 def test_a_machine_on_which_a_job_runs_is_not_measured(
     run: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(programs, "busy", lambda: "a job of Slurm; drain the node first")
+    monkeypatch.setattr(measurement, "busy", lambda: "a job of Slurm; drain the node first")
     assert "The machine runs a job of Slurm; drain the node first." in run(processors=1)["msg"] and not asked(
         tmp_path
     )

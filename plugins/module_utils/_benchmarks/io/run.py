@@ -14,6 +14,7 @@ from pathlib import Path
 
 from ..._host.io import timed
 from .. import answers, hpcc
+from ..part import NotMeasured
 
 USER = "nobody"
 CPUS = Path("/sys/devices/system/cpu")
@@ -22,10 +23,6 @@ LONG, SHORT = 7200.0, 60.0
 PROGRAMS = ("hpcc", "fio")
 FILES = 1000  # that are created to measure how fast that is
 SECONDS, PINGS = 5, 20  # of one link
-
-
-class NotMeasured(Exception):
-    """A measurement failed; the text is a sentence."""
 
 
 def busy(proc: Path = Path("/proc")) -> str:
