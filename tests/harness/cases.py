@@ -289,6 +289,7 @@ _CASES = {
             "Validate | Query partitions, settings and accounts": said(
                 "gpu*|gpu:a:1|notebooks\nsmall|gpu:a:1|notebooks\nalice"
             ),
+            "Validate | Ask the Multi-Process Service for its options": said("-M,--multiuser-server"),
             "Verify | Query the hub as nodes do": {"status": 200, "json": {"version": "6.1.1"}},
             "ansible.builtin.getent": {
                 "ansible_facts": {

@@ -42,7 +42,9 @@ VALUES: dict[str, Any] = {
     "jupyterhub_registries": [
         {"registry": "registry.example.org", "username": "other", "password": "other-registries"}
     ],
-    "jupyterhub_shared_slices": [{"profile": "7g.59gb", "notebooks": 7, "groups": ["other-shared-slices"]}],
+    "jupyterhub_shared_slices": [
+        {"profile": "7g.59gb", "notebooks": 7, "groups": ["other-shared-slices"], "mps": True}
+    ],
     "jupyterhub_site_help_url": "https://other-site-help-url.example.org/",
     "jupyterhub_systemd_subnet": "172.29.0.0/22",
     "jupyterhub_backup_keep": 1751,

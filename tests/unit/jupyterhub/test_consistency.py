@@ -14,7 +14,7 @@ from gpufarm_hub.sharing.leases import Leases
 from gpufarm_hub.sharing.limits import Limit
 from gpufarm_hub.sharing.slices import Gpus, Slice
 from gpufarm_hub.sharing.waiting import SliceRequest
-from gpufarm_hub.spawning import engines, units
+from gpufarm_hub.spawning import engines, mps, units
 
 ALICE, BOB = units.name_of("alice/"), units.name_of("bob/")
 SLICES = [Slice(f"MIG-{number}", "1g.10gb", 0, number, 0, 10 << 30) for number in (7, 8)]
@@ -56,6 +56,13 @@ def test_what_agrees(machine: Machine) -> None:
     machine.used = {"MIG-7": frozenset({1}), "MIG-8": frozenset()}
     machine.processes = {ALICE: frozenset({1, 2})}
     assert machine.problems() == ""
+
+
+def test_the_multi_process_service_may_use_a_slice(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    machine.used = {"MIG-7": frozenset({1, 9}), "MIG-8": frozenset({8})}
+    machine.processes = {ALICE: frozenset({1, 2})}
+    monkeypatch.setattr(mps, "is_service", lambda pid: pid == 9)
+    assert machine.problems() == f"process 8 uses MIG-8 of bob/ and is not in {BOB}"
 
 
 def test_nothing_is_asked_where_nothing_runs(machine: Machine) -> None:

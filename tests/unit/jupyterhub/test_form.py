@@ -198,7 +198,7 @@ def test_a_shared_slice_is_a_choice_of_its_own_with_a_warning() -> None:
     options = {option["value"]: option.text for option in page.select("select[name=gpu] option")}
     assert options["1g.10gb.shared"] == "1g.10gb (10 GiB), shared by up to 4 notebooks: 5 of 28 seats free"
     assert page.find(id="gpu-summary").text.endswith("unless you choose a shared one.")
-    assert "take turns on it and share its memory: one that takes all of the memory" in explained(str(page))
+    assert "its memory in common: one that takes all of the memory" in explained(str(page))
     assert [option["value"] for option in page.select("select[name=slices] option")][-1] == "7"
     assert form.preselected(offers, 1) == "", "nobody shares who does not choose to"
     assert "share" not in form.render(SIZES, offers[:1])

@@ -99,6 +99,16 @@ REFUSED: dict[str, list[Refused]] = {
         shared('has the groups [""]; list at least one group', groups=[""]),
         shared('has the groups "course"; list at least one group', groups="course"),
         hub(
+            "asks for mps, which notebooks cannot reach with jupyterhub_spawner docker; leave mps out",
+            spawner="docker",
+            shared_slices=[{**SHARED, "mps": True}],
+        ),
+        hub(
+            "cannot serve several users (its --help has no multiuser-server); install it",
+            {"Validate | Ask the Multi-Process Service for its options": said("-d, --daemon")},
+            shared_slices=[{**SHARED, "mps": True}],
+        ),
+        hub(
             "Two entries of jupyterhub_shared_slices have the same profile (1g.10gb, 1g.10gb)",
             shared_slices=[SHARED, SHARED],
         ),

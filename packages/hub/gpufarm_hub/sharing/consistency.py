@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from gpufarm_hub.spawning import engines, notebooks
+from gpufarm_hub.spawning import engines, mps, notebooks
 
 from .adoption import agrees, reached, unexplained
 from .gpu_use import processes
@@ -79,6 +79,8 @@ def _of_use(leases: Iterable[Lease], used: Mapping[str, Iterable[int]]) -> Itera
         owners = " and ".join(lease.owner for lease in held)
         units = " and ".join(lease.unit for lease in held)
         for pid in sorted(set(used.get(uuid, ())) - ours):
+            if mps.is_service(pid):
+                continue
             yield f"process {pid} uses {uuid} of {owners} and is not in {units}"
 
 

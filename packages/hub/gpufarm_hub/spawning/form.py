@@ -169,7 +169,7 @@ def _about_slices(offers: Sequence[Offer], why_unknown: str) -> list[str]:
     ]
     if any(offer.notebooks > 1 for offer in offers):
         told.append(
-            "Programs of notebooks that share a slice take turns on it and share its memory: one that takes "
+            "Notebooks that share a slice have its computing power and its memory in common: one that takes "
             "all of the memory, or makes the slice fail, disturbs the others."
         )
     full = [offer for offer in offers if not offer.free]

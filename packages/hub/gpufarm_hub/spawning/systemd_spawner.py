@@ -14,7 +14,7 @@ from traitlets import Unicode
 from gpufarm_hub.sharing import devices
 from gpufarm_hub.sharing.slices import Slice
 
-from . import addresses, barrier, environments, form, mounts, walls
+from . import addresses, barrier, environments, form, mounts, mps, walls
 from .environments import Environment
 from .mounts import Bind
 from .slice_spawner import SliceSpawner
@@ -147,7 +147,17 @@ class SystemdSliceSpawner(SliceSpawner, SystemdSpawner):  # type: ignore[misc]
             # PrivateDevices= leaves only harmless nodes in /dev; those of the slice are put back.
             properties["BindPaths"] += [str(node.path) for node in nodes]
             properties["DeviceAllow"] = [f"{node.path} {node.access}" for node in nodes]
+        for name, values in mps.properties(self._mps_pieces()).items():
+            properties[name] = [*properties.get(name, []), *values]
         self._properties = properties
+
+    def _mps_pieces(self) -> tuple[Slice, ...]:
+        """Return the slices that the notebook shares by MPS."""
+        lease = self._lease
+        if not lease or lease.notebooks < 2:
+            return ()
+        shared_by_mps = {one.profile for one in self.desk.shared if one.mps}
+        return tuple(piece for piece in lease.pieces if piece.profile in shared_by_mps)
 
     async def launch(self) -> tuple[str, int]:
         """Start the unit. The base class's own way knows no group but the account's."""
