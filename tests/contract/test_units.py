@@ -86,7 +86,9 @@ def test_units_have_the_folders_and_programs_that_they_use(role: str) -> None:
     made |= {
         folder
         for text in texts.values()
-        for folder in re.findall(r"^ExecStartPre=.*/install --directory .*/run/([\w.-]+)$", text, re.MULTILINE)
+        for folder in re.findall(
+            r"^ExecStartPre=.*/install --directory .*/run/([\w.-]+)$", text, re.MULTILINE
+        )
     }
     for name, text in texts.items():
         for line in re.findall(r"^Exec\w+=(.*)", text, re.MULTILINE):

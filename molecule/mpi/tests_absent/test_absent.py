@@ -8,4 +8,4 @@ from __future__ import annotations
 def test_no_network_is_set_any_more(host):
     assert "tcp_if_include" not in host.check_output("grep -v '^#' /etc/openmpi/openmpi-mca-params.conf")
     assert not host.file("/etc/nccl.conf").exists
-    assert not host.file("/etc/gpufarm/slurm").exists
+    assert not host.file("/etc/gpufarm/slurm/health.d").exists

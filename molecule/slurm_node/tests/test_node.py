@@ -53,6 +53,27 @@ def test_a_job_holds_its_gpu_as_long_as_it_runs(host):
     assert holder["cgroup"].startswith("system.slice/one_slurmstepd.scope/job_")
 
 
+@pytest.fixture
+def metadata(host):
+    """Serve at the address at which clouds tell their machines about themselves."""
+    host.check_output("ip address replace 169.254.169.254/32 dev lo")
+    serve = "python3 -m http.server --bind 169.254.169.254 --directory /usr/share/common-licenses 80"
+    host.check_output(f"systemd-run --quiet --unit=metadata {serve}")
+    yield "timeout 60 {} python3 -c 'import urllib.request as r; r.urlopen(\"http://169.254.169.254/GPL-3\")'"
+    host.check_output("systemctl stop metadata")
+    host.check_output("ip address delete 169.254.169.254/32 dev lo")
+
+
+def test_jobs_do_not_reach_the_metadata_service_of_a_cloud_and_services_do(host, metadata, eventually):
+    job = metadata.format("runuser -u ada -- srun --chdir=/ --nodelist=one")
+    eventually(lambda: host.run(metadata.format("")).rc == 0)
+    assert "Connection refused" in host.run(job).stderr
+    host.check_output("systemctl restart nftables")
+    eventually(lambda: host.run("nft list table inet gpufarm_slurm").rc == 0)
+    assert "Connection refused" in host.run(job).stderr
+    assert host.run(metadata.format("")).rc == 0
+
+
 def test_a_node_is_drained_while_a_gpu_is_critical(host, eventually):
     told(host, "critical", 'ecc_uncorrected: 3 errors "since" boot')
     eventually(lambda: state(host).startswith("drained gpufarm: ecc_uncorrected"))
