@@ -23,7 +23,7 @@ options:
     description: Fields of a row.
     type: list
     elements: str
-    choices: [month, user, group, source, profile]
+    choices: [month, user, group, source, profile, machine, identity]
     required: true
 author:
   - gpufarm maintainers (@gpufarm)

@@ -31,6 +31,9 @@ options:
   before:
     description: First moment after the period, likewise. Without it, now.
     type: str
+  machine:
+    description: Name of the host in the uses. Without it, the one that the host has itself.
+    type: str
   audit_log:
     description: Absolute path of the hub's log.
     type: path
@@ -69,12 +72,14 @@ uses:
       gpus: 0
       cpus: 2
       memory: 4.0
+      machine: ctl
 """
 
 import gzip
 import platform
 import zlib
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -140,6 +145,7 @@ def main() -> None:
             "sources": {"type": "list", "elements": "str", "choices": ["slurm", "hub"], "required": True},
             "since": {"type": "str", "required": True},
             "before": {"type": "str"},
+            "machine": {"type": "str"},
             "audit_log": {"type": "path", "default": "/var/log/jupyterhub/audit.jsonl"},
             "leases": {"type": "path", "default": "/var/lib/jupyterhub/leases.json"},
         },
@@ -171,7 +177,9 @@ def main() -> None:
         module.fail_json(
             msg=f"The uses cannot be read: {error} ({type(error).__name__}). Correct that and run again."
         )
-    module.exit_json(changed=False, uses=[as_text(one) for one in within(uses, since, until)])
+    machine = given["machine"] or platform.node()
+    told = (replace(one, machine=machine) for one in within(uses, since, until))
+    module.exit_json(changed=False, uses=[as_text(one) for one in told])
 
 
 if __name__ == "__main__":

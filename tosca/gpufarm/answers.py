@@ -173,6 +173,7 @@ class Hours:
     rows: list[dict[str, Any]]
     records: list[dict[str, Any]]
     silent: dict[str, str]
+    machines: dict[str, str]
 
 
 @dataclass(frozen=True)

@@ -540,7 +540,8 @@ class Deployer:
             pool: inventory whose hubs and clusters of Slurm count beside those of the deployments.
             since: first moment of the period, a date or time in ISO 8601; None for the first of this month.
             before: first moment after it; None for now.
-            by: fields of a row: ``month``, ``user``, ``group``, ``source``, ``profile``.
+            by: fields of a row: ``month``, ``user``, ``group``, ``source``, ``profile``, ``machine``,
+                ``identity``.
             folder: gets ``usage.csv`` and ``usage.json``; None for no files.
 
         Returns:

@@ -377,7 +377,7 @@ def outputs(deployer: Deployer, name: str, as_json: bool, as_indigo: bool) -> No
 @click.option(
     "--by",
     multiple=True,
-    type=click.Choice(["month", "group", "user", "profile", "source"]),
+    type=click.Choice(["month", "group", "user", "profile", "source", "machine"]),
     default=["month", "group", "user", "profile"],
     show_default=True,
     help="Field of a row; may be repeated.",

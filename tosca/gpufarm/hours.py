@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from itertools import chain
 from pathlib import Path
 
 from gpufarm import ansible
@@ -30,19 +29,22 @@ class Sources:
         pools: the inventories that name them.
         slurm: the controllers of each cluster of Slurm, any of which tells the jobs.
         hubs: machines with a hub.
+        machines: all of these, each with the deployment that has it; empty for those of an inventory.
     """
 
     pools: list[Path] = field(default_factory=list)
     slurm: list[list[str]] = field(default_factory=list)
     hubs: list[str] = field(default_factory=list)
+    machines: dict[str, str] = field(default_factory=dict)
 
-    def add(self, pool: Path, slurm: Sequence[str], hubs: Sequence[str]) -> None:
+    def add(self, pool: Path, slurm: Sequence[str], hubs: Sequence[str], deployment: str = "") -> None:
         """Add machines of an inventory.
 
         Args:
             pool: the inventory.
             slurm: controllers of one cluster of Slurm.
             hubs: machines with a hub.
+            deployment: that has them; empty for none.
         """
         if not (slurm or hubs):
             return
@@ -54,6 +56,7 @@ class Sources:
         elif slurm:
             self.slurm.append([*slurm])
         self.hubs += [host for host in hubs if host not in self.hubs]
+        self.machines = {**dict.fromkeys([*slurm, *hubs], deployment), **self.machines}
 
     def missing(self, silent: Mapping[str, str]) -> dict[str, str]:
         """Return those of the machines that did not answer whose hours nobody else tells.
@@ -105,7 +108,7 @@ def sources(deployments: Sequence[Deployment], pool: Path | None, warn: Callable
     found = Sources()
     for deployment in deployments:
         try:
-            found.add(*of_deployment(deployment))
+            found.add(*of_deployment(deployment), deployment.name)
         except GpufarmError as error:
             warn(f"the hours of deployment {deployment.name} are missing in the report: {error.message}")
     if pool:
@@ -149,7 +152,8 @@ def read(
         found: the machines.
         since: first moment of the period, a date or time in ISO 8601; None for the first of this month.
         before: first moment after it; None for now.
-        by: fields of a row: ``month``, ``user``, ``group``, ``source``, ``profile``.
+        by: fields of a row: ``month``, ``user``, ``group``, ``source``, ``profile``, ``machine``,
+            ``identity``.
         kept: folder that gets ``usage.csv`` and ``usage.json``; None for none.
 
     Returns:
@@ -168,7 +172,7 @@ def read(
     told = ask(
         "usage",
         found.pools,
-        {*chain(*found.slurm), *found.hubs},
+        found.machines.keys(),
         {
             "usage_slurm": found.slurm,
             "usage_hubs": found.hubs,
@@ -180,4 +184,5 @@ def read(
         "the hours",
     )
     rows, records = told.answer["rows"], told.answer["records"]
-    return Hours(begin.isoformat(), end.isoformat(), rows, records, found.missing(told.silent))
+    missing = found.missing(told.silent)
+    return Hours(begin.isoformat(), end.isoformat(), rows, records, missing, found.machines)

@@ -14,7 +14,7 @@ from typing import Any
 
 from .use import Use
 
-FIELDS = ("month", "user", "group", "source", "profile")
+FIELDS = ("month", "user", "group", "source", "profile", "machine", "identity")
 HOURS = ("slice_hours", "gpu_hours", "cpu_hours", "memory_gib_hours")
 
 
@@ -68,6 +68,7 @@ def records(uses: Iterable[Use]) -> list[dict[str, Any]]:
             "WallDuration": f"PT{round(use.hours * 3600)}S",
             "Processors": use.cpus,
             "Infrastructure": use.source,
+            "MachineName": use.machine,
             "MemoryGiB": round(use.memory, 4),
             "GPUs": use.gpus,
             "Slices": dict(use.slices),
@@ -121,7 +122,7 @@ def _inert(value: Any) -> Any:
 
 
 def _names(use: Use) -> dict[str, str]:
-    return {"user": use.user, "group": use.group, "source": use.source}
+    return {name: getattr(use, name) for name in ("user", "group", "source", "machine", "identity")}
 
 
 def _by_month(use: Use) -> Iterator[Use]:

@@ -37,6 +37,7 @@ class Use:
         gpus: number of whole GPUs, or parts of them in the same way.
         cpus: number of CPUs.
         memory: GiB.
+        machine: name of the machine that told it: one with a hub, or a controller of Slurm.
     """
 
     source: str
@@ -49,6 +50,7 @@ class Use:
     gpus: float = 0
     cpus: int = 0
     memory: float = 0.0
+    machine: str = ""
 
     @property
     def hours(self) -> float:

@@ -154,7 +154,9 @@ def test_a_report_of_nothing() -> None:
 
 @pytest.mark.parametrize("by", [[], ["user", "user"], ["hour"]])
 def test_rows_that_cannot_be_are_refused(by: list[str]) -> None:
-    with pytest.raises(Exception, match="name some of month, user, group, source, profile once"):
+    with pytest.raises(
+        Exception, match="name some of month, user, group, source, profile, machine, identity once"
+    ):
         usage_report([], by)
 
 
@@ -247,6 +249,12 @@ def test_the_module_reads_both_sources(run: Callable[..., Any], tmp_path: Path) 
         ("hub", "ada"), ("hub", "ben"), ("hub", "eve"), ("slurm", "ada"), ("slurm", "ben"),
     ]  # fmt: skip
     assert "--allusers" in (tmp_path / "asked").read_text()
+    assert {one["machine"] for one in told["uses"]} == {os.uname().nodename}
+
+
+def test_the_module_takes_the_name_of_the_machine(run: Callable[..., Any]) -> None:
+    told = run(sources=["slurm"], since="2026-11-01", before="2026-11-20T12:00", machine="ctl")
+    assert {one["machine"] for one in told["uses"]} == {"ctl"}
 
 
 def test_a_sacct_that_fails_is_no_empty_answer(run: Callable[..., Any], tmp_path: Path) -> None:

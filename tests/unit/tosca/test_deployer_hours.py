@@ -97,6 +97,15 @@ def test_the_machines_of_deployments_are_asked_without_an_inventory(site: Site) 
     found = json.loads(told.output)
     assert [(row["group"], row["cpu_hours"]) for row in found["rows"]] == [("course", 2.0), ("physics", 2.0)]
     assert found["since"] == "2026-11-01T00:00:00+00:00" and found["silent"] == {}
+    assert found["machines"] == {"here": "cluster"}
+
+
+def test_hours_by_machine_have_the_names_of_the_inventory(site: Site) -> None:
+    inventory(site, slurm_controllers=["here"])
+    told = site.gpufarm("report", "--pool", site.pool, *NOVEMBER, "--by", "machine", "--json")
+    found = json.loads(told.output)
+    assert [row["machine"] for row in found["rows"]] == ["here"]
+    assert found["machines"] == {"here": ""}
 
 
 def test_a_machine_that_does_not_answer_is_named_and_the_others_count(site: Site) -> None:
