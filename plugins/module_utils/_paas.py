@@ -106,5 +106,6 @@ def _serve(settings: Mapping[str, Any]) -> dict[str, Any]:
         "configuration": settings["services"],
         "pages": settings["pages"],
         "keep_days": settings["keep_days"],
+        "hours_minutes": settings["hours_minutes"],
     }
     return {name: value for name, value in found.items() if value not in ("", {})}

@@ -19,6 +19,12 @@ from gpufarm.state import Deployment
 # Groups of machines that know who held what.
 SLURM = "slurm_controllers"
 HUBS = "jupyterhubs"
+# All fields that a row may have.
+FIELDS = ("month", "user", "group", "source", "profile", "machine", "identity")
+
+
+class NoSources(BadInput):
+    """There is no machine that knows who held what."""
 
 
 @dataclass
@@ -103,7 +109,8 @@ def sources(deployments: Sequence[Deployment], pool: Path | None, warn: Callable
         The machines.
 
     Raises:
-        BadInput: there are none, or the inventory cannot be read.
+        NoSources: there are none.
+        BadInput: the inventory cannot be read.
     """
     found = Sources()
     for deployment in deployments:
@@ -115,7 +122,7 @@ def sources(deployments: Sequence[Deployment], pool: Path | None, warn: Callable
         groups = ansible.members(pool)
         found.add(pool.absolute(), groups.get(SLURM, []), groups.get(HUBS, []))
     if not found.pools:
-        raise BadInput(
+        raise NoSources(
             "nothing keeps hours: no deployment has a hub or a controller of Slurm; name an inventory with "
             f"machines in {HUBS} or {SLURM} with --pool"
         )
@@ -152,8 +159,7 @@ def read(
         found: the machines.
         since: first moment of the period, a date or time in ISO 8601; None for the first of this month.
         before: first moment after it; None for now.
-        by: fields of a row: ``month``, ``user``, ``group``, ``source``, ``profile``, ``machine``,
-            ``identity``.
+        by: some of `FIELDS`, for a row.
         kept: folder that gets ``usage.csv`` and ``usage.json``; None for none.
 
     Returns:

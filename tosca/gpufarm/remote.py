@@ -7,13 +7,15 @@ import html
 import re
 import tempfile
 import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NoReturn
 from urllib.parse import urlencode
 
 from gpufarm import asking, template
 from gpufarm.access import Token
-from gpufarm.answers import Deployment, Removal, Run
+from gpufarm.answers import Deployment, Hours, Removal, Run
 from gpufarm.asking import Given
 from gpufarm.connection import Connection, Refusal, plain
 from gpufarm.errors import BadInput, GpufarmError, Interrupted
@@ -25,6 +27,8 @@ PAUSE = 5.0
 BEARABLE = 600.0
 # Pages of a list, each with so many deployments; more than both would be no list to read.
 PAGES, SIZE = 100, 100
+_MONTH = re.compile(r"([0-9]{4}-[0-9]{2})-01")
+HOURS = ("slice_hours", "gpu_hours", "cpu_hours", "memory_gib_hours")
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 # Statuses of INDIGO's interface by their endings, in the words of the local command.
 _WORDS = {
@@ -253,6 +257,50 @@ class Remote:
         self._ended(name, before, listener)
         return seen
 
+    def hours(
+        self,
+        *,
+        pool: Path | None = None,
+        since: str | None = None,
+        before: str | None = None,
+        by: Sequence[str] = ("month", "group", "user", "profile"),
+        folder: Path | None = None,
+    ) -> Hours:
+        """Tell the hours that the service keeps: those of the user; for administrators, of all.
+
+        Args:
+            pool: refused, as the service has one.
+            since: first day of a month, in ISO 8601; None for this month.
+            before: first day of the month after the period; None for the next one.
+            by: fields of a row: ``month``, ``user``, ``group``, ``source``, ``profile``, ``machine``.
+            folder: refused, as a service keeps no records.
+
+        Returns:
+            The hours, without records.
+
+        Raises:
+            BadInput: an argument is refused, or no first day of a month.
+            GpufarmError: the service refuses that, or does not answer.
+        """
+        _no_pool(pool)
+        if folder:
+            raise BadInput(
+                "--folder: a service keeps no records of uses; take --json, or the files of its pages"
+            )
+        query = {"since": _month(since) if since else f"{datetime.now(UTC):%Y-%m}", "by": [*by]}
+        if before:
+            query["before"] = _month(before)
+        told = self._service.json("GET", f"/hours?{urlencode(query, doseq=True)}")
+        rows, silent = told.get("rows"), told.get("silent")
+        return Hours(
+            since=_text(told, "since"),
+            before=_text(told, "before"),
+            rows=[_row(row, by) for row in (rows if isinstance(rows, list) else [])],
+            records=[],
+            silent=_printable(silent) if isinstance(silent, dict) else {},
+            machines={},
+        )
+
     def _ended(self, name: str, before: str, listener: Any) -> Run:
         """Wait for the end of a run, and tell how it goes."""
         answered, done = time.monotonic(), None
@@ -286,6 +334,26 @@ def _path(name: str) -> str:
     if not _UUID.fullmatch(name):
         raise BadInput(f"{plain(name)[:64]} is no deployment of a service; gpufarm list tells their names")
     return f"/deployments/{name}"
+
+
+def _month(text: str) -> str:
+    """The month that begins on a day."""
+    found = _MONTH.fullmatch(text)
+    if not found:
+        raise BadInput(
+            f"{plain(text)[:32]}: a service keeps hours by month; write the first day of one, as 2026-11-01"
+        )
+    return found[1]
+
+
+def _row(row: Any, by: Sequence[str]) -> dict[str, Any]:
+    """A row of hours, with the entries that were asked for."""
+    told = row if isinstance(row, dict) else {}
+    names = {name: _text(told, name) for name in by}
+    numbers = {name: told.get(name) for name in HOURS}
+    return names | {
+        name: float(value) if isinstance(value, int | float) else 0.0 for name, value in numbers.items()
+    }
 
 
 def _later(name: str) -> str:

@@ -86,7 +86,14 @@ def content(folder: Path, iam: Issuer, port: int) -> dict[str, Any]:
         "folder": "serve",
         "database": f"sqlite:///{folder}/serve.db",
         "deployer": {"state": "state", "pool": "pool.yml"},
-        "issuers": [{"issuer": iam.url, "ca_file": str(iam.ca_file), "administrators": "admins"}],
+        "issuers": [
+            {
+                "issuer": iam.url,
+                "ca_file": str(iam.ca_file),
+                "administrators": "admins",
+                "login_claim": "preferred_username",
+            }
+        ],
         "pages": {"issuer": iam.url, "client_id": CLIENT, "client_secret_file": "client.secret"},
         "templates": {
             "notebooks": {"template": "ml_infn", "groups": ["physics"], "people": {"iam_subject": "sub"}},

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -46,6 +47,24 @@ class Fake:
         (self.folder / f"{name}.made").write_text(inputs["iam_groups"])
         machines = {"server": {"host": "gpu1", "address": "192.0.2.1"}}
         return SimpleNamespace(deployment=SimpleNamespace(machines=machines))
+
+    def hours(self, *, pool: Path, since: str, by: tuple[str, ...]) -> Any:
+        first = datetime.now(UTC).replace(day=1)
+        months = [first, first - timedelta(days=1), first - timedelta(days=40)]
+        rows = []
+        for number, (month, share) in enumerate(zip(months, (0.8, 1.0, 0.6), strict=True)):
+            for user, profile, most in (
+                ("ann", "1g.10gb", 41.5),
+                ("ann", "", 12.0),
+                ("bob", "3g.40gb", 7.25),
+            ):
+                hours = most * share
+                held = {"slice_hours": hours if profile else 0.0, "gpu_hours": 0.0 if profile else hours}
+                named = {"month": f"{month:%Y-%m}", "user": user, "group": "physics", "source": "slurm"}
+                told = {"machine": "ctl", "profile": profile, "identity": f"{number} {user} {profile}"}
+                rows.append({**named, **told, **held, "cpu_hours": 4 * hours, "memory_gib_hours": 16 * hours})
+        silent = {"hub1": "Failed to connect to the host via ssh: Connection timed out"}
+        return SimpleNamespace(rows=rows, machines={"ctl": "", "hub1": ""}, silent=silent)
 
     def undeploy(self, name: str, *, listener: Any) -> None:
         self.run(STEPS[::-1], listener)

@@ -99,6 +99,9 @@ def test_from_the_sign_in_to_the_removal(pages) -> None:
     bob.get_by_role("link", name="Quotas").click()
     expect(bob.get_by_role("progressbar").nth(2)).to_have_attribute("value", "1")  # of the group
     check(bob, "quotas")
+    bob.get_by_role("link", name="Hours").click()
+    expect(bob.locator("tfoot")).to_contain_text("17.4")  # and none of others
+    expect(bob.get_by_text("hub1, no numbers yet")).to_be_visible()
 
     eve = sign_in(pages.visit(), pages.url, "eve")
     eve.get_by_role("link", name="All deployments").click()
@@ -107,7 +110,22 @@ def test_from_the_sign_in_to_the_removal(pages) -> None:
     eve.get_by_role("link", name="Machines").click()
     expect(eve.get_by_role("cell", name="gpu1")).to_be_visible()
     check(eve, "machines")
+    eve.get_by_role("link", name="All hours").click()
+    eve.get_by_label("machine").check()
+    eve.get_by_role("button", name="Show").click()
+    expect(eve.get_by_role("cell", name="bob").first).to_be_visible()
+    check(eve, "all-hours")
 
+    ann.get_by_role("link", name="Hours").click()
+    expect(ann.get_by_role("progressbar")).to_have_count(3)
+    with ann.expect_download() as taken:
+        ann.get_by_role("link", name="CSV").click()
+    assert "physics" in taken.value.path().read_text()
+    ann.get_by_label("profile").check()
+    ann.get_by_role("button", name="Show").click()
+    check(ann, "hours")
+    picture(ann, "20-hours")
+    ann.goto(own)
     (pages.state / "go").unlink()
     ann.get_by_role("link", name="Delete").click()
     expect(ann.get_by_role("heading", name="Delete notebooks?")).to_be_visible()

@@ -111,9 +111,9 @@ def test_users_get_their_name_and_their_rights(iam: dict[str, Any], service: Ser
         page = BeautifulSoup(browser.get("/ui/catalogue").text, "html.parser")
         assert page.select_one("header bdi").text == user
         seen[user] = [one.text for one in page.select("main h2, nav a")]
-    mine = ["My deployments", "Catalogue", "Quotas"]
+    mine = ["My deployments", "Catalogue", "Quotas", "Hours"]
     assert seen["alice"] == [*mine, "machine"]
-    assert seen["bob"] == [*mine, "All deployments", "Queue", "Machines", "machine", "notebooks"]
+    assert seen["bob"] == [*mine, "All deployments", "Queue", "Machines", "All hours", "machine", "notebooks"]
 
 
 def test_a_user_who_denies_is_not_signed_in(iam: dict[str, Any], service: Service) -> None:

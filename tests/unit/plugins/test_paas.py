@@ -29,6 +29,7 @@ LEAST: dict[str, Any] = {
     "pages": {},
     "metrics_from": [],
     "keep_days": 0,
+    "hours_minutes": 60,
     "files": {},
     "secrets": {},
     "pool": {"all": {"hosts": {"gpu1": {}}}},
@@ -74,6 +75,7 @@ def test_each_setting_gets_there() -> None:
         services={"cmdb_url": "https://cmdb.example.org/"},
         metrics_from=["192.0.2.0/24"],
         keep_days=30,
+        hours_minutes=15,
         database="postgresql+psycopg://gpufarm@db.example.org/gpufarm",
     )
     assert found.quotas.user.machines == 7
@@ -82,6 +84,7 @@ def test_each_setting_gets_there() -> None:
     assert found.configuration == {"cmdb_url": "https://cmdb.example.org/"}
     assert [str(one) for one in found.metrics] == ["127.0.0.1/32", "::1/128", "192.0.2.0/24"]
     assert found.keep == 30
+    assert found.hours_minutes == 15
     assert found.database.startswith("postgresql")
 
 

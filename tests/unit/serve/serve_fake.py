@@ -106,6 +106,15 @@ class FakeDeployer:
         self.write(name, state | {"steps": state["steps"][:1]})
         return self.deploy("", Path(), name=name, inputs=inputs, group=state["group"], listener=listener)
 
+    def hours(self, *, pool: Path, since: str, by: Any) -> Any:
+        if (self.folder / "silent").exists():
+            raise GpufarmError("the hours cannot be read: no machine answers")
+        self.note(f"hours since {since}")
+        told = {"month": "2026-11", "user": "ann", "source": "slurm", "machine": "ctl", "identity": "1"}
+        hours = {"slice_hours": 1.0, "gpu_hours": 2.0, "cpu_hours": 3.0, "memory_gib_hours": 4.0}
+        row = dict.fromkeys(by, "") | told | hours
+        return SimpleNamespace(rows=[row], machines={"ctl": ""}, silent={})
+
     def undeploy(self, name: str, *, listener: Any) -> None:
         with self.locked(name):
             state = self.read(name)

@@ -183,6 +183,7 @@ class Site:
             "callbacks": {"hosts": ["dashboard.example.org"]},
             "configuration": {"cmdb_url": "https://cmdb.example.org/"},
             "limits": {"requests_per_minute": 100_000},
+            "hours_minutes": 0,
             **changes,
         }
         (folder / "serve.yml").write_text(yaml.safe_dump(content))
@@ -232,6 +233,7 @@ def site(folder: Path, iam: Issuer, **changes: Any) -> Any:
 def make_older(database: Database) -> None:
     """Bring the tables to the first version."""
     with database.engine.begin() as connection:
-        connection.exec_driver_sql("DROP TABLE logins")
+        for table in ("logins", "uses", "sources"):
+            connection.exec_driver_sql(f"DROP TABLE {table}")
         connection.exec_driver_sql("ALTER TABLE runs DROP COLUMN machines")
         connection.exec_driver_sql("UPDATE alembic_version SET version_num = '0001'")

@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from gpufarm import connection, remote
 from gpufarm.cli import main
 from gpufarm.errors import GpufarmError
 from gpufarm.serve.runs import Ending
-from gpufarm.serve.tables import Deployment
+from gpufarm.serve.tables import Deployment, Source, Use
 from hypothesis import given
 from hypothesis import strategies as st
 from serve_site import Site
@@ -122,6 +123,39 @@ def test_a_user_deploys_looks_changes_and_removes(ann: Client, paas: Site) -> No
     assert json.loads(ann.run("status", own, "--json").stdout)["status"] == "undeployed"
 
 
+HOURS = {"slice_hours": 1.0, "gpu_hours": 2.0, "cpu_hours": 3.0, "memory_gib_hours": 4.0}
+
+
+def use(key: str, login: str, month: str) -> Use:
+    names = ("account", "source", "profile", "machine", "deployment", "issuer", "template", "project")
+    return Use(key=key, login=login, month=month, **dict.fromkeys(names, ""), **HOURS)
+
+
+@pytest.mark.parametrize("paas", [{"hours_minutes": 60}], indirect=True)
+def test_a_user_gets_the_own_hours(ann: Client, paas: Site) -> None:
+    [issuer] = paas.settings.issuers
+    paas.service.hours._issuers = {issuer.url: replace(issuer, login_claim="preferred_username")}
+    with paas.service.database.changing() as session:
+        session.add_all([use("1", "ann", "2026-11"), use("2", "bob", "2026-11"), use("3", "ann", "2026-10")])
+        session.add(Source(machine="ctl", failure="secret", answered=0.0))
+    told = ann.run(
+        "report", "--since", "2026-11-01", "--before", "2026-12-01", "--by", "month", "--by", "user"
+    )
+    lines = [line.split() for line in told.stdout.splitlines()]
+    assert lines[1:] == [
+        ["2026-11", "ann", "1.0", "2.0", "3.0", "4.0"],
+        ["all", "-", "1.0", "2.0", "3.0", "4.0"],
+    ]
+    assert told.exit_code == 1
+    assert "ctl: it did not answer; last numbers: never" in told.stderr
+    for wrong, words in (
+        (("--since", "2026-11-02"), "a service keeps hours by month"),
+        (("--pool", "x"), "--pool: a service decides that itself"),
+        (("--folder", "x"), "a service keeps no records"),
+    ):
+        assert words in ann.refused("report", *wrong)
+
+
 def test_a_run_that_fails_is_told(ann: Client, paas: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Site, "work", lambda site, **_what: fail(site))
     told = ann.run("deploy", paas.folder / "notes.yaml")
@@ -170,7 +204,7 @@ def test_what_a_service_decides_or_has_not_is_refused(ann: Client, paas: Site) -
     assert "--pool: a service decides that" in ann.refused("deploy", path, "--pool", "/x")
     assert "--name: a service decides that" in ann.refused("deploy", path, "--name", "x")
     assert "--take-over: a service decides that" in ann.refused("deploy", path, "--take-over")
-    assert "a service offers no hours" in ann.refused("report")
+    assert "this service keeps no hours" in ann.refused("report")
     for command in (("plan", path), ("diff", "x"), ("resume", "x"), ("history", "x")):
         assert f"a service offers no {command[0]}" in ann.refused(*command)
     assert "is no deployment of a service" in ann.refused("outputs", "../info")

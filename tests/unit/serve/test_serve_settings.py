@@ -105,6 +105,10 @@ WRONG = [
     ("pages", {"issuer": "https://iam.example.org", "client_id": "x"}, "client_secret_file is missing"),
     ("pages", {"issuer": "https://iam.example.org", "colour": "red", "client_id": "x"}, "no entry colour"),
     ("templates.notebooks.form", "missing.yml", "which is no file"),
+    ("templates.notebooks.accounts", "yes", "true or false"),
+    ("templates.notebooks.accounts", 1, "true or false"),
+    ("issuers.0.login_claim", "", "has to be a text"),
+    ("hours_minutes", -1, "whole number"),
 ]
 
 

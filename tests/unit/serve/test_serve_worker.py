@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 import serve_fake
 from gpufarm.serve import child, prune, worker
-from gpufarm.serve.tables import Callback, Deployment
+from gpufarm.serve.tables import Callback, Deployment, Source, Use
 from gpufarm.serve.worker import Worker
 from serve_site import Site
 from sqlalchemy import select
@@ -97,6 +97,31 @@ def test_the_whole_life(paas: Site, state: Path) -> None:
         client.http.delete(client.here)
         client.ends_in("DELETE_COMPLETE")
     assert not (state / f"{client.own}.json").exists()
+
+
+@pytest.mark.parametrize("paas", [{"hours_minutes": 60}], indirect=True)
+def test_hours_are_read_once_and_kept(paas: Site, state: Path) -> None:
+    def kept() -> list[tuple[str, float]]:
+        with paas.service.database.reading() as session:
+            return [(one.login, one.gpu_hours) for one in session.scalars(select(Use))]
+
+    with working(paas), working(paas):
+        until(kept)
+        assert kept() == [("ann", 2.0)]
+    assert (state / "journal").read_text().count("hours since") == 1
+
+
+@pytest.mark.parametrize("paas", [{"hours_minutes": 60}], indirect=True)
+def test_hours_that_cannot_be_read_are_told(paas: Site, state: Path) -> None:
+    def failure() -> str:
+        with paas.service.database.reading() as session:
+            found = session.get(Source, "")
+            return found.failure if found else ""
+
+    state.mkdir()
+    (state / "silent").touch()
+    with working(paas):
+        assert until(failure) == "the hours cannot be read: no machine answers"
 
 
 def test_a_failure_is_told_without_files_of_the_server(paas: Site) -> None:

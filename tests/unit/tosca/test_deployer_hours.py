@@ -7,6 +7,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -14,6 +15,7 @@ import pytest
 import yaml
 from deployer_site import DATA, HERE, Site
 from gpufarm.hours import Sources
+from gpufarm.serve.child import Child
 
 NOON = int(datetime(2026, 11, 20, 12, tzinfo=UTC).timestamp())
 # As sacct 24.11.5 prints jobs with SLURM_TIME_FORMAT=%s; the first account is a formula in a spreadsheet.
@@ -172,3 +174,22 @@ def test_controllers_that_a_deployment_and_an_inventory_know_are_one_cluster() -
     found.add(Path("first"), ["dead"], [])
     found.add(Path("second"), ["dead", "here"], [])
     assert found.slurm == [["dead", "here"]]
+
+
+def test_a_worker_of_the_service_gets_each_use_by_month(site: Site) -> None:
+    inventory(site, slurm_controllers=["here"], jupyterhubs=["dead"])
+    order = {"kind": "HOURS", "since": "2026-11-01T00:00:00+00:00", "pool": str(site.pool)}
+    order |= {"state": str(site.root / "fresh"), "password_file": ""}
+    child = Child((sys.executable, "-m", "gpufarm.serve.attempt"), order)
+    while not child.wait(1):
+        pass
+    told = child.ending
+    assert told and told["well"], told
+    assert told["machines"] == {"here": "", "dead": ""}
+    assert [*told["silent"]] == ["dead"]
+    found = [(row["identity"], row["user"], row["machine"], row["profile"]) for row in told["rows"]]
+    assert found == [
+        (f"farm/17/{NOON - 7200}", "=ada", "here", ""),
+        (f"farm/17/{NOON - 7200}", "=ada", "here", "1g.10gb"),
+        (f"farm/18/{NOON - 1800}", "ben", "here", ""),
+    ]

@@ -87,7 +87,7 @@ async def _signed_in(request: Request, go_on: Callable[[Request], Awaitable[Resp
             answer = await run_in_threadpool(stopped, request)
             if answer:
                 return answer
-        elif request.scope["path"].startswith("/deployments"):
+        elif request.scope["path"].startswith(("/deployments", "/hours")):
             request.state.user = await run_in_threadpool(routes.identified, request)
     except GpufarmError as error:
         return _of_ours(request, error)

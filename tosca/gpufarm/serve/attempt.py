@@ -18,7 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TextIO
 
-from gpufarm import template
+from gpufarm import hours, template
 from gpufarm.api import Deployer
 from gpufarm.errors import GpufarmError, Interrupted, Locked
 from gpufarm.instances import parsed
@@ -127,16 +127,18 @@ def carry_out(order: dict[str, Any], deployer: Any, teller: Teller) -> dict[str,
     """Do what an order says.
 
     Args:
-        order: ``kind``, ``name``, ``template``, ``pool``, ``inputs`` and ``group``.
+        order: ``kind``, ``name``, ``template``, ``pool``, ``inputs`` and ``group``; for hours ``since``.
         deployer: a `gpufarm.api.Deployer`.
         teller: told how it goes.
 
     Returns:
-        Outputs and resources.
+        Outputs and resources, or the hours.
 
     Raises:
         GpufarmError: it failed, or was stopped.
     """
+    if order["kind"] == "HOURS":
+        return _hours(order, deployer)
     name = order["name"]
     if order["kind"] == "DELETE":
         if name in deployer.names():
@@ -157,6 +159,14 @@ def carry_out(order: dict[str, Any], deployer: Any, teller: Teller) -> dict[str,
         "outputs": deployer.outputs(name, indigo=True),
         "resources": resources(Path(order["template"]), done.deployment.machines),
     }
+
+
+def _hours(order: dict[str, Any], deployer: Any) -> dict[str, Any]:
+    try:
+        found = deployer.hours(pool=Path(order["pool"]), since=order["since"], by=hours.FIELDS)
+    except hours.NoSources:
+        return {"rows": [], "machines": {}, "silent": {}}
+    return {"rows": found.rows, "machines": found.machines, "silent": found.silent}
 
 
 def _patiently(order: dict[str, Any], deployer: Any, teller: Teller) -> dict[str, Any]:

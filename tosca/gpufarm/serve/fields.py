@@ -146,6 +146,23 @@ class Fields:
             raise self._wrong(name, "has to be a list of texts; write [one, other]")
         return tuple(value)
 
+    def switch(self, name: str) -> bool:
+        """Take true or false.
+
+        Args:
+            name: of the entry.
+
+        Returns:
+            The value; false for a missing entry.
+
+        Raises:
+            BadInput: it is neither.
+        """
+        value = self._take(name)
+        if not isinstance(value, bool | None):
+            raise self._wrong(name, "has to be true or false")
+        return bool(value)
+
     def number(self, name: str, default: int, low: int, high: int) -> int:
         """Take a whole number.
 

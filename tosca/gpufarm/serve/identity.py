@@ -163,7 +163,8 @@ class Identity:
         self, provider: Provider, claims: Mapping[str, Any], token: str, needed: Collection[str] = ()
     ) -> User:
         """The user of some claims, with what only userinfo tells."""
-        if not {provider.issuer.groups_claim, *self._needed, *needed} <= claims.keys():
+        own = {provider.issuer.groups_claim, provider.issuer.login_claim} - {""}
+        if not {*own, *self._needed, *needed} <= claims.keys():
             more = provider.userinfo(token)
             if more and more.get("sub") != claims.get("sub"):
                 raise Unauthorized("the issuer names another user for the access token; sign in again")

@@ -7,13 +7,14 @@ import html
 import importlib.metadata
 import ipaddress
 import json
-from typing import Annotated, Any
+import time
+from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
 from fastapi.responses import PlainTextResponse, RedirectResponse
 
-from gpufarm.serve import bodies, models, pages
+from gpufarm.serve import bodies, hours, models, pages
 from gpufarm.serve.people import User
 from gpufarm.serve.refusals import Conflict, Forbidden, Missing, Unauthorized
 from gpufarm.serve.service import Service
@@ -67,6 +68,8 @@ Caller = Annotated[User, Depends(signed_in)]
 Uuid = Annotated[str, Path(max_length=64)]
 Number = Annotated[int, Query(ge=0, le=1_000_000)]
 Size = Annotated[int, Query(ge=1, le=pages.LARGEST)]
+Month = Annotated[str | None, Query(pattern=r"^[0-9]{4}-(0[1-9]|1[0-2])$")]
+Field = Literal["month", "user", "group", "project", "machine", "source", "profile"]
 _CONFLICT: dict[int | str, dict[str, Any]] = {409: {"description": "The status does not allow this."}}
 
 public = APIRouter()
@@ -233,3 +236,21 @@ def act(serving: Serving, user: Caller, uuid: Uuid, resource: Uuid, body: models
     """Refuse to start or stop a machine: those of the pool are always on."""
     _resource(serving.deployments.find(user, uuid, f"try to {body.type}"), resource)
     raise Conflict("machines of the pool are not started and stopped by this service; ask its operator")
+
+
+@router.get("/hours")
+def used(
+    serving: Serving,
+    user: Caller,
+    of: Literal["me", "all"] | None = None,
+    since: Month = None,
+    before: Month = None,
+    by: Annotated[list[Field] | None, Query()] = None,
+) -> dict[str, Any]:
+    """Return hours of slices, GPUs, CPUs and memory: those of the user; for administrators, of all."""
+    asked = hours.wanted(since, before, by or ("month", "user", "group", "profile"), time.time())
+    everybody = of == "all" or (of is None and user.administrator)
+    report = (serving.hours.all if everybody else serving.hours.own)(user, asked)
+    if not everybody and report.login is None:
+        raise Missing("this service does not know the name of your account on machines; ask its operator")
+    return hours.as_json(report, reasons=everybody)

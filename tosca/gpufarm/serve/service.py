@@ -15,6 +15,7 @@ from gpufarm.serve import forms
 from gpufarm.serve.database import Database
 from gpufarm.serve.deployments import Deployments, Filter, Wanted
 from gpufarm.serve.fields import https
+from gpufarm.serve.hours import Hours
 from gpufarm.serve.identity import Identity
 from gpufarm.serve.models import Create, Update
 from gpufarm.serve.offers import Offered, Offers
@@ -48,6 +49,7 @@ class Service:
         self.database = Database(settings.database)
         self.database.upgrade()
         self.deployments = Deployments(self.database, settings.quotas, settings.url)
+        self.hours = Hours(self.database, settings)
 
     def create(self, user: User, body: Create) -> Deployment:
         """Reserve a new deployment.

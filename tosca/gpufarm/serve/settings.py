@@ -45,6 +45,7 @@ class Issuer:
         client_id: of this service, for the introspection.
         secret_file: has the secret of this client; None for none.
         ca_file: certificates of its authority; None for those of the machine.
+        login_claim: claim with the name of a user's account on machines; empty if they have none.
     """
 
     url: str
@@ -56,6 +57,7 @@ class Issuer:
     client_id: str = ""
     secret_file: Path | None = None
     ca_file: Path | None = None
+    login_claim: str = ""
 
 
 @dataclass(frozen=True)
@@ -84,6 +86,7 @@ class Offer:
         issuers: of which a user has to be; empty for all.
         people: claim of the user that an input gets, whatever the request says.
         form: file with the form of the dashboard; None for that of the collection, or none.
+        accounts: whether users have the same accounts on machines of its deployments as on those of the site.
     """
 
     name: str
@@ -92,6 +95,7 @@ class Offer:
     people: Mapping[str, str] | None = None
     issuers: frozenset[str] = frozenset()
     form: Path | None = None
+    accounts: bool = False
 
 
 @dataclass(frozen=True)
@@ -118,6 +122,7 @@ class Settings:
         metrics: networks from which the metrics may be read.
         configuration: URLs of other services, for clients.
         pages: of this service itself; None if it has none.
+        hours_minutes: between two readings of the hours that users held resources; 0 for none.
     """
 
     url: str
@@ -142,6 +147,7 @@ class Settings:
     metrics: tuple[Network, ...]
     configuration: Mapping[str, str]
     pages: Pages | None
+    hours_minutes: int
 
 
 def read(path: Path) -> Settings:
@@ -203,6 +209,7 @@ def parsed(data: Mapping[str, Any], path: Path) -> Settings:
         metrics=_networks(listen),
         configuration={name: configuration.url(name) for name in CONFIGURATION if configuration.has(name)},
         pages=_pages(fields, beside, issuers),
+        hours_minutes=fields.number("hours_minutes", 60, 0, 10_080),
     )
     for part in (listen, deployer, limits, callbacks, configuration, fields):
         part.done()
@@ -240,6 +247,7 @@ def _issuers(fields: Fields, beside: Path) -> tuple[Issuer, ...]:
             client_id=entry.text("client_id", ""),
             secret_file=entry.file("client_secret_file", beside, secret=True),
             ca_file=entry.file("ca_file", beside),
+            login_claim=entry.text("login_claim", ""),
         )
         entry.done()
         for algorithm in one.algorithms:
@@ -293,7 +301,7 @@ def _offers(fields: Fields, beside: Path, issuers: tuple[Issuer, ...]) -> tuple[
             raise BadInput(f"template {name}: people has to be a map of names of inputs to names of claims")
         groups = frozenset(entry.texts("groups"))
         named = entry.texts("issuers")
-        form = entry.file("form", beside)
+        form, accounts = entry.file("form", beside), entry.switch("accounts")
         entry.done()
         for issuer in named:
             if issuer.rstrip("/") not in known:
@@ -307,7 +315,7 @@ def _offers(fields: Fields, beside: Path, issuers: tuple[Issuer, ...]) -> tuple[
             )
         accepted = frozenset(known[issuer.rstrip("/")] for issuer in named)
         template = written if bare else str(beside / written)
-        found.append(Offer(name, template, groups, people, accepted, form))
+        found.append(Offer(name, template, groups, people, accepted, form, accounts))
     if not found:
         raise BadInput("templates are missing; name at least one template that users may deploy")
     return tuple(found)

@@ -172,3 +172,60 @@ class Login(Table):
     issuer: Mapped[str] = mapped_column(String(512))
     claims: Mapped[dict[str, Any]] = mapped_column(JSON)
     ends: Mapped[float] = mapped_column(Double, index=True)
+
+
+class Use(Table):
+    """The part of a use of resources that is in one month.
+
+    Attributes:
+        key: digest of what names the part, by which no part counts twice.
+        month: such as ``2026-11``, of UTC.
+        login: name of the account that held the resources.
+        account: of Slurm; empty for none.
+        source: ``slurm`` or ``hub``.
+        profile: of the slices; empty for what is no slice.
+        machine: that told it.
+        deployment, issuer, template, project: uuid of the deployment that held the machine when the use was
+            seen first, the issuer of its owner, its template and its group; empty for machines of the site.
+        slice_hours, gpu_hours, cpu_hours, memory_gib_hours: as `gpufarm report` has them.
+    """
+
+    __tablename__ = "uses"
+    __table_args__ = (Index("ix_uses_login", "login", "month"),)
+
+    key: Mapped[str] = mapped_column(String(64), primary_key=True)
+    month: Mapped[str] = mapped_column(String(7), index=True)
+    login: Mapped[str] = mapped_column(Text)
+    account: Mapped[str] = mapped_column(Text)
+    source: Mapped[str] = mapped_column(Text)
+    profile: Mapped[str] = mapped_column(Text)
+    machine: Mapped[str] = mapped_column(Text)
+    deployment: Mapped[str] = mapped_column(String(36))
+    issuer: Mapped[str] = mapped_column(String(512))
+    template: Mapped[str] = mapped_column(String(128))
+    project: Mapped[str] = mapped_column(String(256))
+    slice_hours: Mapped[float] = mapped_column(Double)
+    gpu_hours: Mapped[float] = mapped_column(Double)
+    cpu_hours: Mapped[float] = mapped_column(Double)
+    memory_gib_hours: Mapped[float] = mapped_column(Double)
+
+
+class Source(Table):
+    """A machine that tells hours.
+
+    Attributes:
+        machine: its name in the pool. The empty name is the reading as a whole, which is also its schedule.
+        deployment, issuer, template: that holds it, as in `Use`.
+        asked, answered: times; 0 for never.
+        failure: why it did not answer the last time; empty if it did.
+    """
+
+    __tablename__ = "sources"
+
+    machine: Mapped[str] = mapped_column(Text, primary_key=True)
+    deployment: Mapped[str] = mapped_column(String(36), default="")
+    issuer: Mapped[str] = mapped_column(String(512), default="")
+    template: Mapped[str] = mapped_column(String(128), default="")
+    asked: Mapped[float] = mapped_column(Double, default=0.0)
+    answered: Mapped[float] = mapped_column(Double, default=0.0)
+    failure: Mapped[str] = mapped_column(Text, default="")

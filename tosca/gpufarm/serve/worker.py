@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A worker: claims runs, has them carried out in a process each, and posts callbacks."""
+"""A worker: claims runs, has them carried out in a process each, posts callbacks, and has hours read."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from gpufarm.serve import prune
 from gpufarm.serve.callbacks import Poster
 from gpufarm.serve.child import Child
 from gpufarm.serve.database import Unavailable
+from gpufarm.serve.gathering import Reader
 from gpufarm.serve.outbox import Message, Outbox
 from gpufarm.serve.refusals import Refused
 from gpufarm.serve.runs import Claim, Ending, Lost, Runs
@@ -48,6 +49,7 @@ class Worker:
         self._runs = Runs(service.database, service.settings.url)
         self._outbox = Outbox(service.database)
         self._poster = Poster(service.settings)
+        self._reader = Reader(service, program)
         self._stop = threading.Event()
         self._drained = threading.Event()
 
@@ -61,8 +63,12 @@ class Worker:
 
     def run(self) -> None:
         """Work until `stop` or `drain` is called."""
-        poster = threading.Thread(target=self._post, daemon=True)
-        poster.start()
+        beside = [
+            threading.Thread(target=self._post, daemon=True),
+            threading.Thread(target=self._reader.run, args=(self._stop,), daemon=True),
+        ]
+        for thread in beside:
+            thread.start()
         LOG.info("worker %s is ready", self.name)
         while not self._stop.is_set() and not self._drained.is_set():
             try:
@@ -75,7 +81,8 @@ class Worker:
             else:
                 self._stop.wait(PAUSE)
         self._stop.set()
-        poster.join()
+        for thread in beside:
+            thread.join()
 
     def _order(self, claim: Claim) -> dict[str, Any]:
         found, settings = claim.deployment, self._service.settings

@@ -39,7 +39,8 @@ class Logins:
         self._database = database
         self._identity = identity
         self._issuer = issuer
-        self._kept = {"sub", identity.provider(issuer).issuer.groups_claim, *NAMES, *needed}
+        asked = identity.provider(issuer).issuer
+        self._kept = {"sub", asked.groups_claim, asked.login_claim, *NAMES, *needed}
 
     def open(self, user: User) -> str:
         """Begin a login, and forget those that have ended.

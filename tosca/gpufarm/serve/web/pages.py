@@ -10,7 +10,7 @@ from fastapi.staticfiles import StaticFiles
 
 from gpufarm.serve.service import Service
 from gpufarm.serve.settings import Pages
-from gpufarm.serve.web import administration, catalogue, entrance, views
+from gpufarm.serve.web import administration, catalogue, entrance, used, views
 from gpufarm.serve.web.gate import STATIC
 from gpufarm.serve.web.site import Site
 
@@ -27,6 +27,6 @@ def add(application: FastAPI, service: Service, settings: Pages) -> None:
         BadInput: the form of a template is wrong.
     """
     application.state.site = Site(service, settings)
-    for part in (entrance, views, catalogue, administration):
+    for part in (entrance, views, used, catalogue, administration):
         application.include_router(part.router)
     application.mount(STATIC, StaticFiles(directory=Path(__file__).parent / "static"))

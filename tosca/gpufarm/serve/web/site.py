@@ -71,6 +71,7 @@ class Site:
         self.origin = links.origin(url)
         self.base = urlsplit(url).path
         self._templates = render.environment(self.base)
+        self._templates.globals["keeps_hours"] = service.settings.hours_minutes > 0
         self._issuer = urlsplit(settings.issuer).netloc
 
     def page(self, request: Request, name: str, status_code: int = 200, **more: Any) -> HTMLResponse:
