@@ -295,3 +295,23 @@ def test_groups_of_users_and_of_administrators_are_looked_for(monkeypatch: pytes
     monkeypatch.setattr(sys, "stdin", io.StringIO(json.dumps(login)))
     assert program.main() == 0
     assert looked == ["gpu", "ops"]
+
+
+class Careless:
+    """A server at which a bind without a password succeeds as nobody, for each name."""
+
+    server = SimpleNamespace(name="a")
+
+    def bind(self) -> bool:
+        return True
+
+    def unbind(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize("password", ["", "\u00ad", "\u200d\u2060", "\0", "\ufdd0"])
+def test_a_password_that_is_sent_as_an_empty_one_is_none(password: str) -> None:
+    asked = directory({}, connect=lambda _address, _ca_file: Careless())
+    alice = program.Entry("alice", f"uid=alice,{PEOPLE}", "id-1", None, frozenset())
+    assert not asked.accepts(alice, password)
+    assert asked.accepts(alice, "alice's")

@@ -21,6 +21,7 @@ from urllib.parse import urlsplit
 import ldap3
 from ldap3.core import exceptions
 from ldap3.core.results import RESULT_SIZE_LIMIT_EXCEEDED, RESULT_SUCCESS
+from ldap3.protocol.sasl.sasl import validate_simple_password
 from ldap3.utils.conv import escape_filter_chars
 
 TIMEOUT = 5  # seconds for a connection, and for each answer
@@ -210,11 +211,17 @@ class Directory:
         Raises:
             DirectoryError: the directory cannot tell.
         """
-        if not password:
+        # Some characters, such as the soft hyphen, are mapped to nothing (RFC 4013). At some servers a bind
+        # with a name and an empty password succeeds as nobody (RFC 4513, section 5.1.2).
+        try:
+            prepared = validate_simple_password(password)
+        except (exceptions.LDAPException, ValueError):
+            return False
+        if not prepared:
             return False
         with self._connected() as connection:
             try:
-                _log_in(connection, entry.dn, password)
+                _log_in(connection, entry.dn, prepared)
             except REFUSALS:
                 return False
         return True
@@ -290,7 +297,7 @@ def _holders(groups: list[str]) -> Iterator[str]:
         yield "(|" + "".join(f"(member={dn})(uniqueMember={dn})" for dn in dns) + ")"
 
 
-def _log_in(connection: Any, dn: str, password: str) -> None:
+def _log_in(connection: Any, dn: str, password: str | bytes) -> None:
     """Log in to the directory, or with an empty name ask as nobody."""
     if dn:
         connection.user, connection.password, connection.authentication = dn, password, ldap3.SIMPLE
