@@ -104,11 +104,11 @@ def content(folder: Path, iam: Issuer, port: int) -> dict[str, Any]:
 
 
 @contextmanager
-def served(folder: Path, iam: Issuer) -> Iterator[str]:
+def served(folder: Path, iam: Issuer, **changes: Any) -> Iterator[str]:
     """Serve, with a worker, and return the address."""
     listening = socket.create_server(("127.0.0.1", 0))
     port = listening.getsockname()[1]
-    (folder / "serve.yml").write_text(yaml.safe_dump(content(folder, iam, port)))
+    (folder / "serve.yml").write_text(yaml.safe_dump(content(folder, iam, port) | changes))
     (folder / "state").mkdir()
     service = Service(settings.read(folder / "serve.yml"))
     public, private = certificate(folder / "tls")
@@ -147,11 +147,12 @@ def wait_for(port: int) -> None:
 
 
 @pytest.fixture
-def pages(tmp_path: Path) -> Iterator[Pages]:
+def pages(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Pages]:
+    """The service; parametrized indirectly with other settings."""
     with (
         own_network(),
         issuer(tmp_path / "iam") as iam,
-        served(tmp_path, iam) as url,
+        served(tmp_path, iam, **getattr(request, "param", {})) as url,
         chromium(tmp_path / "home", "localhost") as browser,
     ):
         iam.accounts = ACCOUNTS

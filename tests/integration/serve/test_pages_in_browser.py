@@ -16,6 +16,14 @@ ARTIFACTS = Path(__file__).resolve().parents[3] / ".work" / "artifacts"
 PHONE = {"width": 390, "height": 844}  # pixels of CSS, as many phones have them
 WIDEST = "Math.max(...[...document.body.querySelectorAll('*')].map((e) => e.getBoundingClientRect().right))"
 
+# A directory that does not answer: what it says is tested without a browser.
+AWAY = {"issuer": "ldaps://127.0.0.1:1", "directory": {"user_base": "ou=people,dc=example,dc=org"}}
+WITH_PASSWORDS = {
+    "issuers": [AWAY],
+    "pages": {"issuer": AWAY["issuer"]},
+    "templates": {"containers": {"template": "jupyter_container"}},
+}
+
 
 def sign_in(page: Page, url: str, person: str) -> Page:
     page.goto(url)
@@ -42,6 +50,21 @@ def check(page: Page, name: str) -> None:
 def picture(page: Page, name: str) -> None:
     """Keep what the page looks like, for the documentation."""
     page.screenshot(path=ARTIFACTS / f"{name}.png")
+
+
+@pytest.mark.parametrize("pages", [WITH_PASSWORDS], indirect=True)
+def test_the_form_for_a_password(pages) -> None:
+    ann = pages.visit()
+    ann.goto(f"{pages.url}/ui/quotas")
+    expect(ann.get_by_role("heading", name="Sign in")).to_be_visible()
+    check(ann, "sign-in")
+    ann.get_by_label("Name").fill("ann")
+    ann.get_by_label("Password").fill("swordfish")
+    ann.keyboard.press("Enter")
+    expect(ann.get_by_role("alert")).to_contain_text("the directory cannot tell now who signs in")
+    expect(ann.get_by_label("Name")).to_have_value("ann")
+    expect(ann.get_by_label("Password")).to_have_value("")
+    check(ann, "sign-in-refused")
 
 
 def test_from_the_sign_in_to_the_removal(pages) -> None:

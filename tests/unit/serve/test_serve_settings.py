@@ -170,6 +170,61 @@ def test_pages_are_those_of_an_issuer(tmp_path: Path) -> None:
         read(tmp_path, GOOD | {"pages": pages})
 
 
+LDAP = {"issuer": "ldaps://ldap.example.org", "directory": {"user_base": "ou=people,dc=example,dc=org"}}
+
+
+def test_a_directory_needs_little(tmp_path: Path) -> None:
+    found = read(tmp_path, GOOD | {"issuers": [LDAP], "pages": {"issuer": "ldaps://ldap.example.org"}})
+    [one] = found.issuers
+    assert one.directory and one.directory.servers == ("ldaps://ldap.example.org",)
+    assert (one.directory.user_attribute, one.directory.bind_dn) == ("uid", "")
+    assert found.pages == settings.Pages("ldaps://ldap.example.org")
+
+
+@pytest.mark.parametrize(
+    ("changes", "inner", "sentence"),
+    [
+        ({"issuer": "https://ldap.example.org"}, {}, "write ldaps://HOST"),
+        ({"issuer": "ldaps://me:x@ldap.example.org"}, {}, "write ldaps://HOST"),
+        ({"issuer": "ldaps://ldap.example.org/dc=x??sub"}, {}, "write ldaps://HOST"),
+        ({"audience": ["x"]}, {}, "no entry audience"),
+        ({"directory": "x"}, {}, "has to be a map"),
+        ({}, {"user_base": None}, "user_base is missing"),
+        ({}, {"servers": ["https://x"]}, "servers has https://x"),
+        ({}, {"bind_dn": "cn=x"}, "need each other"),
+        ({}, {"bind_password_file": "secret"}, "need each other"),
+        ({}, {"user_attribute": "uid=*)(x"}, "no name of an attribute"),
+        ({}, {"group_attribute": "1x"}, "no name of an attribute"),
+        ({}, {"user_filter": "objectClass=person"}, "no filter in parentheses"),
+        ({}, {"password": "x"}, "no entry password"),
+    ],
+)
+def test_mistakes_of_a_directory_are_told(
+    tmp_path: Path, changes: dict[str, Any], inner: dict[str, Any], sentence: str
+) -> None:
+    (tmp_path / "secret").write_text("x")
+    (tmp_path / "secret").chmod(0o600)
+    own = {**LDAP, **changes}
+    if isinstance(own["directory"], dict):
+        own["directory"] = {key: value for key, value in {**own["directory"], **inner}.items() if value}
+    with pytest.raises(BadInput, match=sentence):
+        read(tmp_path, GOOD | {"issuers": [own]})
+
+
+def test_the_password_of_the_service_is_not_for_everybody(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("x")
+    (tmp_path / "secret").chmod(0o644)
+    inner = {"user_base": "ou=people", "bind_dn": "cn=x", "bind_password_file": "secret"}
+    with pytest.raises(BadInput, match="chmod"):
+        read(tmp_path, GOOD | {"issuers": [{**LDAP, "directory": inner}]})
+
+
+def test_pages_of_a_directory_have_no_client(tmp_path: Path) -> None:
+    pages = {"issuer": LDAP["issuer"], "client_id": "x"}
+    with pytest.raises(BadInput, match="no entry client_id"):
+        read(tmp_path, GOOD | {"issuers": [LDAP], "pages": pages})
+
+
 @pytest.mark.parametrize("text", ["", "[]", "a: [", "url: a\nurl: b\n", "\0", "- x"])
 def test_a_file_that_is_no_map_is_refused(tmp_path: Path, text: str) -> None:
     with pytest.raises(BadInput):

@@ -30,6 +30,24 @@ def https(value: str) -> bool:
     return parts.scheme == "https" and bool(parts.hostname) and "@" not in parts.netloc and plain
 
 
+def ldap(value: str) -> bool:
+    """Tell whether a text is the URL of a directory server: a scheme, a host and perhaps a port (RFC 4516).
+
+    Args:
+        value: the text.
+
+    Returns:
+        True if it is.
+    """
+    try:
+        parts = urlsplit(value)
+        _port = parts.port
+    except ValueError:
+        return False
+    plain = value.isprintable() and not any(sign in value for sign in ' ?#"<>\\@')
+    return parts.scheme in ("ldap", "ldaps") and bool(parts.hostname) and not parts.path and plain
+
+
 class Fields:
     """A map of the settings. Each entry is taken once; `done` refuses those that nobody took."""
 
@@ -105,6 +123,23 @@ class Fields:
         value = self.text(name)
         if not https(value):
             raise self._wrong(name, f"is {value}; write an https URL without a login, query or fragment")
+        return value
+
+    def directory(self, name: str) -> str:
+        """Take the URL of a directory server.
+
+        Args:
+            name: of the entry.
+
+        Returns:
+            The URL.
+
+        Raises:
+            BadInput: it is none.
+        """
+        value = self.text(name)
+        if not ldap(value):
+            raise self._wrong(name, f"is {value}; write ldaps://HOST, or ldap://HOST for StartTLS")
         return value
 
     def choice(self, name: str, choices: Collection[str], default: str) -> str:

@@ -47,7 +47,11 @@ class Identity:
             issuers: of access tokens.
             needed: claims of a user without which userinfo is asked.
         """
-        self._providers = {issuer.url.rstrip("/"): Provider(issuer) for issuer in issuers}
+        self._issuers = {issuer.url.rstrip("/"): issuer for issuer in issuers}
+        # those that make tokens; a directory makes none
+        self._providers = {
+            name: Provider(issuer) for name, issuer in self._issuers.items() if not issuer.directory
+        }
         self._needed = frozenset(needed)
         self._lock = threading.Lock()
         self._users: dict[str, tuple[float, User]] = {}
@@ -102,11 +106,11 @@ class Identity:
         Returns:
             The URL as the issuer itself writes it; None if it is not in the settings.
         """
-        found = self._providers.get(name.rstrip("/"))
-        return found.issuer.url if found else None
+        found = self._issuers.get(name.rstrip("/"))
+        return found.url if found else None
 
     def provider(self, issuer: str) -> Provider:
-        """Give an issuer of the settings.
+        """Give an issuer of tokens of the settings.
 
         Args:
             issuer: its URL, as the issuer itself writes it.
@@ -157,7 +161,18 @@ class Identity:
         Returns:
             The user.
         """
-        return _user(self.provider(issuer).issuer, claims)
+        return _user(self.settings(issuer), claims)
+
+    def settings(self, issuer: str) -> Issuer:
+        """Give the settings of an issuer.
+
+        Args:
+            issuer: its URL, as the issuer itself writes it.
+
+        Returns:
+            The settings.
+        """
+        return self._issuers[issuer.rstrip("/")]
 
     def _completed(
         self, provider: Provider, claims: Mapping[str, Any], token: str, needed: Collection[str] = ()

@@ -16,21 +16,23 @@ MOST = 10_000
 
 
 class Rate:
-    """Allows each key so many requests in a minute, and as many at once."""
+    """Allows each key so many requests in a minute, and so many at once."""
 
-    def __init__(self, each_minute: int) -> None:
+    def __init__(self, each_minute: int, at_once: int | None = None) -> None:
         """Begin without any request.
 
         Args:
             each_minute: number of requests.
+            at_once: number of those of a key that has been silent; None for as many.
         """
-        self._most = float(each_minute)
+        self._each_minute = float(each_minute)
+        self._most = float(at_once or each_minute)
         self._lock = threading.Lock()
         self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
     def _filled(self, key: str) -> float:
         left, since = self._left.get(key, (self._most, time.monotonic()))
-        return min(self._most, left + (time.monotonic() - since) * self._most / 60)
+        return min(self._most, left + (time.monotonic() - since) * self._each_minute / 60)
 
     def check(self, key: str) -> None:
         """Refuse a request of a key that has none left.
@@ -43,7 +45,8 @@ class Rate:
         """
         with self._lock:
             if self._filled(key) < 1:
-                raise TooMany(f"more than {self._most:.0f} requests in a minute; wait a few seconds")
+                wait = "a few seconds" if self._each_minute > 10 else "a minute"
+                raise TooMany(f"there were too many requests; wait {wait}")
 
     def take(self, key: str) -> None:
         """Count a request.
@@ -60,6 +63,16 @@ class Rate:
             self._left.move_to_end(key)
             if len(self._left) > MOST:
                 self._left.popitem(last=False)
+
+    def give(self, key: str) -> None:
+        """Take back that a request was counted.
+
+        Args:
+            key: a user or an address.
+        """
+        with self._lock:
+            if key in self._left:
+                self._left[key] = (min(self._most, self._filled(key) + 1), time.monotonic())
 
 
 class Sized:

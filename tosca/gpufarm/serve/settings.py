@@ -12,7 +12,7 @@ from typing import Any
 
 from gpufarm import document
 from gpufarm.errors import BadInput
-from gpufarm.serve.fields import Fields
+from gpufarm.serve.fields import Fields, ldap
 from gpufarm.serve.quotas import Quota, Quotas
 
 # Signatures by a key that only the issuer has (RFC 7518, RFC 8037); never by a shared one, and never none.
@@ -27,13 +27,39 @@ CONFIGURATION = (
     *("monitoring_url", "vault_url", "rucio_url"),
 )
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+_ATTRIBUTE = re.compile(r"[A-Za-z][A-Za-z0-9-]*")  # RFC 4512, section 2.5
 _HOST = re.compile(r"(?!-)[A-Za-z0-9-]{1,63}(\.(?!-)[A-Za-z0-9-]{1,63})*")
 _MIB = 1024 * 1024
 
 
 @dataclass(frozen=True)
+class Directory:
+    """A directory (LDAP) that knows passwords and groups of users.
+
+    Attributes:
+        servers: URLs of servers with the same content, of which the first that answers is asked.
+        bind_dn: who asks for users and groups; empty to ask without a login.
+        password_file: has its password; None for none.
+        user_base, user_attribute, user_filter: where users are, the attribute with their names, and what else
+            they have to match.
+        group_base, group_attribute, group_filter: where groups are, the attribute with their names, and how
+            those of a user are found, with ``{dn}`` and ``{uid}`` in the place of the user's.
+    """
+
+    servers: tuple[str, ...]
+    bind_dn: str
+    password_file: Path | None
+    user_base: str
+    user_attribute: str
+    user_filter: str
+    group_base: str
+    group_attribute: str
+    group_filter: str
+
+
+@dataclass(frozen=True)
 class Issuer:
-    """An issuer of access tokens.
+    """An issuer of access tokens, or a directory whose users sign in on the pages.
 
     Attributes:
         url: its name, as in the claim ``iss``.
@@ -46,6 +72,7 @@ class Issuer:
         secret_file: has the secret of this client; None for none.
         ca_file: certificates of its authority; None for those of the machine.
         login_claim: claim with the name of a user's account on machines; empty if they have none.
+        directory: that this is; None for a provider of OpenID Connect.
     """
 
     url: str
@@ -58,6 +85,7 @@ class Issuer:
     secret_file: Path | None = None
     ca_file: Path | None = None
     login_claim: str = ""
+    directory: Directory | None = None
 
 
 @dataclass(frozen=True)
@@ -66,13 +94,13 @@ class Pages:
 
     Attributes:
         issuer: at which users sign in; one of the issuers.
-        client_id: of this service there.
-        secret_file: has the secret of this client.
+        client_id: of this service there; empty for a directory.
+        secret_file: has the secret of this client; None for a directory.
     """
 
     issuer: str
-    client_id: str
-    secret_file: Path
+    client_id: str = ""
+    secret_file: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -237,6 +265,9 @@ def _check_listen(found: Settings, path: Path) -> None:
 def _issuers(fields: Fields, beside: Path) -> tuple[Issuer, ...]:
     found = []
     for entry in fields.maps("issuers"):
+        if entry.has("directory"):
+            found.append(_directory(entry, beside))
+            continue
         one = Issuer(
             url=entry.url("issuer"),
             audience=entry.texts("audience"),
@@ -272,19 +303,64 @@ def _issuers(fields: Fields, beside: Path) -> tuple[Issuer, ...]:
     return tuple(found)
 
 
+def _directory(entry: Fields, beside: Path) -> Issuer:
+    url, inner = entry.directory("issuer"), entry.inner("directory")
+    group = "(|(member={dn})(uniqueMember={dn})(memberUid={uid}))"
+    found = Directory(
+        servers=inner.texts("servers", (url,)),
+        bind_dn=inner.text("bind_dn", ""),
+        password_file=inner.file("bind_password_file", beside, secret=True),
+        user_base=inner.text("user_base"),
+        user_attribute=inner.text("user_attribute", "uid"),
+        user_filter=inner.text("user_filter", ""),
+        group_base=inner.text("group_base", ""),
+        group_attribute=inner.text("group_attribute", "cn"),
+        group_filter=inner.text("group_filter", group),
+    )
+    one = Issuer(
+        url=url,
+        administrators=entry.text("administrators", ""),
+        ca_file=entry.file("ca_file", beside),
+        login_claim=entry.text("login_claim", ""),
+        directory=found,
+    )
+    for part in (inner, entry):
+        part.done()
+    for server in found.servers:
+        if not ldap(server):
+            raise BadInput(
+                f"issuer {url}: servers has {server}; write ldaps://HOST, or ldap://HOST for StartTLS"
+            )
+    if bool(found.bind_dn) != bool(found.password_file):
+        raise BadInput(f"issuer {url}: bind_dn and bind_password_file need each other; give both or none")
+    for name in ("user_attribute", "group_attribute"):
+        if not _ATTRIBUTE.fullmatch(getattr(found, name)):
+            raise BadInput(f"issuer {url}: {name} is no name of an attribute; write one such as uid")
+    for name in ("user_filter", "group_filter"):
+        text = getattr(found, name)
+        if text and not (text.startswith("(") and text.endswith(")")):
+            raise BadInput(
+                f"issuer {url}: {name} is no filter in parentheses; write one such as (objectClass=person)"
+            )
+    return one
+
+
 def _pages(fields: Fields, beside: Path, issuers: tuple[Issuer, ...]) -> Pages | None:
     if not fields.has("pages"):
         return None
     entry = fields.inner("pages")
-    named, client = entry.url("issuer"), entry.text("client_id")
-    secret = entry.file("client_secret_file", beside, secret=True)
-    entry.done()
-    issuer = next((one.url for one in issuers if one.url.rstrip("/") == named.rstrip("/")), None)
+    named = entry.text("issuer")
+    issuer = next((one for one in issuers if one.url.rstrip("/") == named.rstrip("/")), None)
     if issuer is None:
         raise BadInput(f"pages: issuer is {named}, which is no issuer; add it to issuers")
+    if issuer.directory:
+        entry.done()
+        return Pages(issuer.url)
+    client, secret = entry.text("client_id"), entry.file("client_secret_file", beside, secret=True)
+    entry.done()
     if secret is None:
         raise BadInput("pages: client_secret_file is missing; name the file with the secret of the client")
-    return Pages(issuer, client, secret)
+    return Pages(issuer.url, client, secret)
 
 
 def _offers(fields: Fields, beside: Path, issuers: tuple[Issuer, ...]) -> tuple[Offer, ...]:

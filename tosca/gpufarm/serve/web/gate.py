@@ -78,6 +78,28 @@ def signed_in(request: Request) -> User:
     return found
 
 
+async def entered(request: Request) -> dict[str, str]:
+    """Read a form, of a page of this service as its origin tells.
+
+    Args:
+        request: of the user.
+
+    Returns:
+        The fields; of one that is there twice, the last.
+
+    Raises:
+        Refused: it is no form.
+    """
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != "application/x-www-form-urlencoded":
+        raise Refused("the request is no form; use the page of this service")
+    try:
+        text = (await request.body()).decode("ascii")
+        return dict(parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=MOST))
+    except ValueError as error:
+        raise Refused("the form cannot be read; send fewer fields, in UTF-8") from error
+
+
 async def posted(request: Request) -> dict[str, str]:
     """Read a form that a page of this login has sent.
 
@@ -90,14 +112,7 @@ async def posted(request: Request) -> dict[str, str]:
     Raises:
         Refused: it is no form, or not from a page of this login.
     """
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind != "application/x-www-form-urlencoded":
-        raise Refused("the request is no form; use the page of this service")
-    try:
-        text = (await request.body()).decode("ascii")
-        sent = dict(parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=MOST))
-    except ValueError as error:
-        raise Refused("the form cannot be read; send fewer fields, in UTF-8") from error
+    sent = await entered(request)
     proof = sent.pop("token", "").encode(errors="replace")
     if not hmac.compare_digest(proof, logins.token(request.state.login).encode()):
         raise Forbidden("the form is not from a page of this login; load the page again")
@@ -106,4 +121,5 @@ async def posted(request: Request) -> dict[str, str]:
 
 Showing = Annotated[Site, Depends(site)]
 Caller = Annotated[User, Depends(signed_in)]
+Entered = Annotated[dict[str, str], Depends(entered)]
 Posted = Annotated[dict[str, str], Depends(posted)]

@@ -39,7 +39,7 @@ class Logins:
         self._database = database
         self._identity = identity
         self._issuer = issuer
-        asked = identity.provider(issuer).issuer
+        asked = identity.settings(issuer)
         self._kept = {"sub", asked.groups_claim, asked.login_claim, *NAMES, *needed}
 
     def open(self, user: User) -> str:

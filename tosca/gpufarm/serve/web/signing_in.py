@@ -105,6 +105,7 @@ class SigningIn:
             "code_verifier": _derived(secret, "verifier"),
         }
         client = self._settings.client_id
+        assert self._settings.secret_file  # the settings were checked
         password = self._settings.secret_file.read_text(encoding="utf-8").strip()
         tokens = self._identity.provider(issuer).exchange(form, client, password)
         nonce = _derived(secret, "nonce")

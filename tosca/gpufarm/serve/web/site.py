@@ -11,11 +11,13 @@ from fastapi import Request
 from fastapi.responses import HTMLResponse, RedirectResponse
 from markupsafe import Markup
 
+from gpufarm.serve.directory import Directory
 from gpufarm.serve.overview import Overview
 from gpufarm.serve.people import User
 from gpufarm.serve.service import Service
 from gpufarm.serve.settings import Pages
 from gpufarm.serve.web import links, logins, render
+from gpufarm.serve.web.passwords import Passwords
 from gpufarm.serve.web.signing_in import SigningIn
 
 # Pages run nothing but the scripts of this service, load nothing from elsewhere, and are in no frame.
@@ -35,6 +37,7 @@ HEADERS = {
 # Browsers take such cookies from this host only, over TLS only, and for all of its paths.
 COOKIE = "__Host-gpufarm"
 COOKIE_AT_SIGN_IN = "__Host-gpufarm-sign-in"
+COOKIE_OF_KNOWN = "__Host-gpufarm-known"
 _FIELD = Markup('<input type="hidden" name="token" value="{}">')
 
 
@@ -44,8 +47,10 @@ class Site:
     Attributes:
         service: that carries out the requests.
         forms: of the templates, by name.
-        signing_in: the way to the issuer and back.
+        signing_in: the way to the issuer and back; not used with a directory.
+        passwords: checks of passwords by a directory; None with another issuer.
         logins: browsers that are signed in.
+        issuer: at which users sign in.
         overview: lists for administrators.
         origin: of the pages, as browsers name it.
         base: path of the public address; empty for none.
@@ -66,13 +71,15 @@ class Site:
         self.forms = service.forms
         claims = {*offers.claims()}.union(*(one.claims() for one in self.forms.values()))
         self.signing_in = SigningIn(settings, identity, url, {*claims, logins.NAMES[0]})
+        issuer = identity.settings(settings.issuer)
+        self.passwords = Passwords(Directory(issuer), service.key) if issuer.directory else None
         self.logins = logins.Logins(service.database, identity, settings.issuer, claims)
         self.overview = Overview(service.database)
         self.origin = links.origin(url)
         self.base = urlsplit(url).path
         self._templates = render.environment(self.base)
         self._templates.globals["keeps_hours"] = service.settings.hours_minutes > 0
-        self._issuer = urlsplit(settings.issuer).netloc
+        self.issuer = settings.issuer
 
     def page(self, request: Request, name: str, status_code: int = 200, **more: Any) -> HTMLResponse:
         """Write a page.
@@ -92,7 +99,7 @@ class Site:
             user=user,
             named=_name(user) if user else "",
             proof=_FIELD.format(logins.token(state.login)) if user else "",
-            issuer=self._issuer,
+            issuer="" if self.passwords else urlsplit(self.issuer).netloc,
             here=request.scope["path"],
             **more,
         )
