@@ -7,18 +7,21 @@ import csv
 import io
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from doubles.issuer import Issuer
+from doubles.issuer import Issuer as Provider
 from gpufarm.hours import FIELDS, NoSources
 from gpufarm.serve import attempt, hours
 from gpufarm.serve.database import Database
 from gpufarm.serve.gathering import Gathering
+from gpufarm.serve.people import User
 from gpufarm.serve.refusals import Refused
+from gpufarm.serve.settings import Issuer
 from gpufarm.serve.tables import Audit, Source, Use
 from hypothesis import given
 from hypothesis import strategies as st
@@ -126,6 +129,23 @@ def test_a_failed_reading_is_told_until_one_goes_well(database: Database) -> Non
         assert session.get_one(Source, "").failure == ""
 
 
+@both
+def test_each_database_adds_up(database: Database) -> None:
+    keep(database, answer(row(), row(profile=""), row("bob"), silent={"hub": "off"}))
+    issuer = Issuer("https://iam.example.org", administrators="admins", login_claim="name")
+    kinds = {"hours_minutes": 60, "issuers": [issuer], "offers": []}
+    kept_hours = hours.Hours(database, SimpleNamespace(**kinds))  # type: ignore[arg-type]
+    ann = User(issuer.url, "1", claims={"name": "ann"})
+    own = kept_hours.own(ann, hours.Wanted("2026-11", "2026-12", tuple(hours.FIELDS)))
+    assert [(one["user"], one["profile"], one["slice_hours"]) for one in own.rows] == [
+        ("ann", "", 2.0),
+        ("ann", "1g.10gb", 2.0),
+    ]
+    everybody = kept_hours.all(replace(ann, administrator=True), WANTED)
+    assert [(one["user"], one["cpu_hours"]) for one in everybody.rows] == [("ann", 8.0), ("bob", 4.0)]
+    assert [one.machine for one in everybody.silent] == ["hub"]
+
+
 class Teller:
     def hours(self, **asked: Any) -> Any:
         self.asked = asked
@@ -182,7 +202,7 @@ def test_a_year_counts_unless_told_otherwise() -> None:
 
 
 @pytest.fixture
-def paas(tmp_path: Path, iam: Issuer, request: pytest.FixtureRequest) -> Iterator[Site]:
+def paas(tmp_path: Path, iam: Provider, request: pytest.FixtureRequest) -> Iterator[Site]:
     iam.accounts, iam.more = {}, {}
     issuers = [
         {
@@ -236,7 +256,9 @@ def test_a_user_without_a_login_sees_nothing_and_is_told(paas: Site, name: Any) 
     assert told.status_code == 404 and "does not know the name of your account" in told.text
 
 
-def test_without_the_claim_of_the_operator_no_login_is_known(paas: Site, tmp_path: Path, iam: Issuer) -> None:
+def test_without_the_claim_of_the_operator_no_login_is_known(
+    paas: Site, tmp_path: Path, iam: Provider
+) -> None:
     folder = tmp_path / "other"
     folder.mkdir()
     with site(folder, iam, **with_pages(folder, iam), hours_minutes=60) as other:
