@@ -26,8 +26,8 @@ def test_one_worker_is_left(host: Host) -> None:
     assert not host.service("gpufarm-serve-worker@2").is_enabled
 
 
-def test_metrics_are_for_those_who_may(paas: Any) -> None:
-    assert "gpufarm_serve_runs" in paas.client().get("/metrics").text
+def test_metrics_are_for_those_who_may(paas: Any, eventually: Callable[[Callable[[], bool]], None]) -> None:
+    eventually(lambda: "gpufarm_serve_runs" in paas.client().get("/metrics").text)  # after a boot it starts
 
 
 def test_what_was_there_still_is_and_quotas_hold(
