@@ -31,6 +31,7 @@ options:
       - cvmfs_client
       - dcgm
       - environment_modules
+      - fabric
       - gpu_health
       - gpu_settings
       - lustre_client
@@ -64,9 +65,10 @@ options:
     description: >-
       For C(cvmfs_client) the result of M(gpufarm.cluster.cvmfs_info), for C(dcgm) C(driver) and
       C(packages), for C(environment_modules) that of M(gpufarm.cluster.environment_modules_info)
-      and C(name), for C(lustre_client) and C(lustre_server) that of M(gpufarm.cluster.lustre_info),
-      for C(mesos_agent) C(name), C(cgroup), C(glibc), C(kernel), C(gpus) and C(folders), for C(mpi) C(name)
-      and C(links),
+      and C(name), for C(fabric) that of M(gpufarm.cluster.fabric_info) and C(name),
+      for C(lustre_client) and C(lustre_server) that of M(gpufarm.cluster.lustre_info),
+      for C(mesos_agent) C(name), C(cgroup), C(glibc), C(kernel), C(gpus) and C(folders), for C(mpi) C(name),
+      C(links) and C(rails),
       for C(network) the result of M(gpufarm.cluster.network_info) and C(name),
       for C(notebook_environments) that of M(gpufarm.cluster.notebook_environments_info).
     type: dict
@@ -86,7 +88,7 @@ options:
     type: dict
   offered:
     description: >-
-      For C(dcgm), C(lustre_client) and C(lustre_server) the packages that
+      For C(dcgm), C(fabric), C(lustre_client) and C(lustre_server) the packages that
       M(gpufarm.cluster.apt_source_info) returns, to choose those for the machine.
     type: dict
   others:
@@ -111,6 +113,9 @@ options:
       For C(slurm_controller), C(slurm_login) and C(slurm_node) the results of
       M(gpufarm.cluster.slurm_machine_info) by the names of the machines in the inventory.
     type: dict
+  ucx:
+    description: For C(fabric) what C(ucx_info -d) prints for a user.
+    type: str
   current:
     description: For C(slurm_controller) the C(slurm.conf) that the role wrote before; empty if there is none.
     type: str
@@ -154,6 +159,7 @@ MODULES = {
     "cvmfs_client": "_cvmfs.client",
     "dcgm": "_dcgm.plan",
     "environment_modules": "_lmod.plan",
+    "fabric": "_fabric.plan",
     "gpu_health": "_health.machine",
     "gpu_settings": "_settings.request",
     "lustre_client": "_lustre.client",

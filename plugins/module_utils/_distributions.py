@@ -21,6 +21,8 @@ SUPPORTED: dict[str, dict[str, str]] = {
     "dcgm": _PACKAGES,
     # Lmod 8: modules that load others, and files that name a default.
     "environment_modules": {"Debian": "12", "Ubuntu": "24.04"},
+    # Its rails are for the role mpi.
+    "fabric": _SLURM,
     # Its lock of Python packages is for Python 3.11 and later, as those of others below are.
     "jupyterhub": {"Debian": "12", "Ubuntu": "24.04"},
     "paas_service": {"Debian": "12", "Ubuntu": "24.04"},

@@ -8,20 +8,25 @@ from collections.abc import Mapping
 from typing import Any
 
 from ._cidr import interfaces, networks
+from ._fabric.plan import rails_of
 
 
 def plan(settings: Mapping[str, Any], machine: Mapping[str, Any]) -> dict[str, Any]:
     """Return what the networks result in on a machine.
 
     Args:
-        settings: `process_networks`, networks in CIDR notation.
-        machine: `name`, and `links`, what `ip -json -4 address show` prints (ip-address(8)).
+        settings: `process_networks`, networks in CIDR notation; if there are none, those of the rails for
+            processes.
+        machine: `name`, `links`, what `ip -json -4 address show` prints (ip-address(8)), and `rails`, the
+            text of the file that the role fabric leaves; empty without it.
 
     Returns:
         `problems`; if there are none, also `interfaces`, the names of those in the networks, and the settings
-        of `openmpi` and `nccl`, which are empty without networks.
+        of `openmpi` and `nccl`, which are empty without networks and rails.
     """
-    wanted, problems = networks("mpi_process_networks", settings["process_networks"])
+    rails = rails_of(machine["rails"])
+    of_rails = dict.fromkeys(network for rail in rails for network in rail["networks"])
+    wanted, problems = networks("mpi_process_networks", settings["process_networks"] or of_rails)
     found = {network: interfaces(network, machine["links"]) for network in wanted}
     problems += [
         f"{machine['name']} has no address in {network}, which mpi_process_networks has; "
@@ -32,11 +37,14 @@ def plan(settings: Mapping[str, Any], machine: Mapping[str, Any]) -> dict[str, A
     if problems:
         return {"problems": problems}
     names = list(dict.fromkeys(name for some in found.values() for name in some))
-    return {
-        "problems": [],
-        "interfaces": names,
+    openmpi, nccl = [], []
+    if wanted:
         # Networks fit all machines of a job, whose interfaces may have other names.
-        "openmpi": f"btl_tcp_if_include = {','.join(map(str, wanted))}" if wanted else "",
-        # Without the sign, a name means all interfaces whose names begin with it (NCCL's manual).
-        "nccl": f"NCCL_SOCKET_IFNAME=={','.join(names)}" if names else "",
-    }
+        openmpi.append(f"btl_tcp_if_include = {','.join(map(str, wanted))}")
+        # Without the second sign, a name means all interfaces whose names begin with it (NCCL's manual).
+        nccl.append(f"NCCL_SOCKET_IFNAME=={','.join(names)}")
+    if rails:
+        # Debian's file turns UCX off. Without `any`, Open MPI leaves out soft RoCE and adapters of others.
+        openmpi += ["pml = ucx", "osc = ucx", "opal_common_ucx_tls = any", "opal_common_ucx_devices = any"]
+        nccl.append(f"NCCL_IB_HCA=={','.join(rail['device'] for rail in rails)}")
+    return {"problems": [], "interfaces": names, "openmpi": "\n".join(openmpi), "nccl": "\n".join(nccl)}

@@ -23,7 +23,7 @@ from harness.specs import defaults, options, roles
 ROOT = Path(__file__).resolve().parents[2]
 INVENTORIES = ("example", "ibisco")
 # Settings with which the roles ask nothing but the inventory.
-PURE = ("benchmarks", "mpi", "scratch", "shared_home", "staging")
+PURE = ("benchmarks", "fabric", "mpi", "scratch", "shared_home", "staging")
 
 
 @cache
@@ -103,6 +103,26 @@ def links(number: int) -> list[dict[str, Any]]:
     ]
 
 
+def infiniband(number: int) -> dict[str, Any]:
+    """Result of `fabric_info` on a node of the large site."""
+    found = {link["ifname"]: link["addr_info"][0]["local"] for link in links(number)}
+    names = [name for name in found if not name.startswith("eth")]
+    port = {"number": 1, "link_layer": "InfiniBand", "state": "ACTIVE", "rate": 100.0}
+    about = {"pci": "", "parent": "", "firmware": "", "guid": ""}
+    seen = {"physical_state": "LinkUp", "errors": {}}
+    return {
+        "name": f"gpu{number}",
+        "gpudirect": {},
+        "adapters": [
+            {"name": f"mlx5_{place}", **about, "ports": [{**port, **seen, "interface": name}]}
+            for place, name in enumerate(names)
+        ],
+        "interfaces": [
+            {"name": name, "pci": "", "mode": "", "addresses": [f"{ip}/16"]} for name, ip in found.items()
+        ],
+    }
+
+
 @pytest.mark.parametrize("role", PURE)
 def test_roles_of_the_large_site_find_no_fault(role: str) -> None:
     assert role in MODULES
@@ -111,7 +131,8 @@ def test_roles_of_the_large_site_find_no_fault(role: str) -> None:
     mounts = "1 0 8:2 / / rw - ext4 /dev/sda2 rw\n2 1 0:9 / /scratch rw - lustre s:/scratch rw\n"
     facts: dict[str, dict[str, Any]] = {
         "benchmarks": {"name": "gpu32", "links": {"gpu32": links(32), "gpu01": links(1)}},
-        "mpi": {"machine": {"name": "gpu32", "links": links(32)}},
+        "fabric": {"machine": infiniband(32)},
+        "mpi": {"machine": {"name": "gpu32", "links": links(32), "rails": ""}},
         "shared_home": {},
         "scratch": {"mountinfo": mounts},
         "staging": {"mountinfo": f"{mounts}3 1 0:10 / /home rw - lustre s:/home rw\n"},

@@ -21,6 +21,7 @@ ROLES = sorted(path for path in (ROOT / "roles").iterdir() if path.is_dir() and 
 # Roles that are proved on one release of Debian, and why that is enough.
 ONE_RELEASE = {
     "chronos_job": "changes no machine, and asks Chronos by the code that container_request asks Marathon by",
+    "fabric": "refuses Debian 12, as mpi does, to which it gives rails",
     "marathon_app": "changes no machine, and its module is that of container_request",
     "mpi": "refuses Debian 12, as slurm_node does, whose jobs it serves",
     "notebook_node": "refuses Debian 12, as slurm_node does",

@@ -55,6 +55,46 @@ def cluster(**others: float) -> dict[str, Any]:
 
 
 EMPTY_CACHE = {"path": "", "exists": False, "foreign": [], "total_mb": 90000, "answers": True}
+# A machine with a rail of InfiniBand and one of soft RoCE.
+FABRIC = {
+    "adapters": [
+        {
+            "name": name,
+            "pci": pci,
+            "parent": parent,
+            "firmware": "28.43.1014",
+            "guid": "0000:0000:0000:0001",
+            "ports": [
+                {
+                    "number": 1,
+                    "state": "ACTIVE",
+                    "physical_state": "LinkUp",
+                    "rate": 100.0,
+                    "link_layer": layer,
+                    "interface": interface,
+                    "errors": {},
+                }
+            ],
+        }
+        for name, pci, parent, layer, interface in (
+            ("mlx5_0", "0000:3b:00.0", "", "InfiniBand", "ib0"),
+            ("soft", "", "eth1", "Ethernet", "eth1"),
+        )
+    ],
+    "interfaces": [
+        {"name": "eth1", "kind": "ethernet", "pci": "", "mode": "", "addresses": ["198.51.100.7/24"]},
+        {
+            "name": "ib0",
+            "kind": "infiniband",
+            "pci": "0000:3b:00.0",
+            "mode": "",
+            "addresses": ["192.0.2.7/24"],
+        },
+    ],
+    "kernel": "6.12.48+deb13-amd64",
+    "soft_roce": True,
+    "gpudirect": {"nvidia_peermem": "absent", "gdrdrv": "absent"},
+}
 # Targets of Lustre that run.
 SERVED = {
     "services": dict.fromkeys(
@@ -258,6 +298,28 @@ _CASES = {
     ),
     "environment_modules": Case(
         {"environment_modules_modules": [{"name": "gcc", "version": "13.2", "prefix": "/opt/gcc"}]}
+    ),
+    "fabric": Case(
+        {
+            "fabric_rails": [
+                {"name": "compute", "device": "ib0", "mode": "connected"},
+                {"name": "soft", "device": "eth1", "type": "soft_roce", "purpose": "data"},
+            ],
+            "fabric_source": "repository",
+            "fabric_apt_url": "https://mirror.example.org/doca",
+            "fabric_apt_key_url": "https://mirror.example.org/doca.asc",
+            "fabric_apt_key_fingerprint": APT_KEY_FINGERPRINT,
+        },
+        {
+            "ansible.builtin.setup": TRIXIE,
+            "gpufarm.cluster.apt_source_info": {
+                "packages": {"doca-ofed": ["3.2.1-1"], "other-ofed": ["3.2.1-1"]}
+            },
+            "gpufarm.cluster.fabric_info": FABRIC,
+            "Verify | Ask UCX for its devices, as a user": said(
+                "#      Transport: rc_mlx5\n#         Device: mlx5_0:1\n"
+            ),
+        },
     ),
     "gpu_health": Case(
         answers={"Verify | Check the health of the GPUs": said('{"status": "ok", "summary": "All is well."}')}

@@ -25,6 +25,7 @@ FROM_PACKAGES = {
     "nvidia-dcgm.service": "datacenter-gpu-manager-",
     "nvidia-dcgm-exporter.service": "datacenter-gpu-manager-exporter",
     "nvidia-persistenced.service": "nvidia-driver",
+    "opensm.service": "opensm",
 }
 # Modules that DKMS builds for a kernel.
 BUILT = "/lib/modules/{}/updates/dkms/lustre.ko"

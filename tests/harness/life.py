@@ -33,6 +33,7 @@ THERE = {"monitoring": {"grafana": ""}}
 # Settings that lead a role another way, each with a name.
 WAYS: dict[str, dict[str, dict[str, Any]]] = {
     "cvmfs_client": {"mounts": {"cvmfs_client_mount": "systemd-automount"}},
+    "fabric": {"distribution": {"fabric_source": "distribution"}},
     "gpu_settings": {"nothing": {"gpu_settings_entries": []}},
     "jupyterhub": {"docker": WITH["jupyterhub_spawner"], "slurm": NEEDS["jupyterhub_slurm_partition"]},
     "lustre_client": {"dkms": {"lustre_client_modules": "dkms"}},

@@ -31,6 +31,8 @@ VALUES: dict[str, Any] = {
     "staging_stores": [{"name": "other", "path": "/srv/other"}],
     "network_interfaces": [{"name": "eth1", "addresses": ["203.0.113.7/24"]}],
     "mpi_process_networks": ["198.51.100.0/24"],
+    "fabric_rails": [{"name": "other", "device": "mlx5_0"}],
+    "fabric_vendor_packages": ["other-ofed"],
     "dcgm_exporter_version": "4.8.1-1",
     "dcgm_metrics": [{"field": "DCGM_FI_DEV_FB_USED", "help": "Memory"}],
     "dcgm_readers": ["-----BEGIN CERTIFICATE-----\nother\n-----END CERTIFICATE-----"],

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import ipaddress
+import json
 from typing import Any
 
 import pytest
@@ -26,8 +27,40 @@ LINKS = [
 ]
 
 
-def made(*networks: str, links: list[dict[str, Any]] = LINKS) -> dict[str, Any]:
-    return plan({"process_networks": list(networks)}, {"name": "n1", "links": links})
+def made(*networks: str, links: list[dict[str, Any]] = LINKS, rails: str = "") -> dict[str, Any]:
+    return plan({"process_networks": list(networks)}, {"name": "n1", "links": links, "rails": rails})
+
+
+def rail(name: str, purpose: str = "processes", *networks: str) -> dict[str, Any]:
+    return {"name": name, "purpose": purpose, "device": f"{name}_0:1", "networks": list(networks)}
+
+
+RAILS = json.dumps([rail("compute", "processes", "10.1.0.0/16"), rail("storage", "data", "192.0.2.0/24")])
+UCX = "pml = ucx\nosc = ucx\nopal_common_ucx_tls = any\nopal_common_ucx_devices = any"
+
+
+def test_networks_and_devices_are_those_of_rails_for_processes() -> None:
+    assert made(rails=RAILS) == {
+        "problems": [],
+        "interfaces": ["ib0"],
+        "openmpi": f"btl_tcp_if_include = 10.1.0.0/16\n{UCX}",
+        "nccl": "NCCL_SOCKET_IFNAME==ib0\nNCCL_IB_HCA==compute_0:1",
+    }
+
+
+def test_declared_networks_come_before_those_of_rails() -> None:
+    assert made("192.0.2.0/24", rails=RAILS)["openmpi"] == f"btl_tcp_if_include = 192.0.2.0/24\n{UCX}"
+
+
+def test_two_rails_in_one_network_and_rails_without_addresses_are_no_contradiction() -> None:
+    both = json.dumps(
+        [rail("a", "processes", "10.1.0.0/16"), rail("b", "processes", "10.1.0.0/16"), rail("c")]
+    )
+    assert made(rails=both)["nccl"] == "NCCL_SOCKET_IFNAME==ib0\nNCCL_IB_HCA==a_0:1,b_0:1,c_0:1"
+
+
+def test_rails_for_data_alone_change_nothing() -> None:
+    assert made(rails=json.dumps([rail("storage", "data", "192.0.2.0/24")])) == made()
 
 
 def test_without_networks_nothing_is_set() -> None:

@@ -9,6 +9,7 @@ import pytest
 import refused_benchmarks
 import refused_cluster
 import refused_dcgm
+import refused_fabric
 import refused_gpu
 import refused_hub
 import refused_modules
@@ -28,6 +29,7 @@ EVERY: list[tuple[str, Refused]] = [
         refused_benchmarks,
         refused_cluster,
         refused_dcgm,
+        refused_fabric,
         refused_gpu,
         refused_hub,
         refused_modules,
