@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import pwd
+import re
 import shutil
 import socket
 import subprocess
@@ -17,6 +18,7 @@ import pytest
 from gpufarm_hub.spawning import addresses, barrier, probe, walls
 from gpufarm_hub.spawning.walls import Bridge, Walls
 
+ROOT = Path(__file__).resolve().parents[3]
 BRIDGES = (Bridge("jupyterhub0", "172.30.248.0/22", 8082),)
 WALLS = Walls("172.30.252.0/22", BRIDGES, callers=(999,))
 BOTH = '{ "jhub-*", "jupyterhub0" }'
@@ -76,6 +78,12 @@ def test_of_the_world_notebooks_reach_the_internet_and_what_the_site_opens() -> 
     assert rules[3:] == [walls.NAMES, metadata, opened, closed, "accept"]
     assert not [line for line in chain("to_world") if "10.1.2.3" in line]
     assert chain("to_world", replace(given, internet=False)) == [*rules[:-1], "reject"]
+
+
+def test_jobs_on_nodes_are_kept_from_the_same_metadata_services() -> None:
+    rules = (ROOT / "roles" / "slurm_node" / "files" / "metadata.nft").read_text()
+    [closed] = re.findall(r"ip daddr \{ ([^}]*) \} jump metadata", rules)
+    assert set(closed.split(", ")) == set(walls.METADATA)
 
 
 def test_addresses_come_round_again_after_all_others(tmp_path: Path) -> None:
