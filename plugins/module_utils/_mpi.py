@@ -26,10 +26,11 @@ def plan(settings: Mapping[str, Any], machine: Mapping[str, Any]) -> dict[str, A
     """
     rails = rails_of(machine["rails"])
     of_rails = dict.fromkeys(network for rail in rails for network in rail["networks"])
-    wanted, problems = networks("mpi_process_networks", settings["process_networks"] or of_rails)
+    declared = "mpi_process_networks" if settings["process_networks"] else "fabric_rails"
+    wanted, problems = networks(declared, settings["process_networks"] or of_rails)
     found = {network: interfaces(network, machine["links"]) for network in wanted}
     problems += [
-        f"{machine['name']} has no address in {network}, which mpi_process_networks has; "
+        f"{machine['name']} has no address in {network}, which {declared} has; "
         "give the machine one, or take the network out."
         for network, names in found.items()
         if not names

@@ -104,6 +104,11 @@ def test_a_network_without_an_address_of_the_machine_is_refused() -> None:
     assert problem.startswith("n1 has no address in 10.2.0.0/16, which mpi_process_networks has; give")
 
 
+def test_a_network_of_a_rail_is_named_as_that() -> None:
+    (problem,) = made(rails=json.dumps([rail("compute", "processes", "10.2.0.0/16")]))["problems"]
+    assert problem.startswith("n1 has no address in 10.2.0.0/16, which fabric_rails has; give")
+
+
 ADDRESSES = st.ip_addresses(v=4).map(str)
 
 
