@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from gpufarm.errors import BadInput
 from gpufarm.problems import near
@@ -21,13 +21,8 @@ def https(value: str) -> bool:
     Returns:
         True if it is.
     """
-    try:
-        parts = urlsplit(value)
-        _port = parts.port
-    except ValueError:
-        return False
-    plain = value.isprintable() and not any(sign in value for sign in ' ?#"<>\\')
-    return parts.scheme == "https" and bool(parts.hostname) and "@" not in parts.netloc and plain
+    parts = _plain(value, ' ?#"<>\\')
+    return parts is not None and parts.scheme == "https" and "@" not in parts.netloc
 
 
 def ldap(value: str) -> bool:
@@ -39,13 +34,19 @@ def ldap(value: str) -> bool:
     Returns:
         True if it is.
     """
+    parts = _plain(value, ' ?#"<>\\@')
+    return parts is not None and parts.scheme in ("ldap", "ldaps") and not parts.path
+
+
+def _plain(value: str, forbidden: str) -> SplitResult | None:
+    """The parts of a URL with a host, a valid port if it has one, and no forbidden sign; None otherwise."""
     try:
         parts = urlsplit(value)
         _port = parts.port
     except ValueError:
-        return False
-    plain = value.isprintable() and not any(sign in value for sign in ' ?#"<>\\@')
-    return parts.scheme in ("ldap", "ldaps") and bool(parts.hostname) and not parts.path and plain
+        return None
+    fit = value.isprintable() and not any(sign in value for sign in forbidden)
+    return parts if parts.hostname and fit else None
 
 
 class Fields:
