@@ -73,3 +73,23 @@ def test_two_users_share_a_slice(host, visit, leases, join, partition, eventuall
     assert bob.form().free == {"3g.40gb": 1, "1g.10gb": 1}, "carol's seat keeps the slice from others"
     carol.stop()
     eventually(lambda: not host.service(unit).is_running)
+
+
+@pytest.fixture
+def broken_service(host):
+    """A control daemon of MPS that ends at once."""
+    program = "/usr/bin/nvidia-cuda-mps-control"
+    host.check_output(f"mv {program} {program}.whole && ln -s /usr/bin/false {program}")
+    yield
+    host.check_output(f"mv {program}.whole {program}")
+
+
+@pytest.mark.usefixtures("broken_service")
+def test_a_notebook_starts_without_the_service_where_that_fails(host, visit, leases, join):
+    join("alice", ["ml-infn-users", "course"])
+    alice = visit("alice")
+    alice.spawn(gpu=SHARED)
+    unit = f"jupyterhub-mps@{leases()['alice']['uuid']}.service"
+    assert not host.service(unit).is_running
+    assert alice.execute("print(1 + 1)") == "2"
+    alice.stop()
