@@ -11,6 +11,8 @@ version_added: 0.1.0
 description:
   - Finds variables of the host that begin with the name of the role and are none of its variables, such as
     C(jupyterhub_iam_grups). Results of roles, whose names end in C(_result), are left out.
+  - Fails for a text in place of a list or dict, also within these, and for other values that are not of their
+    types, as nothing can be said then of what depends on them.
   - With O(facts), also finds a distribution on which the role cannot install its packages.
 options:
   _terms:
@@ -48,6 +50,7 @@ from typing import Any
 
 from ansible.module_utils.common.yaml import yaml_load
 from ansible.plugins.lookup import LookupBase
+from ansible_collections.gpufarm.cluster.plugins.lookup.role_variables import check_types
 from ansible_collections.gpufarm.cluster.plugins.module_utils._distributions import problems
 from ansible_collections.gpufarm.cluster.plugins.module_utils._role_variables import misspelt
 
@@ -60,8 +63,14 @@ class LookupModule(LookupBase):  # type: ignore[misc]  # Ansible has no types
     def run(
         self, terms: Sequence[str], variables: Mapping[str, Any] | None = None, **kwargs: Any
     ) -> list[str]:
-        """Return the problems of each role."""
+        """Return the problems of each role.
+
+        Raises:
+            WrongType: a variable is not of its type and cannot be read as such.
+        """
         known = variables or {}
+        for role in terms:
+            check_types(role, known, self._templar)
         facts = kwargs.get("facts")
         roles = [path.parents[1].name for path in ROLES.glob("*/meta/argument_specs.yml")]
         found = [problem for role in terms for problem in misspelt(role, known, options(role), roles)]

@@ -12,6 +12,8 @@ description:
   - Ansible checks variables against an argument spec and leaves them as they were given, so that
     C(-e port=443) stays a text, and C(-e enabled=false) a text that is not empty. Roles compute with what
     this lookup returns.
+  - The same holds for what is in lists and dicts. A text in place of a list or dict is refused, as roles
+    would take it for its letters.
   - A list that is given for a text is its words, and becomes them with blanks between.
 options:
   _terms:
@@ -49,7 +51,13 @@ from ansible.release import __version__ as release
 
 # As meta/runtime.yml says, at whose `requires_ansible` Ansible only warns.
 OLDEST = (2, 19)
+RAW: Mapping[str, Any] = {"type": "raw"}
+CONTAINERS = {"list": "a list, also of one value", "dict": "a dict"}
 ROLES = Path(__file__).parents[2] / "roles"
+
+
+class WrongType(AnsibleLookupError):  # type: ignore[misc]  # Ansible has no types
+    """A value that is not of its type and cannot be read as such."""
 
 
 class LookupModule(LookupBase):  # type: ignore[misc]  # Ansible has no types
@@ -80,19 +88,36 @@ def converted(role: str, variables: Mapping[str, Any], templar: Any) -> dict[str
         templar: evaluates them.
 
     Raises:
-        AnsibleError: one cannot be evaluated, or read as its type.
+        WrongType: one is not of its type and cannot be read as such.
+        AnsibleError: one cannot be evaluated.
     """
-    kinds = types(role)
-    given = templar.template({name: variables[name] for name in kinds if name in variables})
-    return {
-        name[len(role) + 1 :]: None if value is None else typed(name, value, kinds[name])
-        for name, value in given.items()
-    }
+    known = options(role)
+    given = templar.template({name: variables[name] for name in known if name in variables})
+    return {name[len(role) + 1 :]: typed(name, value, known[name]) for name, value in given.items()}
+
+
+def check_types(role: str, variables: Mapping[str, Any], templar: Any) -> None:
+    """Check those variables of a role that can be evaluated by themselves.
+
+    Args:
+        role: the role.
+        variables: those of the host. Some may need what the role finds out later; these are left out.
+        templar: evaluates them.
+
+    Raises:
+        WrongType: one is not of its type and cannot be read as such.
+    """
+    for name, option in options(role).items():
+        try:
+            value = templar.template(variables.get(name))
+        except AnsibleError:
+            continue
+        typed(name, value, option)
 
 
 @cache
-def types(role: str) -> dict[str, str]:
-    """Return the type of each variable of a role.
+def options(role: str) -> dict[str, dict[str, Any]]:
+    """Return the argument spec of each variable of a role.
 
     Raises:
         AnsibleLookupError: this collection has no such role.
@@ -102,19 +127,38 @@ def types(role: str) -> dict[str, str]:
         specs = yaml_load(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise AnsibleLookupError(f"The role {role} has no argument spec: {error}") from error
-    return {name: option["type"] for name, option in specs["argument_specs"]["main"]["options"].items()}
+    found: dict[str, dict[str, Any]] = specs["argument_specs"]["main"]["options"]
+    return found
 
 
-def typed(name: str, value: Any, kind: str) -> Any:
-    """Return a value in the type of its variable; a list for a text is its words.
+def typed(name: str, value: Any, option: Mapping[str, Any]) -> Any:
+    """Return a value, and all that is in it, in the types that an argument spec says.
+
+    Args:
+        name: how messages call the value.
+        value: the value; none stays none. A list for a text is its words.
+        option: the part of the argument spec: ``type``, for a list ``elements``, and ``options`` of dicts.
 
     Raises:
-        AnsibleLookupError: it is not of this type and cannot be read as such.
+        WrongType: it is not of this type and cannot be read as such.
     """
+    if value is None:
+        return None
+    kind = option.get("type", "str")
+    if kind in CONTAINERS and isinstance(value, str):
+        # Without the text, which may be a secret.
+        raise WrongType(f"{name} is a text; give {CONTAINERS[kind]}, which -e takes as JSON.")
     if kind == "str" and isinstance(value, list):
         # Ansible would make the text of Python's list of it.
         value = " ".join(map(str, value))
     try:
-        return DEFAULT_TYPE_VALIDATORS[kind](value)
+        value = DEFAULT_TYPE_VALIDATORS[kind](value)
     except (TypeError, ValueError) as error:
-        raise AnsibleLookupError(f"{name} cannot be read as {kind}: {error}") from error
+        raise WrongType(f"{name} cannot be read as {kind}: {error}") from error
+    inner = option.get("options", {})
+    if kind == "list":
+        element = {"type": option.get("elements", "raw"), "options": inner}
+        return [typed(f"{name}[{index}]", one, element) for index, one in enumerate(value)]
+    if inner:
+        return {key: typed(f"{name}.{key}", one, inner.get(key, RAW)) for key, one in value.items()}
+    return value

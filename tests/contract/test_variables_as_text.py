@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
@@ -10,6 +11,7 @@ from ansible.module_utils.common.parameters import DEFAULT_TYPE_VALIDATORS
 from ansible.plugins.loader import fragment_loader, module_loader
 from ansible.utils.plugin_docs import get_plugin_docs
 from harness import CASES, Call, Run
+from harness.other_values import FOUND, NEEDS, REFUSED, WITH, other
 from harness.specs import defaults, options
 
 EVERY_ROLE = pytest.mark.parametrize("role", sorted(CASES))
@@ -84,3 +86,66 @@ def test_without_repositories_nothing_is_done(nothing: str | list[str]) -> None:
     done = CASES["cvmfs_client"].run("cvmfs_client", {"cvmfs_client_repositories": nothing})
     assert not done.failed, done.refusal
     assert {call.action for call in done.calls} == {"gpufarm.cluster.role_record"}
+
+
+CONTAINERS = [
+    (role, name)
+    for role in sorted(CASES)
+    for name, one in options(role).items()
+    if one["type"] in ("list", "dict")
+]
+ENTRIES = [(role, name) for role, name in CONTAINERS if "options" in options(role)[name]]
+
+
+def texts_within(value: Any, option: Mapping[str, Any]) -> Any:
+    """A value with texts for the numbers and switches in its entries.
+
+    Args:
+        value: the value.
+        option: its part of the argument spec.
+    """
+    inner = option.get("options")
+    if inner is None:
+        return text(value) if option["type"] in ("int", "float", "bool") else value
+    if isinstance(value, list):
+        return [texts_within(one, {"options": inner}) for one in value]
+    return {name: texts_within(one, inner[name]) for name, one in value.items()}
+
+
+@pytest.mark.parametrize(("role", "name"), ENTRIES, ids=[name for _role, name in ENTRIES])
+def test_numbers_and_switches_in_entries_may_be_texts(role: str, name: str) -> None:
+    case, value = CASES[role].with_answers(FOUND.get(name, {})), other(role, name)
+    needs = {**NEEDS.get(name, {}), **WITH.get(name, {})}
+    as_they_are = case.run(role, {**needs, name: value})
+    assert name in REFUSED or not as_they_are.failed, as_they_are.refusal
+    same(as_they_are, case.run(role, {**needs, name: texts_within(value, options(role)[name])}))
+
+
+@pytest.mark.parametrize(("role", "name"), CONTAINERS, ids=[name for _role, name in CONTAINERS])
+def test_a_text_in_place_of_a_list_or_dict_is_refused(role: str, name: str) -> None:
+    option = options(role)[name]
+    refused = CASES[role].run(role, extra={name: "a=b"})
+    if option.get("options") or option.get("choices") or option.get("elements") in ("int", "float"):
+        assert name in refused.refusal  # by Ansible, which finds no such entry in the text
+    else:
+        wish = "a list, also of one value" if option["type"] == "list" else "a dict"
+        assert f"{name} is a text; give {wish}" in refused.refusal
+    assert not [call for call in refused.calls if not call.asks]
+
+
+INNER_LISTS = [
+    (role, name, inner)
+    for role, name in ENTRIES
+    for inner, one in options(role)[name]["options"].items()
+    if one.get("type") == "list"
+]
+
+
+@pytest.mark.parametrize(
+    ("role", "name", "inner"), INNER_LISTS, ids=[f"{name}.{inner}" for _role, name, inner in INNER_LISTS]
+)
+def test_a_text_in_place_of_a_list_in_an_entry_is_refused(role: str, name: str, inner: str) -> None:
+    first, *others = other(role, name)
+    refused = CASES[role].run(role, {name: [{**first, inner: "physics"}, *others]})
+    assert f"{name}[0].{inner} is a text; give a list, also of one value" in refused.refusal
+    assert not [call for call in refused.calls if not call.asks]

@@ -97,7 +97,6 @@ REFUSED: dict[str, list[Refused]] = {
         shared("jupyterhub_shared_slices has the groups []; list at least one group", groups=[]),
         shared('has the groups ["/course"]; list at least one group', groups=["/course"]),
         shared('has the groups [""]; list at least one group', groups=[""]),
-        shared('has the groups "course"; list at least one group', groups="course"),
         hub(
             "asks for mps, which notebooks cannot reach with jupyterhub_spawner docker; leave mps out",
             spawner="docker",
