@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A real directory (slapd) on this machine, with people, groups and TLS, where its server is installed."""
+"""A real directory (slapd) on this machine, with people, groups and TLS."""
 
 from __future__ import annotations
 
-import shutil
 import socket
 import subprocess
 import time
@@ -13,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from doubles.issuer import certificate
+from doubles.servers import server
 
 BASE = "dc=example,dc=org"
 SERVICE, SERVICE_PASSWORD = f"cn=paas,{BASE}", "password of the service"
@@ -129,32 +129,26 @@ class Directory:
     ca_file: Path
 
 
-def program() -> Path | None:
-    """Return the server's program; Debian keeps it out of PATH of users."""
-    found = shutil.which("slapd") or shutil.which("slapd", path="/usr/sbin:/usr/local/sbin")
-    return Path(found) if found else None
-
-
 def _port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as listening:
         return int(listening.getsockname()[1])
 
 
 @contextmanager
-def directory(folder: Path, slapd: Path) -> Iterator[Directory]:
+def directory(folder: Path) -> Iterator[Directory]:
     """Serve.
 
     Args:
         folder: of its files.
-        slapd: the program.
     """
+    slapd = server("slapd", "usr/sbin/slapd")
     public, private = certificate(folder / "tls")
     (folder / "data").mkdir()
-    schemas = slapd.parents[2] / "etc/ldap/schema"
+    schemas = slapd.root / "etc/ldap/schema"
     names = ("core", "cosine", "inetorgperson", "nis")
     configuration = CONFIGURATION.format(
         includes="\n".join(f"include {schemas}/{name}.schema" for name in names),
-        modules=slapd.parents[1] / "lib/ldap",
+        modules=slapd.root / "usr/lib/ldap",
         folder=folder,
         public=public,
         private=private,
@@ -163,11 +157,21 @@ def directory(folder: Path, slapd: Path) -> Iterator[Directory]:
     (folder / "slapd.conf").write_text(configuration)
     # slapd is told by its name that it is to fill the directory
     adding = ["slapadd", "-q", "-f", folder / "slapd.conf"]
-    subprocess.run(adding, executable=slapd, input=PEOPLE, text=True, check=True, capture_output=True)
+    subprocess.run(
+        adding,
+        executable=slapd.path,
+        env=slapd.environment,
+        input=PEOPLE,
+        text=True,
+        check=True,
+        capture_output=True,
+    )
     secure, plain = _port(), _port()
     listen = f"ldaps://127.0.0.1:{secure} ldap://127.0.0.1:{plain}"
     serving = subprocess.Popen(
-        [slapd, "-d", "0", "-f", folder / "slapd.conf", "-h", listen], stderr=subprocess.DEVNULL
+        [slapd.path, "-d", "0", "-f", folder / "slapd.conf", "-h", listen],
+        env=slapd.environment,
+        stderr=subprocess.DEVNULL,
     )
     try:
         while True:

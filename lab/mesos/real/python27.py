@@ -8,11 +8,9 @@ those are used that newer systems have in other versions.
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
-from lab import rootfs
-from lab.recipe import KEYRING
+from lab.unpacked import own_libraries, unpack
 
 SUITE = "bullseye"
 PACKAGES = ("python2.7", "python-setuptools")
@@ -26,14 +24,8 @@ def make(folder: Path) -> None:
     :raises OSError: mmdebstrap is missing
     :raises subprocess.CalledProcessError: the mirror lacks the packages
     """
-    source = f"deb [signed-by={KEYRING}] {rootfs.recipe_for(SUITE, False).mirror} {SUITE} main"
-    words: list[str | Path] = ["mmdebstrap", "--variant=extract", f"--include={','.join(PACKAGES)}"]
-    # a snapshot mirror has old Release dates
-    words += ['--aptopt=Acquire::Check-Valid-Until "false"', '--aptopt=Apt::Install-Recommends "false"']
-    subprocess.run([*words, SUITE, folder, source], check=True, capture_output=True, text=True)
-    (folder / "own").mkdir()
-    for name in LIBRARIES:
-        (folder / "own" / name).symlink_to(next((folder / "usr/lib").glob(f"*/{name}")))
+    unpack(folder, SUITE, PACKAGES)
+    own_libraries(folder, [next((folder / "usr/lib").glob(f"*/{name}")) for name in LIBRARIES])
 
 
 def program(folder: Path) -> Path:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Databases for the tests: SQLite always, PostgreSQL where its server is installed."""
+"""Databases for the tests: SQLite and PostgreSQL."""
 
 from __future__ import annotations
 
@@ -13,36 +13,30 @@ import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import pytest
 from doubles.issuer import Issuer, issuer
+from doubles.servers import server
 from gpufarm.serve import database as databases
 from gpufarm.serve.database import Database
 from serve_site import Site, site
 
 
-def _programs() -> Path | None:
-    """Return the folder of PostgreSQL's programs; Debian keeps them out of PATH."""
-    found = shutil.which("initdb")
-    if found:
-        return Path(found).resolve().parent
-    return next(iter(sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)), None)
-
-
 @pytest.fixture(scope="session")
 def postgresql() -> Iterator[str]:
     """URL of a server of its own, without the name of a database."""
-    programs = _programs()
-    if programs is None:
-        pytest.skip("PostgreSQL is not installed")
+    package = server("postgresql", "usr/lib/postgresql/*/bin")
+    programs = package.path
     account = "nobody" if os.geteuid() == 0 else pwd.getpwuid(os.geteuid()).pw_name  # it refuses root
     with TemporaryDirectory(prefix="gpufarm-pg-") as name:
         folder = Path(name)
         shutil.chown(folder, account)
-        as_account = {"user": account} if os.geteuid() == 0 else {}
+        as_account: dict[str, Any] = {"user": account} if os.geteuid() == 0 else {}
+        as_account["env"] = package.environment
         initdb = [programs / "initdb", "-D", folder / "data", "-U", "gpufarm", "-A", "trust", "-N"]
         subprocess.run(initdb, check=True, capture_output=True, cwd="/", **as_account)
-        server = subprocess.Popen(
+        serving = subprocess.Popen(
             [programs / "postgres", "-D", folder / "data", "-k", name, "-c", "listen_addresses=", "-F"],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -51,13 +45,13 @@ def postgresql() -> Iterator[str]:
         )
         try:
             ready = [programs / "pg_isready", "-h", name]
-            while subprocess.run(ready, capture_output=True).returncode:
-                assert server.poll() is None
+            while subprocess.run(ready, capture_output=True, env=package.environment).returncode:
+                assert serving.poll() is None
                 time.sleep(0.1)
             yield f"postgresql+psycopg://gpufarm@/{{}}?host={name}"
         finally:
-            server.send_signal(signal.SIGINT)  # a fast shutdown: the other one waits for connections
-            server.wait()
+            serving.send_signal(signal.SIGINT)  # a fast shutdown: the other one waits for connections
+            serving.wait()
 
 
 def empty(url: str) -> str:

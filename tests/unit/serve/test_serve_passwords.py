@@ -32,10 +32,7 @@ COOKIE = "__Host-gpufarm"
 
 @pytest.fixture(scope="session")
 def people(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Directory]:
-    slapd = doubles.program()
-    if slapd is None:
-        pytest.skip("slapd is not installed")
-    with doubles.directory(tmp_path_factory.mktemp("directory"), slapd) as made:
+    with doubles.directory(tmp_path_factory.mktemp("directory")) as made:
         yield made
 
 
