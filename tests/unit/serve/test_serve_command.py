@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from doubles.issuer import Issuer
 from gpufarm.cli import main
 from gpufarm.serve import commands, settings
 from serve_site import Site, make_older
@@ -21,16 +22,24 @@ def invoked(*arguments: str | Path) -> tuple[int, str]:
     return result.exit_code, result.output
 
 
-def test_settings_and_templates_can_be_checked(paas: Site) -> None:
+def test_settings_and_templates_can_be_checked(paas: Site, iam: Issuer) -> None:
     path = paas.folder / "serve.yml"
     assert invoked("serve", "--settings", path, "check") == (
         0,
-        "the settings are in order; users may deploy: needy, notes\n",
+        f"the settings are in order; users may deploy: needy, notes\n{iam.url} answers\n",
     )
     path.write_text(path.read_text().replace("notes.yaml", "missing.yaml"))
     status, output = invoked("serve", "--settings", path, "check")
     assert status == 2 and "missing.yaml" in output
     assert invoked("serve", "--settings", paas.folder / "other.yml", "check")[0] == 2
+
+
+def test_a_check_asks_the_issuers(paas: Site, iam: Issuer, tmp_path: Path) -> None:
+    path = paas.folder / "serve.yml"
+    path.write_text(path.read_text().replace(iam.url, "https://127.0.0.1:1"))
+    status, output = invoked("serve", "--settings", path, "check")
+    assert status == 1 and "the settings are in order" in output
+    assert "issuer https://127.0.0.1:1 does not answer" in output
 
 
 def test_a_check_tells_that_tables_will_change(paas: Site) -> None:
@@ -53,7 +62,8 @@ def test_the_examples_of_manual_and_help_are_right(tmp_path: Path) -> None:
     path = tmp_path / "serve.yml"
     path.write_text(example[1])
     assert [offer.name for offer in settings.read(path).offers] == ["notebooks", "containers"]
-    assert invoked("serve", "--settings", path, "check")[0] == 0
+    status, output = invoked("serve", "--settings", path, "check")
+    assert status == 1 and "issuer https://iam.example.org/ does not answer" in output
     text = commands.serve.help or ""
     smallest = re.search(r"The smallest settings.*?\n(.*?)\n\n", text, re.DOTALL)
     assert smallest

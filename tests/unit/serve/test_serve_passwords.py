@@ -12,9 +12,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from click.testing import CliRunner, Result
 from doubles import directory as doubles
 from doubles.directory import BASE, SERVICE, SERVICE_PASSWORD, Directory
 from doubles.issuer import Issuer, certificate
+from gpufarm.cli import main
 from gpufarm.serve import directory, limits
 from gpufarm.serve.directory import WRONG
 from gpufarm.serve.refusals import TooMany, Unauthorized
@@ -74,6 +76,10 @@ def paas(people: Directory, tmp_path: Path, iam: Issuer) -> Iterator[Site]:
 
 def enter(browser: Browser, name: str, password: str, **fields: str) -> Any:
     return browser.post("/ui/sign-in", {"name": name, "password": password, **fields})
+
+
+def checked(folder: Path) -> Result:
+    return CliRunner().invoke(main, ["serve", "--settings", str(folder / "serve.yml"), "check"])
 
 
 def visitor(paas: Site, address: str = "192.0.2.7") -> Browser:
@@ -302,7 +308,7 @@ def test_a_server_with_another_name_gets_no_password(people: Directory, tmp_path
     assert answered(people, tmp_path, iam, issuer=people.url, servers=[url])[0] == 503
 
 
-@pytest.mark.parametrize(
+OUT_OF_ORDER = pytest.mark.parametrize(
     ("changes", "words"),
     [
         ({"bind_dn": f"cn=other,{BASE}"}, "does not accept bind_dn"),
@@ -312,6 +318,9 @@ def test_a_server_with_another_name_gets_no_password(people: Directory, tmp_path
         ({"servers": ["ldaps://127.0.0.1:1"]}, "ldaps://127.0.0.1:1"),
     ],
 )
+
+
+@OUT_OF_ORDER
 def test_a_directory_that_is_out_of_order_is_told_to_the_operator_only(
     people: Directory,
     tmp_path: Path,
@@ -324,6 +333,30 @@ def test_a_directory_that_is_out_of_order_is_told_to_the_operator_only(
     assert code == 503 and told.startswith("the directory cannot tell now")
     assert words in caplog.text and words not in told
     assert "password of ann" not in caplog.text and SERVICE_PASSWORD not in caplog.text
+
+
+@OUT_OF_ORDER
+def test_a_directory_that_is_out_of_order_fails_the_check(
+    people: Directory, tmp_path: Path, iam: Issuer, changes: dict[str, Any], words: str
+) -> None:
+    with serving(people, tmp_path, iam, **changes):
+        result = checked(tmp_path)
+    assert result.exit_code == 1 and f"{iam.url} answers" in result.output
+    assert f"directory {people.url}: " in result.output and words in result.output
+    assert SERVICE_PASSWORD not in result.output
+
+
+def test_a_directory_that_shows_no_user_fails_the_check(
+    people: Directory, tmp_path: Path, iam: Issuer
+) -> None:
+    with serving(people, tmp_path, iam, user_filter="(sn=Nobody)"):
+        assert f"shows no entry below ou=people,{BASE}" in checked(tmp_path).output
+
+
+def test_a_directory_in_order_passes_the_check(people: Directory, tmp_path: Path, iam: Issuer) -> None:
+    with serving(people, tmp_path, iam):
+        result = checked(tmp_path)
+    assert result.exit_code == 0 and f"{people.url} answers\n{iam.url} answers" in result.output
 
 
 def test_two_entries_of_a_name_are_nobody(people: Directory, tmp_path: Path, iam: Issuer) -> None:

@@ -35,7 +35,7 @@ def serve(context: click.Context, path: Path) -> None:
     \b
     Examples:
       gpufarm serve --settings /etc/gpufarm/serve.yml            # the server, until a signal ends it
-      gpufarm serve --settings /etc/gpufarm/serve.yml check      # only read settings and templates
+      gpufarm serve --settings /etc/gpufarm/serve.yml check      # only read settings, ask issuers
       gpufarm serve --settings /etc/gpufarm/serve.yml worker     # a worker
 
     \b
@@ -65,14 +65,21 @@ def serve(context: click.Context, path: Path) -> None:
 
 
 @serve.command()
-@click.pass_obj
-def check(found: object) -> None:
-    """Read settings, templates and database, and say what is wrong with them; nothing is touched."""
+@click.pass_context
+def check(context: click.Context) -> None:
+    """Read settings, templates and database, ask each issuer, and say what is wrong; nothing is touched.
+
+    The exit status is 1 if an issuer does not answer as the settings say.
+    """
     from gpufarm.serve.database import Database
+    from gpufarm.serve.directory import Directory
     from gpufarm.serve.offers import Offers
+    from gpufarm.serve.provider import Provider
+    from gpufarm.serve.refusals import NoAnswer
     from gpufarm.serve.settings import Settings
     from gpufarm.serve.web import form
 
+    found = context.obj
     assert isinstance(found, Settings)
     for one in Offers(found.offers).all():
         form.read(one)
@@ -81,6 +88,18 @@ def check(found: object) -> None:
     click.echo(f"the settings are in order; users may deploy: {names}")
     if old:
         click.echo(f"the tables of the database will be changed; they are of version {old}")
+    problems = []
+    for issuer in found.issuers:
+        try:
+            (Directory(issuer) if issuer.directory else Provider(issuer)).check()
+        except NoAnswer as error:
+            problems.append(str(error))
+        else:
+            click.echo(f"{issuer.url} answers")
+    for problem in problems:
+        click.echo(problem, err=True)
+    if problems:
+        context.exit(1)
 
 
 @serve.command()

@@ -67,6 +67,24 @@ class Directory:
         self._issuer = issuer
         self._settings = issuer.directory
 
+    def check(self) -> None:
+        """Ask as at a sign-in, for any user there is.
+
+        Raises:
+            NoAnswer: the directory does not answer as the settings say; unlike at a sign-in, the sentence is
+                for the operator.
+        """
+        settings = self._settings
+        try:
+            with self._connected() as connection:
+                self._ask_as_service(connection)
+                question = f"(&({settings.user_attribute}=*){settings.user_filter})"
+                dn, name = _any(connection, settings.user_base, question, settings.user_attribute)
+                self._groups(connection, dn, name)
+        except (_Unfit, exceptions.LDAPException, OSError) as error:
+            why = " ".join(str(error).split())
+            raise NoAnswer(f"directory {self._issuer.url}: {why}; correct its settings") from error
+
     def claims(self, name: str, password: str) -> dict[str, Any]:
         """Tell who has a name and a password.
 
@@ -234,6 +252,15 @@ def _search(
         raise _Unfit(f"it does not tell all that is below {base}: {connection.result['description']}")
     entries = (entry for entry in connection.response or () if entry["type"] == "searchResEntry")
     return [(entry["dn"], entry["raw_attributes"]) for entry in entries]
+
+
+def _any(connection: Any, base: str, question: str, attribute: str) -> tuple[str, str]:
+    """The distinguished name and the attribute of some entry that matches."""
+    connection.search(base, question, ldap3.SUBTREE, attributes=[attribute], size_limit=1)
+    for entry in connection.response or ():
+        if entry["type"] == "searchResEntry":
+            return entry["dn"], next(iter(_texts(entry["raw_attributes"], attribute)), "")
+    raise _Unfit(f"it shows no entry below {base} that matches {question}")
 
 
 def _holders(groups: list[str]) -> Iterator[str]:

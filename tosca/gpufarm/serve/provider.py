@@ -49,6 +49,16 @@ class Provider:
         self._keys: KeySet | None = None
         self._asked = self._got = -KEPT
 
+    def check(self) -> None:
+        """Ask for keys, and with the client of this service if it has one for introspection.
+
+        Raises:
+            NoAnswer: the issuer does not answer as the settings say.
+        """
+        self.keys(None)
+        if self.issuer.secret_file:
+            self.introspect("none")
+
     def keys(self, kid: str | None) -> KeySet:
         """Give the keys for signatures.
 
