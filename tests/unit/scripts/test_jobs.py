@@ -117,5 +117,35 @@ def test_the_end_says_again_why_jobs_failed(checkout: Checkout):
         check=False,
     )
     *_, told = done.stdout.split("whole log:")
-    assert told.count("FAILED, its log ends with") == 2
+    assert told.count("FAILED, its log says") == 2
     assert "  no one\nmolecule two" in told and "  no two\njobs: 0 passed, 2 failed" in told
+
+
+FATAL = "fatal: [gpu1]: FAILED! => "
+UNFIT = "FAILED molecule/one/tests/test_it.py::test_it - unfit"
+
+
+@pytest.mark.parametrize(
+    ("log", "says"),
+    [
+        # a refusal that was wanted, then one that was not, then a recap
+        ([FATAL + "wanted", *"abc", "TASK [x]", FATAL + "unfit", *"0123456789"], FATAL + "unfit"),
+        ([FATAL + "wanted", *"abc", UNFIT, *"0123456789"], UNFIT),
+        ([FATAL + "unfit", "FAILED - RETRYING: [gpu1]: x", *"0123456789abcdefg"], FATAL + "unfit"),
+        (["the only line"], "the only line"),
+    ],
+    ids=["a task", "a test", "a retry", "nothing known"],
+)
+def test_the_end_says_what_failed_and_no_recap(checkout: Checkout, log: list[str], says: str):
+    (checkout.root / "log").write_text("\n".join(log))
+    checkout.program(".venv/bin/molecule", "#!/bin/sh\ncat log; exit 1\n")
+    done = subprocess.run(
+        [sys.executable, "scripts/scenarios", "one"],
+        cwd=checkout.root,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    *_, told = done.stdout.split("FAILED, its log says")
+    assert f"  {says}" in told.splitlines()[:6]
+    assert len(told.splitlines()) <= 14
