@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 import tomllib
 from collections.abc import Iterator
@@ -15,7 +16,8 @@ import pytest
 import yaml
 from ansible_collections.gpufarm.cluster.plugins.module_utils._slurm.io.machine import FEATURES
 from harness import CASES
-from harness.other_values import WITH
+from harness.life import WAYS
+from harness.other_values import NEEDS, WITH
 from harness.run import run_role
 from harness.specs import options
 
@@ -26,6 +28,13 @@ PROJECT = ROOT / "packages" / "hub"
 POINTS = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]["entry-points"]
 ENGINES = sorted(POINTS["gpufarm_hub.engines"])
 EVERY_ENGINE = pytest.mark.parametrize("engine", ENGINES)
+
+# Variables that a login needs.
+WAY_IN: dict[str, dict[str, Any]] = {
+    "oidc": {},
+    "ldap": NEEDS["jupyterhub_ldap_url"],
+    "pam": NEEDS["jupyterhub_pam_groups"],
+}
 
 ANY = "|".join(ENGINES)
 # An engine as a value, or as a part of a name; not the program, unit, package or folder of the same name.
@@ -78,6 +87,20 @@ def test_the_list_of_its_steps_is_all_that_an_engine_must_say() -> None:
         answers=case.answers,
     )
     assert not run.failed, run.refusal
+
+
+@pytest.mark.parametrize("login", options("jupyterhub")["jupyterhub_login"]["choices"])
+@pytest.mark.parametrize("engine", ENGINES)
+def test_an_engine_says_whether_the_hub_makes_accounts_whatever_the_login(engine: str, login: str) -> None:
+    chosen = {**CASES["jupyterhub"].variables, **WAYS["jupyterhub"].get(engine, {}), **WAY_IN[login]}
+    run = CASES["jupyterhub"].run("jupyterhub", {**chosen, "jupyterhub_login": login})
+    assert not run.failed, run.refusal
+    written = [
+        call.args["files"]["settings.json"]
+        for call in run.calls
+        if call.action == "gpufarm.cluster.text_files" and "settings.json" in call.args["files"]
+    ]
+    assert [json.loads(text)["own_accounts"] for text in written] == [said(engine).get("own_accounts", True)]
 
 
 def shared_files() -> list[Path]:

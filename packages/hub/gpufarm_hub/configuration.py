@@ -111,7 +111,9 @@ def _identity(folder: Path) -> dict[str, str]:
 def _login(c: Any, settings: dict[str, Any]) -> None:
     login = settings["login"]
     if login["kind"] == "oidc":
-        login_oidc.configure(c, login, settings["public_url"], settings["persons_file"])
+        login_oidc.configure(
+            c, login, settings["public_url"], settings["persons_file"], settings["own_accounts"]
+        )
     elif login["kind"] == "ldap":
         login_ldap.configure(c, login, settings["persons_file"])
     else:

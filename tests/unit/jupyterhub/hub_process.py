@@ -48,6 +48,7 @@ class HubProcess:
         site: name, help and contact of the site; None for none.
         cpu_choices: value of `jupyterhub_cpu_choices`.
         shared_slices: value of `jupyterhub_shared_slices`.
+        known: accounts that users have already, by name: user id and group id; None where the hub makes them.
     """
 
     def __init__(
@@ -59,6 +60,7 @@ class HubProcess:
         site: dict[str, str] | None = None,
         cpu_choices: Iterable[float] = (),
         shared_slices: Iterable[dict[str, Any]] = (),
+        known: dict[str, tuple[int, int]] | None = None,
     ) -> None:
         self.folder = folder
         with socket.socket() as free:
@@ -84,6 +86,7 @@ class HubProcess:
             "login": login or {"kind": "fake"},
             "use_gpu": True,
             "own_gpus": True,
+            "own_accounts": known is None,
             "memory_choices": ["1G", "2G"],
             "cpu_limit": 1.0,
             "cpu_choices": [*cpu_choices],
@@ -105,7 +108,12 @@ class HubProcess:
             "warning_minutes": 0,
         }
         (folder / "settings.json").write_text(json.dumps(settings))
+        if known is not None:
+            self.know(known)
         self._process: subprocess.Popen[bytes] | None = None
+
+    def know(self, accounts: dict[str, tuple[int, int]]) -> None:
+        (self.folder / "accounts.json").write_text(json.dumps(accounts))
 
     def partition(self, pieces: Iterable[Slice]) -> None:
         (self.folder / "slices.json").write_text(json.dumps([asdict(piece) for piece in pieces]))

@@ -47,6 +47,67 @@ def test_an_account_that_other_machines_know_is_the_machines_own(monkeypatch: py
             accounts.check_shared(name, uid)
 
 
+@pytest.fixture
+def shared(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have accounts that other machines know, too, and one that the hub has made."""
+    known = {
+        name: pwd.struct_passwd((called, "x", uid, gid, "", "/home", "/bin/bash"))
+        for name, called, uid, gid in (
+            ("ada", "ada", 4242, 54321),
+            ("ada-alias", "ada", 4242, 54321),
+            ("made-here", "made-here", 4243, 54321),
+            ("cloud", "cloud", 1000, grp.getgrnam("sudo").gr_gid),
+            ("deploy", "deploy", 4244, grp.getgrnam("disk").gr_gid),
+            ("toor", "toor", 0, 54321),
+            ("backups", "backups", 34, 54321),
+            ("nobody", "nobody", 65534, 54321),
+            ("slurm", "slurm", 64030, 54321),
+            ("first", "first", 60000, 54321),
+            ("last", "last", 65533, 54321),
+            ("grace", "grace", 59999, 54321),
+            ("alan", "alan", 65536, 54321),
+        )
+    }
+    monkeypatch.setattr(accounts, "_entry", known.get)
+    monkeypatch.setattr(accounts, "_is_ours", lambda name: name == "made-here")
+
+
+def test_an_account_of_a_person_is_found_by_its_name(shared: None) -> None:
+    assert [accounts.uid_of_shared(name) for name in ("ada", "grace", "alan")] == [4242, 59999, 65536]
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("nobody-here", "nobody-here has no account that all machines of this service know"),
+        ("ada-alias", "ada-alias has no account that all machines of this service know"),
+        ("made-here", "made-here has no account that all machines of this service know"),
+        ("ada.", "has no account"),
+        ("ada-", "has no account"),
+        ("toor", "toor is no account of a person on this machine"),
+        ("backups", "backups is no account of a person on this machine"),
+        ("nobody", "nobody is no account of a person on this machine"),
+        ("slurm", "slurm is no account of a person on this machine"),
+        ("first", "first is no account of a person on this machine"),
+        ("last", "last is no account of a person on this machine"),
+        ("cloud", r"cloud can administer this machine \(group sudo\), so a name from an identity"),
+        ("deploy", r"deploy can administer this machine \(group disk\)"),
+        *(
+            (name, "cannot be used on this machine: it must start with a small letter")
+            for name in (
+                "Ada", "ADA", " ada", "ada ", "ada\n", "ada\0", "-ada", "--uid=0", "4242", "ada@example.org",
+                "example\\ada", "../ada", "ada/", "\u0430da", "ad\u00aa", "", "a" * 33,
+            )
+        ),
+    ],
+)  # fmt: skip
+def test_no_name_of_a_provider_selects_an_account_of_somebody_else(
+    shared: None, name: str, words: str
+) -> None:
+    with pytest.raises(accounts.AccountError, match=words):
+        accounts.uid_of_shared(name)
+
+
 @given(st.text(max_size=40))
 def test_what_passes_is_a_plain_name(name: str) -> None:
     try:
@@ -123,6 +184,18 @@ def test_a_name_that_was_given_to_somebody_else_does_not_inherit_the_files(tmp_p
         persons.bind("alice", "https://iam.example.org/", "subject-2")
     with pytest.raises(accounts.AccountError, match="alice belongs to another person"):
         persons.bind("alice", "https://other.example.org/", "subject-1")
+
+
+def test_a_person_has_one_name_where_names_select_accounts(tmp_path: Path) -> None:
+    persons = accounts.Persons(tmp_path / "persons.json")
+    persons.bind("mallory", "https://iam.example.org/", "subject-1", only=True)
+    with pytest.raises(accounts.AccountError, match="calls you alice now, and your account here is mallory"):
+        persons.bind("alice", "https://iam.example.org/", "subject-1", only=True)
+    persons.bind("alice", "https://iam.example.org/", "subject-2", only=True)
+    persons.bind("mallory", "https://iam.example.org/", "subject-1", only=True)
+    persons.bind("bob", "https://other.example.org/", "subject-1", only=True)
+    # The hub makes an account for each name, so the second one has nothing of anybody.
+    persons.bind("second", "https://iam.example.org/", "subject-1")
 
 
 def test_what_stands_for_a_person_is_alike_on_all_machines(tmp_path: Path) -> None:

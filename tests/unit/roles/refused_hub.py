@@ -147,7 +147,6 @@ REFUSED: dict[str, list[Refused]] = {
             images=[{"image": "registry.example.org/lab:1"}],
             collaborative=True,
         ),
-        slurm("jupyterhub_login is oidc, but jobs of Slurm need accounts that all nodes know", login="oidc"),
         slurm("jupyterhub_collaborative is true, but its account is one of this machine", collaborative=True),
         slurm(
             "jupyterhub_mounts is set, but jobs of Slurm see the folders", mounts=[{"source": "/srv/other"}]

@@ -32,12 +32,39 @@ TRIES = 5
 LOGIN_DEFS = Path("/etc/login.defs")
 FIRST_PERSON = 1000  # Debian Policy Manual, section 9.2.2: accounts below belong to the system
 NOBODY = (65534, 65535)  # the same section: user nobody, and (uid_t) -1 in 16 bits
+# The same section: accounts of packages, such as slurm, and numbers that systemd gives to services.
+OF_DISTRIBUTION = range(60000, 65536)
+
+# Groups whose members become root, by the sudoers of distributions or by what they may open (Debian Wiki,
+# "SystemGroups"; Docker, "Docker daemon attack surface"; LXD and Incus, "Security"). The first account of a
+# cloud image is in one of them.
+OF_ADMINISTRATORS = re.compile(r"admin|disk|docker|incus-admin|libvirt|lxd|root|shadow|sudo|wheel")
 
 _log = logging.getLogger("gpufarm_hub")
 
 
 class AccountError(Exception):
     """This person cannot have an account here; the text is for the user."""
+
+
+class NoPersonError(AccountError):
+    """The account is the system's, a service's or nobody's."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"The account {name} is no account of a person on this machine, so it cannot have notebooks. "
+            "Sign in with an account of your own."
+        )
+
+
+class NoAccountError(AccountError):
+    """No account that all machines know has this name; it may be that nobody can tell at the moment."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"{name} has no account that all machines of this service know, so no notebook can be started. "
+            "Ask the administrator of this service."
+        )
 
 
 def _entry(name: str) -> pwd.struct_passwd | None:
@@ -125,10 +152,37 @@ def check_shared(name: str, uid: int | None = None) -> None:
     """
     check_name(name, uid)
     if _entry(name) is None or _is_ours(name):
+        raise NoAccountError(name)
+
+
+def uid_of_shared(name: str) -> int:
+    """Return the user id of a person's account that other machines know, too.
+
+    The name is all that a provider tells of the account. So it must be the account's own, letter by letter,
+    and an account that can become root is opened to nobody.
+
+    Args:
+        name: the user's name, as the provider spells it.
+
+    Raises:
+        NoAccountError: there is no such account, or the hub has made it.
+        AccountError: the account is no person's, or an administrator's.
+    """
+    check_spelling(name)
+    entry = _entry(name)
+    # A directory may find an account by other names, too.
+    if entry is None or entry.pw_name != name or _is_ours(name):
+        raise NoAccountError(name)
+    uid = uid_of_person(name)
+    if uid in OF_DISTRIBUTION:
+        raise NoPersonError(name)
+    if rights := sorted(filter(OF_ADMINISTRATORS.fullmatch, groups_of(name))):
         raise AccountError(
-            f"{name} has no account that all machines of this service know, so no notebook can be started. "
-            "Ask the administrator of this service."
+            f"The account {name} can administer this machine (group {rights[0]}), so a name from an identity "
+            "provider does not open it. Ask the administrator of this service for an account without that "
+            "right."
         )
+    return uid
 
 
 def uid_of_person(name: str) -> int:
@@ -139,10 +193,7 @@ def uid_of_person(name: str) -> int:
     """
     entry = _entry(name)
     if entry is None or not is_person(entry.pw_uid):
-        raise AccountError(
-            f"The account {name} is no account of a person on this machine, so it cannot have notebooks. "
-            "Sign in with an account of your own."
-        )
+        raise NoPersonError(name)
     return entry.pw_uid
 
 
@@ -281,14 +332,26 @@ class Persons:
         whole = f"{person['issuer']}\0{person['subject']}"
         return hashlib.sha256(whole.encode()).hexdigest()[:32]
 
-    def bind(self, name: str, issuer: str, subject: str) -> None:
+    def bind(self, name: str, issuer: str, subject: str, only: bool = False) -> None:
         """Bind a name to a person at the first login.
 
+        Args:
+            name: the user's name.
+            issuer: who knows the person.
+            subject: the issuer's identifier of the person, which never changes.
+            only: whether the person may have no second name.
+
         Raises:
-            AccountError: the name is bound to somebody else.
+            AccountError: the name is bound to somebody else, or the person to another name.
         """
         with self._store.change() as content:
             person = {"issuer": issuer, "subject": subject}
+            others = [other for other, known in content.items() if known == person and other != name]
+            if only and others:
+                raise AccountError(
+                    f"Your identity provider calls you {name} now, and your account here is {others[0]}. "
+                    "Ask the administrator of this service."
+                )
             if content.setdefault(name, person) != person:
                 raise AccountError(
                     f"The user name {name} belongs to another person on this machine. "

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Login by an OpenID provider: members of its groups whose names can be accounts of this machine."""
+"""Login by an OpenID provider: members of its groups whose names can be, or are, accounts of this machine."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Mapping
 from contextvars import ContextVar
@@ -14,16 +15,16 @@ from oauthenticator.oauth2 import OAuthLoginHandler, OAuthLogoutHandler
 from tornado.httpclient import HTTPError as HttpClientError
 from tornado.httputil import url_concat
 from tornado.web import HTTPError
-from traitlets import Unicode
+from traitlets import Bool, Unicode
 
-from .accounts import Persons, check_name, check_spelling
+from .accounts import NoAccountError, Persons, check_name, check_spelling, uid_of_shared
 from .login import LeavingLogin, LoginDownError, apply_groups, forbidden, refusal
 
 # Whether the provider was out of order when it was asked for a token.
 _provider_failed: ContextVar[bool] = ContextVar("provider_failed", default=False)
 
 
-def configure(c: Any, login: dict[str, Any], public_url: str, persons_file: str) -> None:
+def configure(c: Any, login: dict[str, Any], public_url: str, persons_file: str, own_accounts: bool) -> None:
     """Configure the login.
 
     Args:
@@ -31,12 +32,14 @@ def configure(c: Any, login: dict[str, Any], public_url: str, persons_file: str)
         login: the settings' part about it.
         public_url: the hub's address, as users know it.
         persons_file: the file that remembers whose a user name is.
+        own_accounts: whether the hub makes accounts for users.
     """
     client = json.loads(Path(login["client_file"]).read_text(encoding="utf-8"))
     c.JupyterHub.authenticator_class = OidcLogin
     auth = c.OidcLogin
     auth.issuer = login["issuer"]
     auth.persons_file = persons_file
+    auth.own_accounts = own_accounts
     auth.owner = login["owner"]
     auth.client_id = client["client_id"]
     auth.client_secret = client["client_secret"]
@@ -107,6 +110,7 @@ class OidcLogin(LeavingLogin, GenericOAuthenticator):  # type: ignore[misc]
     issuer = Unicode(help="The provider's issuer identifier.").tag(config=True)
     owner = Unicode(help="Subject of the deployment's owner, who needs no group.").tag(config=True)
     persons_file = Unicode(help="The file that remembers whose a user name is.").tag(config=True)
+    own_accounts = Bool(True, help="Whether the hub makes accounts for users.").tag(config=True)
     end_session_url = Unicode(help="Where the provider ends sessions; empty if it does not.").tag(config=True)
 
     async def authenticate(self, handler: Any, data: Any = None, **kwargs: Any) -> dict[str, Any]:
@@ -137,7 +141,7 @@ class OidcLogin(LeavingLogin, GenericOAuthenticator):  # type: ignore[misc]
         """Return the user's name.
 
         Raises:
-            tornado.web.HTTPError: the provider tells none; the page says so.
+            tornado.web.HTTPError: the provider tells none, or one that is no account; the page says so.
         """
         name = user_info.get(self.username_claim)
         if not isinstance(name, str) or not name:
@@ -146,6 +150,10 @@ class OidcLogin(LeavingLogin, GenericOAuthenticator):  # type: ignore[misc]
                 f"Your identity provider tells no user name (claim {self.username_claim}), so you have no "
                 "account here. Ask the administrator of this service.",
             )
+        if not self.own_accounts:
+            # JupyterHub makes capital letters small, and another user may have that name.
+            with forbidden():
+                check_spelling(name)
         return name
 
     async def update_auth_model(self, auth_model: dict[str, Any]) -> dict[str, Any]:
@@ -162,9 +170,14 @@ class OidcLogin(LeavingLogin, GenericOAuthenticator):  # type: ignore[misc]
         if not await super().check_allowed(username, auth_model):
             return False
         if auth_model is not None:
+            persons, subject = Persons(Path(self.persons_file)), self._subject(auth_model)
             with forbidden():
-                check_name(username)
-                Persons(Path(self.persons_file)).bind(username, self.issuer, self._subject(auth_model))
+                if self.own_accounts:
+                    check_name(username)
+                else:
+                    # The spawner reads the uid, so that it uses the account.
+                    auth_model["auth_state"]["uid"] = await asyncio.to_thread(uid_of_shared, username)
+                persons.bind(username, self.issuer, subject, only=not self.own_accounts)
         return True
 
     async def look_again(self, user: Any, handler: Any) -> bool | dict[str, Any] | None:
@@ -181,6 +194,9 @@ class OidcLogin(LeavingLogin, GenericOAuthenticator):  # type: ignore[misc]
             model: bool | dict[str, Any] = await GenericOAuthenticator.refresh_user(self, user, handler)
         except (HttpClientError, OSError) as error:
             raise LoginDownError(f"the provider does not answer ({error})") from error
+        except HTTPError as error:
+            self.log.warning("%s must log in again: %s", user.name, error)
+            return False
         if model is False and _provider_failed.get():
             raise LoginDownError("the provider gives no token")
         try:
@@ -188,7 +204,8 @@ class OidcLogin(LeavingLogin, GenericOAuthenticator):  # type: ignore[misc]
                 return None
         except HTTPError as error:
             self.log.warning("%s: %s", user.name, error)
-            return None
+            # The service that knows the accounts may be down, so the notebook goes on for a while.
+            return False if isinstance(error.__cause__, NoAccountError) else None
         return model
 
     async def get_token_info(self, handler: Any, params: Mapping[str, Any]) -> dict[str, Any]:
