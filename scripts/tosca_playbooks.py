@@ -30,7 +30,7 @@ def operations(
     if left_out:
         set_up[0]["when"] = f"'{role}' not in gpufarm_record.done | default({{}})"
     attributes = {
-        name: f"{{{{ {attribute.get('from', f'{role}_result.{name}')} }}}}"
+        name: f"{{{{ {attribute.get('from', _result(role, name))} }}}}"
         for name, attribute in definition.get("attributes", {}).items()
     }
     if attributes:
@@ -52,6 +52,11 @@ def operations(
         "configure": [_play(definition, recorded, "", set_up)],
         "delete": [_play(definition, recorded, ", removal", [remove])],
     }
+
+
+def _result(role: str, name: str) -> str:
+    """Return an expression for a value in the result of a role. Of a map, `.values` is a method in Jinja."""
+    return f"{role}_result['{name}']" if hasattr(dict, name) else f"{role}_result.{name}"
 
 
 def _play(

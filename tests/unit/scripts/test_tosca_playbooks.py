@@ -12,7 +12,7 @@ METADATA = {"role": "gpufarm.cluster.farm"}
 
 
 def test_attributes_are_in_the_result_of_the_role_or_where_the_source_says() -> None:
-    attributes = {"endpoint": {}, "users": {"from": "farm_result.people | length"}}
+    attributes = {"endpoint": {}, "values": {}, "users": {"from": "farm_result.people | length"}}
     definition = {"metadata": METADATA, "play": {"name": "Farm"}, "attributes": attributes}
     (play,) = operations(definition, recorded=False, left_out=False)["configure"]
     assert {key: play[key] for key in ("name", "hosts", "become")} == {
@@ -25,6 +25,7 @@ def test_attributes_are_in_the_result_of_the_role_or_where_the_source_says() -> 
     assert returned["when"] == "not ansible_check_mode"
     assert returned["ansible.builtin.set_stats"]["data"] == {
         "endpoint": "{{ farm_result.endpoint }}",
+        "values": "{{ farm_result['values'] }}",
         "users": "{{ farm_result.people | length }}",
     }
 
