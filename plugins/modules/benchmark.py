@@ -11,7 +11,7 @@ short_description: Measure a machine and keep the results
 version_added: 0.1.0
 description:
   - Measures processors and memory with the HPC Challenge, a file system with fio, or a link to another
-    machine with ping and iperf3. The programs must be installed.
+    machine with ping and iperf3, or with MPI. The programs must be installed.
 extends_documentation_fragment:
   - gpufarm.cluster.attributes.changing_module
   - gpufarm.cluster.benchmark
@@ -30,6 +30,10 @@ options:
     description: Measure a link to a machine at which iperf3 serves.
     type: dict
     suboptions:
+      peer:
+        description: Name of the other machine.
+        type: str
+        required: true
       network:
         description: The network in CIDR notation, which names the values.
         type: str
@@ -46,6 +50,36 @@ options:
         description: Port at which it serves.
         type: int
         default: 5201
+  mpi:
+    description: Measure a link to a machine on which mpirun waits for this one.
+    type: dict
+    suboptions:
+      peer:
+        description: Name of the other machine.
+        type: str
+        required: true
+      network:
+        description: The network in CIDR notation, which names the values, and over which processes talk.
+        type: str
+        required: true
+      bind:
+        description: Address of this machine in the network.
+        type: str
+        required: true
+      address:
+        description: Address of the other machine in the network.
+        type: str
+        required: true
+      interfaces:
+        description: >-
+          Interfaces of this machine in the network. Their counters prove that processes talk over it.
+        type: list
+        elements: str
+        required: true
+      place:
+        description: Where mpirun is reached, from the command that it gives to its agent.
+        type: str
+        default: ''
 seealso:
   - module: gpufarm.cluster.gpu_benchmark
 author:
@@ -79,6 +113,11 @@ worse:
   type: list
   elements: str
   sample: [memory_gb_s is 160.1, 24% worse than 210.7 at first]
+links:
+  description: Machines to which links were measured, by the names of the values.
+  returned: success
+  type: dict
+  sample: {mpi.10.1.0.0/16.gb_s: gpu02}
 """
 
 from functools import partial
@@ -86,22 +125,26 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.gpufarm.cluster.plugins.module_utils._benchmarks.io import run
+from ansible_collections.gpufarm.cluster.plugins.module_utils._benchmarks.io.between import between
 from ansible_collections.gpufarm.cluster.plugins.module_utils._benchmarks.io.measure import OPTIONS, measure
 from ansible_collections.gpufarm.cluster.plugins.module_utils._benchmarks.part import Part
 
-LINK = {
-    "network": {"type": "str", "required": True},
-    "bind": {"type": "str", "required": True},
-    "address": {"type": "str", "required": True},
-    "port": {"type": "int", "default": 5201},
+ENDS = {name: {"type": "str", "required": True} for name in ("peer", "network", "bind", "address")}
+LINK = {**ENDS, "port": {"type": "int", "default": 5201}}
+PARTS = ("processors", "folder", "link", "mpi")
+MPI = {
+    **ENDS,
+    "interfaces": {"type": "list", "elements": "str", "required": True},
+    "place": {"type": "str", "default": ""},
 }
 
 
 def part(options: dict[str, Any]) -> Part:
     """Return what is asked for."""
-    if options["link"]:
-        link = options["link"]
-        return Part(f"link.{link['network']}.", link["address"], partial(run.link, **link))
+    for name, measured in (("link", run.link), ("mpi", between)):
+        if link := options[name]:
+            end = f"{link.pop('peer')} {link['address']}"
+            return Part(f"{name}.{link['network']}.", end, partial(measured, **link))
     if options["folder"]:
         folder = options["folder"]
         return Part(f"{folder}.", "", partial(run.files, folder, options["file_mib"]))
@@ -117,9 +160,10 @@ def main() -> None:
             "folder": {"type": "path"},
             "file_mib": {"type": "int", "default": 1024},
             "link": {"type": "dict", "options": LINK},
+            "mpi": {"type": "dict", "options": MPI},
         },
-        mutually_exclusive=[("processors", "folder", "link")],
-        required_one_of=[("processors", "folder", "link")],
+        mutually_exclusive=[PARTS],
+        required_one_of=[PARTS],
         supports_check_mode=True,
     )
     measure(module, [part(module.params)])

@@ -54,6 +54,11 @@ worse:
   type: list
   elements: str
   sample: [gpu.0.memory_gb_s is 2100, 49% worse than 4157 at first]
+links:
+  description: Machines to which links were measured, by the names of the values.
+  returned: success
+  type: dict
+  sample: {mpi.10.1.0.0/16.gb_s: gpu02}
 """
 
 from ansible.module_utils.basic import AnsibleModule

@@ -34,16 +34,21 @@ properties:
   returned: success
   type: dict
   sample: {kernel.release: 6.12.48+deb13-amd64, processor.threads: 64, memory.mib: 515000}
+links:
+  description: Machines to which links were measured, by the names of the results.
+  returned: success
+  type: dict
+  sample: {mpi.10.1.0.0/16.gb_s: gpu02}
 """
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.gpufarm.cluster.plugins.module_utils._uniform.io.read import read
+from ansible_collections.gpufarm.cluster.plugins.module_utils._uniform.io.read import links, read
 
 
 def main() -> None:
     """Run the module."""
     module = AnsibleModule(argument_spec={}, supports_check_mode=True)
-    module.exit_json(changed=False, properties=read())
+    module.exit_json(changed=False, properties=read(), links=links())
 
 
 if __name__ == "__main__":

@@ -473,7 +473,14 @@ _CASES = {
                 ' {"ifname": "eth1", "addr_info": [{"local": "198.51.100.7"}]}]'
             ),
             "gpufarm.cluster.path_info": has("/proc/driver/nvidia/gpus"),
-            "gpufarm.cluster.benchmark": {"measured": True, "values": {"hpl_gflops": 1.0}, "worse": []},
+            "Measure | Read the versions of Open MPI of both ends": said("mpirun (Open MPI) 5.0.7\n"),
+            "ansible.builtin.wait_for": {"match_groups": ["prterun-host2-7@0.0;tcp://192.0.2.7:4242:24"]},
+            "gpufarm.cluster.benchmark": {
+                "measured": True,
+                "values": {"hpl_gflops": 1.0},
+                "worse": [],
+                "links": {},
+            },
             "gpufarm.cluster.gpu_benchmark": {"measured": True, "values": {"hpl_gflops": 1.0}, "worse": []},
         },
         elsewhere={"host2": {}, "host3": {}},

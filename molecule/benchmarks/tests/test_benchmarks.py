@@ -20,6 +20,9 @@ def test_the_results_are_there_for_everybody(host):
 def test_the_links_of_the_ring_were_measured(host):
     values = json.loads(host.file(RESULTS).content_string)["values"]
     assert len([name for name in values if name.startswith("link.")]) == 2
+    # Open MPI is another on the machine `old`.
+    told = [name for name in values if name.startswith("mpi.")]
+    assert len(told) == (2 if host.check_output("hostname") in ("one", "two") else 0)
 
 
 def test_the_gpus_and_the_links_between_them_were_measured(host):
@@ -32,6 +35,8 @@ def test_the_gpus_and_the_links_between_them_were_measured(host):
 
 
 def test_nothing_serves_and_no_file_is_left(host):
-    assert not host.check_output("systemctl list-units --all --plain --no-legend 'gpufarm-link*'")
-    assert host.run("pgrep -x 'iperf3|hpcc|fio'").rc == 1
+    units = ["gpufarm-link*", "gpufarm-mpi*"]
+    assert not host.check_output("systemctl list-units --all --plain --no-legend %s %s", *units)
+    assert host.run("pgrep -x 'iperf3|hpcc|fio|prted|prterun'").rc == 1
+    assert not host.check_output("find /run -maxdepth 1 -name 'gpufarm-mpi*'")
     assert not host.check_output("find /var/tmp -name '*gpufarm-benchmark*'")

@@ -14,8 +14,9 @@ class NotMeasured(Exception):
 
 @dataclass(frozen=True)
 class Part:
-    """How the names of its values begin, and those of no other part; the address of the other end of a link,
-    or the UUID of a GPU; and a function that returns the values, or raises `NotMeasured`.
+    """How the names of its values begin, and those of no other part; name and address of the machine at the
+    other end of a link, or the UUID of a GPU; and a function that returns the values, or raises
+    `NotMeasured`.
     """
 
     prefix: str

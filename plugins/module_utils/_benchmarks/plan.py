@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from .._cidr import address, networks
+from .._cidr import address, interfaces, networks
 
 
 def plan(
@@ -23,8 +23,9 @@ def plan(
             can be reached (ip-address(8)).
 
     Returns:
-        `problems`; if there are none, also `links`, each with `peer`, the next machine, `network`, and the
-        addresses `bind` of the machine and `address` of the peer; and `unmeasured`, sentences about links
+        `problems`; if there are none, also `links`, each with `peer`, the next machine, `network`, the
+        addresses `bind` of the machine and `address` of the peer, and `interfaces` of the machine in the
+        network; and `unmeasured`, sentences about links
         that cannot be measured now.
     """
     found, problems = networks("benchmarks_networks", settings["networks"])
@@ -73,6 +74,7 @@ def plan(
             "network": str(network),
             "bind": address(network, links[name]),
             "address": address(network, links[peer]),
+            "interfaces": interfaces(network, links[name]),
         }
         for network in found
     ]

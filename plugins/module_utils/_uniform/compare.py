@@ -101,12 +101,12 @@ def _rows(
         for machine, value in one.odd.items():
             having[value].append(machine)
         for value, machines in having.items():
-            usual = "(they differ)" if one.usual is None else _shown(one.usual)
-            yield group, _shown(one.name), _names(machines), _shown(value), usual
+            usual = "(they differ)" if one.usual is None else shown_text(one.usual)
+            yield group, shown_text(one.name), _names(machines), shown_text(value), usual
     if len(several) > SHOWN:
         yield (
             group,
-            f"{_shown(section)}.*",
+            f"{shown_text(section)}.*",
             _names(sorted(odd)),
             f"{len(several) - SHOWN} more differ",
             "",
@@ -122,8 +122,8 @@ def _names(machines: Sequence[str]) -> str:
     return ", ".join(machines[:NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
-def _shown(value: Value) -> str:
-    """Return a value in one line, without what a terminal would take for a command; it is from a machine."""
+def shown_text(value: Value) -> str:
+    """Return a value from a machine in one line, without what a terminal would take for a command."""
     if isinstance(value, float):
         return f"{value:.4g}"
     return " ".join("".join(sign if sign.isprintable() else " " for sign in str(value)).split())

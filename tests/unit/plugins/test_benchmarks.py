@@ -44,7 +44,9 @@ IPERF = {"start": {}, "end": {"sum_received": {"bits_per_second": 9.4e9}}}
 UNREACHED = {"start": {}, "end": {}, "error": "unable to connect to server"}
 PING = "3 packets transmitted, 3 received\nrtt min/avg/max/mdev = 0.037/0.098/0.219/0.085 ms\n"
 LINKS = {
-    name: [{"ifname": "eth0", "addr_info": [{"local": f"10.1.0.{last}"}, {"local": f"10.2.0.{last}"}]}]
+    name: [
+        {"ifname": f"eth{number}", "addr_info": [{"local": f"10.{number + 1}.0.{last}"}]} for number in (0, 1)
+    ]
     for last, name in enumerate(("n1", "n2", "n3"), 1)
 }
 SETTINGS = {
@@ -152,8 +154,14 @@ def test_each_machine_measures_to_the_next_and_the_last_to_the_first() -> None:
         "problems": [],
         "unmeasured": [],
         "links": [
-            {"peer": "n1", "network": "10.1.0.0/24", "bind": "10.1.0.3", "address": "10.1.0.1"},
-            {"peer": "n1", "network": "10.2.0.0/24", "bind": "10.2.0.3", "address": "10.2.0.1"},
+            {
+                "peer": "n1",
+                "network": f"10.{number}.0.0/24",
+                "bind": f"10.{number}.0.3",
+                "address": f"10.{number}.0.1",
+                "interfaces": [f"eth{number - 1}"],
+            }
+            for number in (1, 2)
         ],
     }
     assert plan(SETTINGS, "other", {"other": []}) == {"problems": [], "links": [], "unmeasured": []}
@@ -163,6 +171,22 @@ def test_a_next_machine_that_is_away_takes_only_its_links(tmp_path: Path) -> Non
     planned = plan(SETTINGS, "n1", {"n1": LINKS["n1"]})
     assert not planned["problems"] and not planned["links"]
     assert planned["unmeasured"][0].startswith("n2 cannot be reached")
+
+
+def test_a_server_that_is_not_ready_is_tried_again(run: Callable[..., Any], tmp_path: Path) -> None:
+    refused = f"echo '{json.dumps(UNREACHED)}'"
+    (tmp_path / "bin" / "iperf3").write_text(
+        f"#!/bin/sh\nif mkdir {tmp_path}/begun 2>/dev/null; then {refused}; else cat {tmp_path}/iperf; fi\n"
+    )
+    assert run(link=LINK)["values"]["link.10.1.0.0/24.gbit_s"] == 9.4
+
+
+def test_the_slower_direction_of_a_link_counts(run: Callable[..., Any], tmp_path: Path) -> None:
+    slow = json.dumps({"end": {"sum_received": {"bits_per_second": 2e9}}})
+    (tmp_path / "bin" / "iperf3").write_text(
+        f"#!/bin/sh\ncase \"$*\" in *--reverse*) echo '{slow}' ;; *) cat {tmp_path}/iperf ;; esac\n"
+    )
+    assert run(link=LINK)["values"]["link.10.1.0.0/24.gbit_s"] == 2.0
 
 
 def test_a_link_to_another_machine_is_measured_and_compared_anew(
@@ -194,7 +218,9 @@ def test_files_of_a_killed_run_go_and_those_of_other_machines_stay(
 
 
 def test_a_next_machine_without_an_address_is_named() -> None:
-    (problem,) = plan(SETTINGS, "n1", {**LINKS, "n2": [{"addr_info": [{"local": "10.1.0.2"}]}]})["problems"]
+    (problem,) = plan(
+        SETTINGS, "n1", {**LINKS, "n2": [{"ifname": "eth0", "addr_info": [{"local": "10.1.0.2"}]}]}
+    )["problems"]
     assert problem.startswith("n2 has no address in 10.2.0.0/24")
 
 
@@ -224,6 +250,8 @@ def run(
         (tmp_path / name).write_text(text)
     monkeypatch.setenv("PATH", f"{tmp_path}/bin:{os.environ['PATH']}")
     monkeypatch.setattr(measurement, "busy", lambda: "")
+    monkeypatch.setattr(programs, "PATIENCE", 0.3)
+    monkeypatch.setattr(programs, "PAUSE", 0.01)
 
     def call(**arguments: Any) -> Any:
         given = {"results": str(tmp_path / "results.json"), **arguments}
@@ -234,7 +262,7 @@ def run(
     return call
 
 
-LINK = {"network": "10.1.0.0/24", "bind": "10.1.0.1", "address": "10.1.0.2"}
+LINK = {"peer": "n2", "network": "10.1.0.0/24", "bind": "10.1.0.1", "address": "10.1.0.2"}
 
 
 def asked(tmp_path: Path) -> list[str]:
@@ -318,7 +346,7 @@ def test_a_failure_is_told_and_the_earlier_results_stay(run: Callable[..., Any],
     (tmp_path / "iperf").write_text(json.dumps(UNREACHED))
     assert "from 10.1.0.1 to 10.1.0.2 was not measured: unable to connect" in run(link=LINK)["msg"]
     (tmp_path / "bin" / "runuser").write_text("#!/bin/sh\necho no slots >&2\nexit 1\n")
-    assert "runuser failed: no slots" in run(processors=1, measure="again")["msg"]
+    assert "mpirun failed: no slots" in run(processors=1, measure="again")["msg"]
     (tmp_path / "bin" / "runuser").write_text("#!/bin/sh\n")
     assert "has measured nothing" in run(processors=1, measure="again")["msg"]
     assert not run(processors=1)["changed"]

@@ -22,7 +22,7 @@ from ansible_collections.gpufarm.cluster.plugins.module_utils._uniform.compare i
     differences,
     rows,
 )
-from ansible_collections.gpufarm.cluster.plugins.module_utils._uniform.io.read import read
+from ansible_collections.gpufarm.cluster.plugins.module_utils._uniform.io.read import links, read
 from ansible_collections.gpufarm.cluster.plugins.module_utils._uniform.report import report
 from ansible_collections.gpufarm.cluster.plugins.modules import gpu_info, machine_properties_info
 from hypothesis import given
@@ -144,7 +144,7 @@ def test_text_of_a_machine_is_one_inert_line() -> None:
 def test_a_report_says_what_was_compared() -> None:
     machines = {"n1": {"a.b": "1"}, "n2": {"a.b": "2"}, "s1": {}, "s2": {}}
     groups = {"nodes": ["n1", "n2"], "storage": ["s1", "s2"], "login": ["l1"]}
-    told = report(machines, {}, groups)
+    told = report(machines, {}, groups, {})
     assert told["summary"] == [
         "nodes: 2 machines differ in 1 property",
         "storage: 2 machines are alike",
@@ -161,13 +161,13 @@ def test_results_of_benchmarks_are_plotted_with_the_odd_ones_marked() -> None:
         "n<2>": {"benchmark.memory_gb_s": 100.0},
         "n3": {"benchmark.memory_gb_s": 200.0, "benchmark.link.<b>": 0.0},
     }
-    page = report(machines, {}, {"nodes": [*machines]})["page"]
+    page = report(machines, {}, {"nodes": [*machines]}, {})["page"]
     assert page.count("<svg") == 2 and "n&lt;2&gt; ◆" in page and "n1 ◆" not in page
     widths = re.findall(r'class="(bar|odd)" x="180" y="\d+" width="([\d.]+)"', page)
     assert widths[1:] == [("bar", "480.0"), ("bar", "480.0"), ("odd", "240.0")]
     assert "link.&lt;b&gt;" in page and "<b>" not in page
     ElementTree.fromstring(re.search(r"<body>.*</body>", page, re.DOTALL)[0])
-    assert report({"n1": {"a.b": "1"}, "n2": {"a.b": "1"}}, {}, {"all": ["n1", "n2"]})["page"] == ""
+    assert report({"n1": {"a.b": "1"}, "n2": {"a.b": "1"}}, {}, {"all": ["n1", "n2"]}, {})["page"] == ""
 
 
 CPUINFO = """\
@@ -252,6 +252,41 @@ def test_a_machine_is_read_from_its_files(tmp_path: Path) -> None:
     assert (found["processor.sockets"], found["processor.threads"], found["processor.smt"]) == (2, 2, "off")
     assert found["setting.net.ipv4.tcp_rmem"] == "4096 131072 6291456"
     assert found["benchmark.memory_gb_s"] == 120.5
+
+
+def test_a_slow_machine_of_a_group_is_named_by_its_links() -> None:
+    name = "mpi.10.1.0.0/16.gb_s"
+    values = {"n1": 1.0, "n2": 0.2, "n3": 0.2, "n4": 1.0}
+    machines = {machine: {f"benchmark.{name}": value} for machine, value in values.items()}
+    others = {machine: {name: ALL[number % 4]} for number, machine in enumerate(values, 1)}
+    told = report(machines, {}, {"nodes": ALL, "others": ["n1", "n4"]}, others)
+    assert told["summary"] == [
+        "nodes: 4 machines differ in 1 property",
+        f"nodes: n3 is slow with all its neighbours: {name} is 0.2 with n2 and 0.2 with n4, and usually 1; "
+        "look at its adapter, its cable, and its port of the switch.",
+        "others: 2 machines are alike",
+    ]
+
+
+def test_links_that_a_machine_makes_up_are_left_out_or_shown_as_text() -> None:
+    evil = "mpi.\x1b[31m.gb_s"
+    machines = {"n1": {f"benchmark.{evil}": 1.0}, "n2": {f"benchmark.{evil}": 0.1}}
+    others = {"n1": {evil: "n2"}, "n2": {evil: "n1", "mpi.none": "n1", "link.x": "elsewhere"}}
+    (first, second) = report(machines, {}, {"all": ["n1", "n2", "n3"]}, others)["summary"]
+    assert "from n2 to n1 is slow: mpi. [31m.gb_s is 0.1" in second and "\x1b" not in first + second
+
+
+def test_the_other_ends_of_links_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "var/lib/gpufarm/benchmarks/results.json"
+    path.parent.mkdir(parents=True)
+    values = {"mpi.10.1.0.0/16.gb_s": 1.0, "link.10.1.0.0/16.gbit_s": 9.0, "gpu.0.to.1.gb_s": 5.0}
+    ends = {
+        "mpi.10.1.0.0/16.gb_s": "n2 10.1.0.2",
+        "gpu.0.to.1.gb_s": "GPU-a GPU-b",
+        "mpi.gone.gb_s": "n9 10.1.0.9",
+    }
+    path.write_text(json.dumps({"values": values, "baseline": {}, "measured": {}, "ends": ends}))
+    assert links(tmp_path) == {"mpi.10.1.0.0/16.gb_s": "n2"}
 
 
 def test_damaged_results_are_left_out(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from pathlib import Path
 from ansible.module_utils.basic import AnsibleModule
 
 from ..._host.io.files import replace_file
+from ..neighbours import neighbours
 from ..part import NotMeasured, Part
 from ..results import PATH, Results, parse
 from .run import busy
@@ -90,6 +91,7 @@ def _measure(module: AnsibleModule, parts: Sequence[Part], path: Path) -> None:
         "measured": bool(wanted),
         "values": results.values,
         "worse": results.sentences(),
+        "links": neighbours(results),
     }
     if failures:
         module.fail_json(msg=" ".join(failures), **told)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from ..._benchmarks import results
+from ..._benchmarks.neighbours import neighbours
 from ..._host.io import timed
 from .. import parse
 from ..compare import Value
@@ -194,12 +195,24 @@ def _limits(root: Path) -> dict[str, Value]:
     return found
 
 
+def links(root: Path = Path("/")) -> dict[str, str]:
+    """Return the machines to which benchmarks have measured links, by the names of the results.
+
+    Args:
+        root: folder that holds the files of the machine.
+    """
+    return neighbours(_results(root))
+
+
 def _measured(root: Path) -> dict[str, Value]:
+    return {f"benchmark.{name}": value for name, value in _results(root).values.items()}
+
+
+def _results(root: Path) -> results.Results:
     try:
-        kept = results.parse(json.loads(_text(root / results.PATH.lstrip("/"))))
+        return results.parse(json.loads(_text(root / results.PATH.lstrip("/"))))
     except ValueError:  # none, or damaged
-        return {}
-    return {f"benchmark.{name}": value for name, value in kept.values.items()}
+        return results.Results()
 
 
 def _names(folder: Path) -> tuple[str, ...]:
