@@ -118,7 +118,7 @@ def _login(c: Any, settings: dict[str, Any]) -> None:
         login_ldap.configure(c, login, settings["persons_file"])
     else:
         login_pam.configure(c, login)
-    c.LeavingLogin.shared_account = collaborative.NAME
+    c.LeavingLogin.shared_account = collaborative.NAME if settings["collaborative"] else ""
     c.LeavingLogin.refused_file = f"{settings['state_folder']}/refused.json"
     c.LeavingLogin.relogin_hours = settings["relogin_hours"]
 

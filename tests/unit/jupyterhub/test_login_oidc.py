@@ -249,6 +249,17 @@ def test_who_left_the_groups_is_out_with_token_notebook_and_cookie(
     eventually(lambda: why in browser.get("/hub/home").text)
 
 
+def test_the_name_of_the_shared_account_is_one_like_others_where_there_is_no_such_account(
+    hub: HubProcess, browser: httpx.Client, provider: Provider
+) -> None:
+    provider.claims = claims("collaborative", "physics/gpu")
+    assert come_back(browser, provider).status_code == 302
+    (hub.folder / "ask-again").touch()
+    assert browser.get("/hub/home").status_code == 200
+    provider.claims = claims("collaborative", "other")
+    assert browser.get("/hub/home").status_code == 302
+
+
 def test_the_notebook_alone_has_the_hub_find_out(erin: Erin, provider: Provider) -> None:
     """It reports every minute, so it ends although nobody opens a page."""
     provider.claims = claims("erin")

@@ -93,7 +93,7 @@ class LeavingLogin(Authenticator):  # type: ignore[misc]
     A login derives from this class first.
     """
 
-    shared_account = Unicode(help="An account of nobody, under whose name nobody logs in.").tag(config=True)
+    shared_account = Unicode(help="An account of nobody, if any; nobody logs in as it.").tag(config=True)
     refused_file = Unicode(help="The file that remembers who must log in again.").tag(config=True)
     relogin_hours = Float(help="How long notebooks go on of users who must log in again.").tag(config=True)
     source = "The service that knows the users"
