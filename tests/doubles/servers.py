@@ -60,12 +60,13 @@ def _unpacked(package: str) -> Path:
     folder = cache_dir() / f"unpacked-{suite}-{package}"
     folder.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(f"{folder}.lock"):
-        if not (folder / "own").exists():
+        if not (folder / "complete").exists():
             shutil.rmtree(folder, ignore_errors=True)
             unpack(folder, suite, [package])
             libraries = [path for path in folder.glob("usr/lib/*-linux-gnu/*.so.*") if path.is_file()]
             lacking = [path for path in libraries if not Path("/", path.relative_to(folder)).exists()]
             own_libraries(folder, lacking)
+            (folder / "complete").touch()  # a killed run leaves a part
     return folder
 
 
