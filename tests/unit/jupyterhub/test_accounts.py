@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import grp
 import pwd
+import re
 import subprocess
 from pathlib import Path
 from types import SimpleNamespace
@@ -184,6 +185,17 @@ def test_a_name_that_was_given_to_somebody_else_does_not_inherit_the_files(tmp_p
         persons.bind("alice", "https://iam.example.org/", "subject-2")
     with pytest.raises(accounts.AccountError, match="alice belongs to another person"):
         persons.bind("alice", "https://other.example.org/", "subject-1")
+
+
+def test_names_that_were_written_beforehand_are_of_these_persons(tmp_path: Path) -> None:
+    manual = (Path(__file__).parents[3] / "roles/jupyterhub/README.md").read_text()
+    example = re.search(r'`(\{"alice": \{"issuer".*?\}\})`', manual)
+    assert example
+    (tmp_path / "persons.json").write_text(example[1])
+    persons = accounts.Persons(tmp_path / "persons.json")
+    with pytest.raises(accounts.AccountError, match="alice belongs to another person"):
+        persons.bind("alice", "https://iam.example.org/", "somebody", only=True)
+    persons.bind("alice", "https://iam.example.org/", "SUB", only=True)
 
 
 def test_a_person_has_one_name_where_names_select_accounts(tmp_path: Path) -> None:
