@@ -26,14 +26,10 @@ PASSED_OVER = (
     *("/var/log/apt", "/var/log/dpkg.log", "/var/log/alternatives.log", "/var/log/journal"),
     *("/var/log/wtmp", "/var/log/wtmp.db", "/var/log/btmp", "/var/log/lastlog", "/var/tmp"),
     *("/etc/passwd", "/etc/group", "/etc/shadow", "/etc/gshadow", "/etc/subuid", "/etc/subgid"),
-    *(
-        "/var/lib/nvmlsim",
-        "/var/lib/planted",
-        "/var/backups/dpkg",
-        "/var/backups/apt",
-        "/var/backups/alternatives",
-    ),
+    *("/var/lib/nvmlsim", "/var/lib/planted"),
 )
+# dpkg-db-backup(8) keeps seven copies of each, and makes the first at the first midnight of a machine.
+COPIES = ("/var/backups/alternatives.tar.", "/var/backups/apt.extended_states.", "/var/backups/dpkg.")
 # Of these only the names count: what is in them grows by itself.
 GROWING = ("/var/log/", "/var/spool/")
 
@@ -82,7 +78,12 @@ def walk() -> list[str]:
 
 def passed_over(path: str) -> bool:
     # useradd(8) and its like keep the file before with a hyphen behind its name
-    return path.rstrip("-") in PASSED_OVER or path.endswith(("/__pycache__", ".pyc")) or os.path.ismount(path)
+    return (
+        path.rstrip("-") in PASSED_OVER
+        or path.startswith(COPIES)
+        or path.endswith(("/__pycache__", ".pyc"))
+        or os.path.ismount(path)
+    )
 
 
 def look(path: str) -> str:
