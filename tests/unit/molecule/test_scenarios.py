@@ -16,7 +16,7 @@ SCRIPTS = Path(__file__).parents[3] / "scripts"
 MOLECULE = """\
 #!/bin/sh
 echo "$3" >>{order}
-[ "$3" != hanging ] || exec sleep 600
+[ "$3" != hanging ] || {{ trap 'echo FAILED tests/test_until_now.py; exit 1' INT; sleep 600 & wait; }}
 [ "$3" != broken ]
 """
 TARGETS = ["other", "lint", "unit", "sanity", "mutants-changed", "integration", "integration-tosca", "e2e"]
@@ -199,6 +199,7 @@ def test_what_still_runs_at_the_end_has_failed(changed: Checkout):
     done = changed.run("--changed", "--begin", "5", "--end", "0.1")
     assert done.returncode == 1
     assert "molecule hanging: FAILED" in done.stdout and "scenarios: ended after" in done.stdout
+    assert "hanging: FAILED, its log says\n  FAILED tests/test_until_now.py" in done.stdout
 
 
 def test_a_scenario_that_is_not_there_is_refused(checkout: Checkout):
