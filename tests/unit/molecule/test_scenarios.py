@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -101,6 +102,17 @@ def test_what_took_longest_goes_first(checkout: Checkout):
     checkout.remember({"molecule small": 900, "molecule large": 5, "make other": 6})
     checkout.run("--beside", "other")
     assert checkout.ran == ["small", "medium", "other", "large"]
+
+
+@pytest.mark.skipif(
+    os.geteuid() != 0 or not Path("/proc/self/autogroup").exists(), reason="only root may favour a session"
+)
+def test_what_computes_all_the_time_is_favoured_among_sessions(checkout: Checkout):
+    seen = "grep -q 'nice -10' /proc/self/autogroup"
+    waits = f"for try in $$(seq 100); do {seen} && exit; sleep 0.1; done; exit 1"
+    (checkout.root / "Makefile").write_text(f"unit:\n\t@{waits}\n\nother:\n\t@! {seen}\n")
+    done = checkout.run("--beside", "unit", "--beside", "other", "small")
+    assert done.stdout.endswith("jobs: 3 passed, 0 failed\n")
 
 
 def test_a_failure_is_told_and_not_remembered(checkout: Checkout):
