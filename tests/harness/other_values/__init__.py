@@ -44,6 +44,8 @@ def other(role: str, name: str) -> Any:
             return value
     # Each has another text, so that it is known wherever it gets.
     word = f"other-{name.removeprefix(role).strip('_').replace('_', '-')}"
+    if option["type"] == "list":
+        return [word]
     if name.endswith("_url"):
         return f"https://{word}.example.org/"
     return f"/srv/{word}" if str(now).startswith("/") or name.endswith(_PATHS) else word
