@@ -21,7 +21,7 @@ echo "$3" >>{order}
 [ "$3" != broken ]
 """
 TARGETS = ["other", "lint", "unit", "sanity", "mutants-changed", "integration", "integration-tosca", "e2e"]
-ALWAYS = ["lint", "unit", "sanity", "mutants-changed"]
+ALWAYS = ["unit", "lint", "sanity", "mutants-changed"]
 
 
 class Checkout:
@@ -147,7 +147,7 @@ def test_what_a_change_affects_is_listed_with_the_reason(changed: Checkout):
     (changed.root / "molecule/small/tasks").mkdir()
     (changed.root / "molecule/small/tasks/new.yml").write_text("- debug:\n")
     listed = changed.run(script="affected").stdout.splitlines()
-    assert "make lint, make unit, make sanity, make mutants-changed: always run" in listed
+    assert "make unit, make lint, make sanity, make mutants-changed: always run" in listed
     assert listed[2:5] == [
         "molecule small",
         "  molecule/small/converge.yml",
@@ -193,6 +193,14 @@ def test_of_what_a_change_affects_what_was_proved_last_begins_last(changed: Chec
         (changed.root / f"molecule/{name}/converge.yml").write_text("- hosts: localhost\n")
     changed.run("--changed", "--begin", "5")
     assert changed.ran == [*ALWAYS, "medium", "large", "small"]  # large had its turn
+
+
+def test_affected_targets_begin_before_what_takes_less(changed: Checkout):
+    (changed.root / "pyproject.toml").write_text("[tool.pytest.ini_options]\n")
+    changed.run("--changed", "--begin", "5")
+    targets = ["integration", "integration-tosca"]
+    assert changed.ran[0] == "unit" and set(changed.ran[1 : 1 + len(targets)]) <= {*targets, "e2e"}
+    assert changed.ran.index("lint") > changed.ran.index("integration-tosca")
 
 
 def test_a_scenario_on_a_virtual_machine_runs_where_it_is_affected(changed: Checkout):
