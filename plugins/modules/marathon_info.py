@@ -56,7 +56,8 @@ framework_id:
 apps:
   description:
     - The apps, each with C(id), C(instances), C(role), C(cpus), C(mem), C(disk), C(gpus), C(running),
-      C(healthy), C(unhealthy), C(version), and C(tasks) with C(host), C(ports) and C(state).
+      C(healthy), C(unhealthy), C(version), C(tasks) with C(id), C(host), C(ports) and C(state), and
+      C(failed_task), the id of the task that failed last, which is empty if none did.
   returned: success
   type: list
   elements: dict
@@ -81,6 +82,7 @@ from ansible_collections.gpufarm.cluster.plugins.module_utils._marathon.app impo
 from ansible_collections.gpufarm.cluster.plugins.module_utils._marathon.io.api import Marathon
 from ansible_collections.gpufarm.cluster.plugins.module_utils._marathon.wait import waiting
 
+EMBEDDED = "embed=apps.tasks&embed=app.tasks&embed=apps.lastTaskFailure"
 SHOWN = ("id", "instances", "role", "cpus", "mem", "disk", "gpus", "version")
 
 
@@ -92,8 +94,10 @@ def row(app: Mapping[str, Any]) -> dict[str, Any]:
         "healthy": app.get("tasksHealthy", 0),
         "unhealthy": app.get("tasksUnhealthy", 0),
         "tasks": [
-            {name: task.get(name) for name in ("host", "ports", "state")} for task in app.get("tasks", ())
+            {name: task.get(name) for name in ("id", "host", "ports", "state")}
+            for task in app.get("tasks", ())
         ],
+        "failed_task": (app.get("lastTaskFailure") or {}).get("taskId") or "",
     }
 
 
@@ -102,7 +106,7 @@ def gather(module: AnsibleModule, marathon: Marathon) -> dict[str, Any]:
     path = read_path(module.params["id"]) if module.params["id"].strip("/") else ""
     leader = marathon.read("/v2/leader")["leader"]
     info = marathon.read("/v2/info")
-    apps = marathon.read("/v2/apps?embed=apps.tasks&embed=app.tasks")["apps"]
+    apps = marathon.read(f"/v2/apps?{EMBEDDED}")["apps"]
     queue = [item for item in marathon.read("/v2/queue")["queue"] if item.get("app")]
     deployments = marathon.read("/v2/deployments")
 

@@ -90,8 +90,8 @@ class Framework:
                 found += event["offers"]["offers"]
         return found
 
-    def launch(self, offer: dict[str, Any], command: str, **amounts: float) -> str:
-        task = uuid.uuid4().hex
+    def launch(self, offer: dict[str, Any], command: str, name: str = "", **amounts: float) -> str:
+        task = name or uuid.uuid4().hex
         resources = [
             {
                 "name": name,
