@@ -10,10 +10,12 @@ from tosca_properties import COLLECTION
 
 # For whom operations are run; the deployer names the deployment instead.
 OWNER = "an orchestrator"
+# Tasks of a role, and the playbook that runs them, which read what the node's tasks have printed.
+CONSOLE = "console"
 
 
 def operations(
-    definition: dict[str, Any], *, recorded: bool, left_out: bool
+    definition: dict[str, Any], *, recorded: bool, left_out: bool, console: bool
 ) -> dict[str, list[dict[str, Any]]]:
     """Return the playbooks of a node type of the source by the names of the operations.
 
@@ -22,6 +24,7 @@ def operations(
             unless it has the same name in the role's result.
         recorded: whether the role keeps a record of what it made, and for whom.
         left_out: whether the role has nothing to do while its record holds.
+        console: whether the role tells what its tasks have printed.
     """
     role = definition["metadata"]["role"].removeprefix(COLLECTION)
     set_up: list[dict[str, Any]] = [
@@ -48,10 +51,27 @@ def operations(
         "ansible.builtin.include_role": {"name": f"{COLLECTION}{role}"},
         "vars": {f"{role}_state": "absent"},
     }
-    return {
+    found = {
         "configure": [_play(definition, recorded, "", set_up)],
         "delete": [_play(definition, recorded, ", removal", [remove])],
     }
+    if console:
+        found[CONSOLE] = [_play(definition, False, ", console", _console(role))]
+    return found
+
+
+def _console(role: str) -> list[dict[str, Any]]:
+    """Tasks of a playbook beside the operations, which reads what the tasks of a node have printed."""
+    return [
+        {
+            "name": "Read the console",
+            "ansible.builtin.include_role": {"name": f"{COLLECTION}{role}", "tasks_from": CONSOLE},
+        },
+        {
+            "name": "Return the tasks",
+            "ansible.builtin.set_stats": {"data": {"tasks": f"{{{{ {role}_console_result.tasks }}}}"}},
+        },
+    ]
 
 
 def _result(role: str, name: str) -> str:

@@ -175,6 +175,7 @@ class Case:
         changed: Mapping[str, Any] | None = None,
         extra: Mapping[str, str] | None = None,
         check: bool = False,
+        entry: str = "main",
     ) -> Run:
         """Run the role, with other variables or such of the command line where given; or only check."""
         return run_role(
@@ -185,6 +186,7 @@ class Case:
             extra=extra,
             answers=self.answers,
             check=check,
+            entry=entry,
         )
 
 
@@ -219,6 +221,7 @@ _CASES = {
     "chronos_job": Case(
         {
             "chronos_job_urls": ["https://master1.example.org:4443"],
+            "chronos_job_mesos_urls": ["https://master1.example.org:5050"],
             "chronos_job_definition": {"name": "ada.train", "command": "python3 train.py"},
         }
     ),

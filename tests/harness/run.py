@@ -56,6 +56,7 @@ def run_role(
     extra: Mapping[str, str] | None = None,
     answers: Mapping[str, Answer] | None = None,
     check: bool = False,
+    entry: str = "main",
 ) -> Run:
     """Run a role of this collection.
 
@@ -67,6 +68,7 @@ def run_role(
         extra: what ``-e NAME=TEXT`` gives on the command line.
         answers: what modules say, by the name of a task or that of a module, beside what is always so.
         check: whether it only tells what it would do.
+        entry: name of the file of tasks.
 
     Returns:
         All that happened.
@@ -80,6 +82,7 @@ def run_role(
             inventory.get_host(host).set_variable(name, value)
     inventory.reconcile_inventory()
     recording = Recording({**ALL_IS_WELL, **(answers or {})})
+    included = {"name": f"gpufarm.cluster.{role}", "tasks_from": entry}
     with _as_ansible_playbook(check):
         manager = VariableManager(loader=loader, inventory=inventory, version_info={})
         manager._extra_vars = {name: trust_as_template(text) for name, text in (extra or {}).items()}
@@ -89,9 +92,7 @@ def run_role(
                 "hosts": list(hosts),
                 "gather_facts": False,
                 "vars": dict(variables),
-                "tasks": [
-                    {"name": "Run it", "ansible.builtin.include_role": {"name": f"gpufarm.cluster.{role}"}}
-                ],
+                "tasks": [{"name": "Run it", "ansible.builtin.include_role": included}],
             },
             variable_manager=manager,
             loader=loader,

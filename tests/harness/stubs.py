@@ -168,6 +168,7 @@ ALL_IS_WELL: dict[str, Answer] = {
         "done": {},
     },
     "gpufarm.cluster.lustre_target": {"formatted": [], "elsewhere": {}},
+    "gpufarm.cluster.mesos_console": {"tasks": []},
     "gpufarm.cluster.mesos_info": {
         "leader": "host1",
         "version": "1.11.0",

@@ -20,6 +20,7 @@ VALUES: dict[str, Any] = {
     "app_gateway_marathon_urls": ["https://other.example.org:8443"],
     "app_gateway_service_ports": "10001-20000",
     "chronos_job_definition": {"name": "ada.train", "command": "other"},
+    "chronos_job_mesos_urls": ["https://other.example.org:5050"],
     "chronos_job_secret_env": {"TOKEN": "other"},
     "chronos_job_urls": ["https://other.example.org:4443"],
     "compose_project_checksum": f"sha256:{'0' * 64}",

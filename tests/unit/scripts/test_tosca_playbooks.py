@@ -14,7 +14,7 @@ METADATA = {"role": "gpufarm.cluster.farm"}
 def test_attributes_are_in_the_result_of_the_role_or_where_the_source_says() -> None:
     attributes = {"endpoint": {}, "values": {}, "users": {"from": "farm_result.people | length"}}
     definition = {"metadata": METADATA, "play": {"name": "Farm"}, "attributes": attributes}
-    (play,) = operations(definition, recorded=False, left_out=False)["configure"]
+    (play,) = operations(definition, recorded=False, left_out=False, console=False)["configure"]
     assert {key: play[key] for key in ("name", "hosts", "become")} == {
         "name": "Farm",
         "hosts": "{{ gpufarm_hosts | default('all') }}",
@@ -31,7 +31,9 @@ def test_attributes_are_in_the_result_of_the_role_or_where_the_source_says() -> 
 
 
 def test_a_type_without_attributes_returns_nothing_and_a_removal_never_does() -> None:
-    plays = operations({"metadata": METADATA, "play": {"name": "Farm"}}, recorded=False, left_out=False)
+    plays = operations(
+        {"metadata": METADATA, "play": {"name": "Farm"}}, recorded=False, left_out=False, console=False
+    )
     assert len(plays["configure"][0]["tasks"]) == 1
     (play,) = plays["delete"]
     assert play["name"] == "Farm, removal"
@@ -41,7 +43,7 @@ def test_a_type_without_attributes_returns_nothing_and_a_removal_never_does() ->
 
 def test_a_role_whose_record_holds_is_left_out_and_its_result_is_that_of_the_record() -> None:
     definition = {"metadata": METADATA, "play": {"name": "Farm"}, "attributes": {"endpoint": {}}}
-    plays = operations(definition, recorded=True, left_out=True)
+    plays = operations(definition, recorded=True, left_out=True, console=False)
     set_up, returned = plays["configure"][0]["tasks"]
     assert set_up["when"] == "'farm' not in gpufarm_record.done | default({})"
     assert returned["vars"] == {"farm_result": "{{ gpufarm_record.done.farm }}"}
@@ -50,9 +52,19 @@ def test_a_role_whose_record_holds_is_left_out_and_its_result_is_that_of_the_rec
     assert all(play["vars"] == {"gpufarm_owner": "an orchestrator"} for (play,) in plays.values())
 
 
+def test_a_role_that_tells_what_tasks_have_printed_has_a_playbook_that_records_nothing() -> None:
+    definition = {"metadata": METADATA, "play": {"name": "Farm"}}
+    assert "console" not in operations(definition, recorded=True, left_out=True, console=False)
+    (play,) = operations(definition, recorded=True, left_out=True, console=True)["console"]
+    assert play["name"] == "Farm, console" and "vars" not in play
+    read, returned = play["tasks"]
+    assert read["ansible.builtin.include_role"] == {"name": "gpufarm.cluster.farm", "tasks_from": "console"}
+    assert returned["ansible.builtin.set_stats"]["data"] == {"tasks": "{{ farm_console_result.tasks }}"}
+
+
 def test_what_asks_a_service_runs_where_the_deployer_does_without_root() -> None:
     definition = {"metadata": {**METADATA, "runs_on": "controller"}, "play": {"name": "App"}}
-    for (play,) in operations(definition, recorded=False, left_out=False).values():
+    for (play,) in operations(definition, recorded=False, left_out=False, console=False).values():
         assert play["hosts"] == "{{ gpufarm_hosts | default('localhost') }}"
         assert "become" not in play
 

@@ -1,0 +1,54 @@
+"""For a console each service of the cluster is asked with the account that is meant for it."""
+
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+import pytest
+from harness import CASES
+from harness.run import Run
+
+ASKED = ("urls", "username", "password")
+CHRONOS = ("https://chronos1.example.org:4443", "chronos", "password of chronos")
+MARATHON = ("https://marathon1.example.org:8443", "marathon", "password of marathon")
+MESOS = ("https://master1.example.org:5050", "mesos", "password of mesos")
+APP = {"id": "/ada/lab", "tasks": [{"id": "t1"}], "failed_task": "t0"}
+
+
+def settings(prefix: str, account: tuple[str, str, str]) -> dict[str, object]:
+    url, user, password = account
+    return {f"{prefix}_urls": [url], f"{prefix}_user": user, f"{prefix}_password": password}
+
+
+def asked(run: Run) -> dict[str, tuple[str, str, str]]:
+    """Return address and account that each module of the cluster was given."""
+    assert not run.failed, run.refusal
+    return {
+        call.action.rpartition(".")[2]: (call.args["urls"][0], call.args["username"], call.args["password"])
+        for call in run.calls
+        if all(name in call.args for name in ASKED)
+    }
+
+
+def test_the_console_of_a_job_asks_chronos_and_mesos_with_the_account_of_each() -> None:
+    case = CASES["chronos_job"].with_answers(
+        {"gpufarm.cluster.chronos_job": {"diff": {"before": {}, "after": {}}}}
+    )
+    given = settings("chronos_job", CHRONOS) | settings("chronos_job_mesos", MESOS)
+    run = case.run("chronos_job", given, entry="console")
+    assert asked(run) == {"chronos_job": CHRONOS, "mesos_console": MESOS}
+
+
+@pytest.mark.parametrize("found", [[APP], []])
+def test_the_console_of_a_container_asks_marathon_and_mesos_with_the_account_of_each(
+    found: list[dict[str, object]],
+) -> None:
+    case = CASES["container_request"].with_answers(
+        {"gpufarm.cluster.marathon_info": {"apps": found, "framework_id": "f1"}}
+    )
+    given = settings("container_request_marathon", MARATHON) | settings("container_request_mesos", MESOS)
+    run = case.run("container_request", given, entry="console")
+    if found:
+        assert asked(run) == {"marathon_info": MARATHON, "mesos_console": MESOS}
+    else:
+        assert "Marathon has no app" in run.refusal
