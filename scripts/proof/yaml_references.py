@@ -15,6 +15,8 @@ from proof.names import COLLECTION, Names, Reference, strings
 
 # Files of a role that are read when a play with it in its list of roles is.
 PARSED = re.compile(r"/(main|argument_specs)\.yml$|/(defaults|vars)/main/")
+# Beside an operation; the deployer runs it to read what tasks have printed (tosca/gpufarm/console.py).
+CONSOLE = "console.yml"
 NODE_TYPE = re.compile(r"\btosca\.nodes\.[\w.]+")
 
 
@@ -42,6 +44,8 @@ def references(path: str, text: str, names: Names) -> Iterator[Reference]:
                 yield from _parsed(play, path, names)
         else:
             yield from _references(document, path, names)
+        if path.startswith("tosca/playbooks/"):
+            yield from names.path(CONSOLE, path)
         if isinstance(document, dict) and "topology_template" in document:
             for name in sorted(set(NODE_TYPE.findall(text))):
                 yield from names.node_type(name)

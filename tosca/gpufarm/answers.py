@@ -185,3 +185,28 @@ class Uniformity:
     rows: list[list[str]]
     properties: dict[str, dict[str, Any]]
     silent: dict[str, str]
+
+
+@dataclass(frozen=True)
+class Task:
+    """A start of a container or a run of a job; times are seconds since 1970, 0 for not yet."""
+
+    node: str
+    id: str
+    machine: str
+    state: str
+    reason: str
+    begun: float
+    ended: float
+    stdout: str
+    stderr: str
+    cut: list[str]
+    unread: str
+
+
+@dataclass(frozen=True)
+class Console:
+    """How tasks of a deployment went and what they have printed, and why nodes did not tell theirs."""
+
+    tasks: list[Task]
+    silent: dict[str, str]

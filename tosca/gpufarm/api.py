@@ -14,7 +14,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gpufarm import answers
-from gpufarm.answers import Deployment, Difference, Hours, Package, Plan, Removal, Run, Uniformity, Validation
+from gpufarm.answers import (
+    Console,
+    Deployment,
+    Difference,
+    Hours,
+    Package,
+    Plan,
+    Removal,
+    Run,
+    Task,
+    Uniformity,
+    Validation,
+)
 from gpufarm.errors import (
     BadInput,
     BadTemplate,
@@ -41,6 +53,7 @@ if TYPE_CHECKING:
 __all__ = [
     "BadInput",
     "BadTemplate",
+    "Console",
     "Deployer",
     "Deployment",
     "Difference",
@@ -55,6 +68,7 @@ __all__ = [
     "Removal",
     "Run",
     "Silent",
+    "Task",
     "Uniformity",
     "Validation",
 ]
@@ -505,6 +519,25 @@ class Deployer:
         """
         path = self.show(name).log
         return Path(path).read_text(encoding="utf-8", errors="replace") if path else ""
+
+    def console(self, name: str) -> Console:
+        """Tell how the containers and jobs of a deployment went, and what they have printed last.
+
+        Args:
+            name: of the deployment.
+
+        Returns:
+            The tasks, those that began last first, each with the last 64 KiB of its output, and why nodes did
+            not tell theirs.
+
+        Raises:
+            BadInput: there is no such deployment, or it has no container and no job.
+            GpufarmError: its state cannot be used.
+            Interrupted: a signal stopped it.
+        """
+        from gpufarm import console
+
+        return console.read(self._store, self._state(name))
 
     def history(self, name: str) -> builtins.list[Entry]:
         """List the runs of a deployment, also of one that is gone.

@@ -168,6 +168,7 @@ for _command in (
     deployment_commands.status,
     deployment_commands.outputs,
     deployment_commands.log,
+    deployment_commands.console,
     deployment_commands.undeploy,
     deployment_commands.report,
     deployment_commands.uniform,

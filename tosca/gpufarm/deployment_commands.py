@@ -475,6 +475,36 @@ def log(deployer: Deployer, name: str) -> None:
 
 @click.command()
 @deployment_argument
+@click.option("--task", "task_id", help="Id of the task whose output is printed.  [default: the last one]")
+@json_option
+@click.pass_obj
+def console(deployer: Deployer, name: str, task_id: str | None, as_json: bool) -> None:
+    """Tell how the containers and jobs of a deployment went, and print what the last one has printed.
+
+    A task is a start of a container, or a run of a job. Of each, the last 64 KiB of its output are read from
+    the machine that runs it.
+
+    \b
+    Examples:
+      gpufarm console training
+      gpufarm console training --task ct:1795826818000:0:ada.train:
+    """
+    with _progress("reading the output"):
+        found = deployer.console(name)
+    chosen = [task for task in found.tasks if task_id in (None, task.id)]
+    if task_id and not chosen:
+        known = ", ".join(task.id for task in found.tasks) or "none"
+        raise BadInput(f"there is no task {task_id} in deployment {name}; there are: {known}")
+    if as_json:
+        show.as_json(found)
+    else:
+        show.console(found, chosen[0] if chosen else None)
+    if found.silent:
+        raise GpufarmError("; ".join(found.silent.values()))
+
+
+@click.command()
+@deployment_argument
 @pool_option
 @click.option("--yes", "agreed", is_flag=True, help="Do not ask; for programs.")
 @json_option

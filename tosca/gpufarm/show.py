@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 import sys
 from collections.abc import Iterable, Mapping
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gpufarm.answers import Deployment, Hours, Plan, Removal, Uniformity
+from gpufarm.answers import Console, Deployment, Hours, Plan, Removal, Task, Uniformity
 from gpufarm.api import UNUSABLE
 
 if TYPE_CHECKING:
@@ -282,3 +283,39 @@ def uniformity(found: Uniformity) -> None:
         click.echo(sentence)
     if found.rows:
         table(("group", "property", "machines", "value", "most have"), found.rows)
+
+
+def console(found: Console, chosen: Task | None) -> None:
+    """Print how tasks went, and the output of one.
+
+    Args:
+        found: the tasks.
+        chosen: the task whose output is printed; None for none.
+    """
+    if not found.tasks:
+        click.echo("no task has begun yet")
+        return
+    columns = ("task", "state", "begun", "ended", "machine", "reason")
+    table(
+        columns,
+        [
+            [one.id, one.state, _moment(one.begun), _moment(one.ended), one.machine or "-", one.reason or "-"]
+            for one in found.tasks
+        ],
+    )
+    if chosen is None:
+        return
+    if chosen.unread:
+        click.echo(f"\n{chosen.id}: {chosen.unread}")
+    for stream in ("stdout", "stderr"):
+        text = getattr(chosen, stream)
+        if text:
+            click.echo(f"\n[{stream} of {chosen.id}{', its end' if stream in chosen.cut else ''}]")
+            click.echo(text, nl=not text.endswith("\n"))
+
+
+def _moment(seconds: float) -> str:
+    """A time in UTC; a dash for none."""
+    if not seconds:
+        return "-"
+    return datetime.datetime.fromtimestamp(seconds, datetime.UTC).strftime("%Y-%m-%d %H:%M:%SZ")

@@ -50,6 +50,7 @@ FILES = (
     "tosca/gpufarm/__init__.py",
     "tosca/gpufarm/__main__.py",
     "tosca/gpufarm/cli.py",
+    "tosca/playbooks/job/console.yml",
     "tosca/playbooks/mig/configure.yml",
     "tosca/templates/node.yaml",
 )
@@ -172,6 +173,13 @@ def test_a_template_needs_the_operations_of_its_types_and_a_library_of_types_non
         "tosca/templates/one.yaml", "topology_template: {a: {type: tosca.nodes.Other}}"
     )
     assert found("tosca/types/types.yaml", TYPES) == set()
+
+
+def test_an_operation_needs_the_console_beside_it():
+    play = "- hosts: all\n  roles: [gpufarm.cluster.zookeeper]\n"
+    console = "tosca/playbooks/job/console.yml"
+    assert found("tosca/playbooks/job/configure.yml", play) == ZOOKEEPER | {console}
+    assert found("tosca/playbooks/mig/configure.yml", play) == ZOOKEEPER
 
 
 @pytest.mark.parametrize(
