@@ -14,9 +14,10 @@ from gpufarm.serve.offers import Offered, Offers
 from gpufarm.serve.people import User
 from gpufarm.serve.refusals import Refused
 from gpufarm.serve.settings import Offer
+from gpufarm.serve.tables import Deployment
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from serve_site import TEMPLATE, TYPES
+from serve_site import TEMPLATE, TYPES, Site
 
 ANN = User("https://iam.example.org/", "ann", frozenset({"physics"}), claims={"sub": "ann"})
 
@@ -210,3 +211,15 @@ def test_a_template_is_there_once() -> None:
         Offers([Offer("a", "jupyter_vm"), Offer("b", str(asking.located("jupyter_vm")))])
     with pytest.raises(Refused, match="offered no more"):
         Offers([Offer("a", "jupyter_vm")]).named("b")
+
+
+@pytest.mark.parametrize("paas", [{"templates": {"jobs": {"template": "chronos_job"}}}], indirect=True)
+def test_hidden_inputs_leave_what_the_pool_says(paas: Site) -> None:
+    """An empty list of servers that the service gives would count, and that of the inventory would not."""
+    text = (collection.root() / "tosca" / "templates" / "chronos_job.yaml").read_text()
+    inputs = {"job_name": "ann.night", "schedule": "R//P1D", "command": "x", "docker_image": "y"}
+    body = {"template": text, "parameters": {**inputs, "chronos_urls": [], "ca_file": ""}}
+    answer = paas.user("ann").post("/deployments", json=body)
+    assert answer.status_code == 201, answer.text
+    with paas.service.database.reading() as session:
+        assert session.get_one(Deployment, answer.json()["uuid"]).parameters == inputs

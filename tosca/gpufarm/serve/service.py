@@ -74,7 +74,7 @@ class Service:
         if group and offered.offer.groups and group not in offered.offer.groups:
             raise Forbidden(f"template {offered.offer.name} is not for group {group}; choose another group")
         given = self._given(offered, body, {})
-        given |= forms.given(offered, self.forms[offered.offer.name].hidden()) | offered.of_person(user)
+        given |= self._hidden(offered) | offered.of_person(user)
         return self.deployments.create(user, self._wanted(offered, body, given, {}, group))
 
     def update(self, user: User, uuid: str, body: Update) -> None:
@@ -170,6 +170,12 @@ class Service:
         if body.providerTimeoutMins and body.timeoutMins and body.providerTimeoutMins > body.timeoutMins:
             raise Refused("providerTimeoutMins may not be longer than timeoutMins; correct one of them")
         return self.offers.sent(body.template, user)
+
+    def _hidden(self, offered: Offered) -> dict[str, Any]:
+        """Values of inputs that the form hides, but no defaults of the template: the pool may have others."""
+        own = forms.given(offered, self.forms[offered.offer.name].hidden())
+        inputs = offered.topology.inputs
+        return {name: value for name, value in own.items() if value != inputs[name].default}
 
     def _given(self, offered: Offered, body: Update, before: Mapping[str, Any]) -> dict[str, Any]:
         """The values of a request, without those that the form hides: they are the operator's.
