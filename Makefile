@@ -186,7 +186,7 @@ new-gpu-model: setup-test ## Write a new GPU model of the simulator: KEY=h20-96g
 .PHONY: screenshots
 screenshots: e2e ## Take the pictures of the documentation anew, with the demo (root)
 	pytest -q tests/integration/serve
-	@for picture in 3-spawn-form 9-queue 4-notebook 13-my-use 14-plot 17-packages 18-deployment 19-form 20-hours; do \
+	@for picture in 3-spawn-form 9-queue 4-notebook 13-my-use 14-plot 17-packages 18-deployment 19-form 20-hours 21-console; do \
 		cp .work/artifacts/$$picture.png docs/images/$${picture#*-}.png; \
 	done
 

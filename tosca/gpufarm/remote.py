@@ -15,7 +15,7 @@ from urllib.parse import urlencode
 
 from gpufarm import asking, template
 from gpufarm.access import Token
-from gpufarm.answers import Deployment, Hours, Removal, Run
+from gpufarm.answers import Console, Deployment, Hours, Removal, Run, Task
 from gpufarm.asking import Given
 from gpufarm.connection import Connection, Refusal, plain
 from gpufarm.errors import BadInput, GpufarmError, Interrupted
@@ -141,6 +141,35 @@ class Remote:
             GpufarmError: there is none, or the service does not answer.
         """
         return plain(html.unescape(self._service.text("GET", f"{_path(name)}/log")))
+
+    def console(self, name: str) -> Console:
+        """Have a worker of the service read how containers and jobs went, and tell it.
+
+        Args:
+            name: of the deployment.
+
+        Returns:
+            The tasks, those that began last first, and why output could not be read.
+
+        Raises:
+            GpufarmError: there is none, it prints nothing, or no worker has read it within some minutes.
+            Interrupted: a signal stopped it.
+        """
+        here, until = f"{_path(name)}/console", time.monotonic() + BEARABLE
+        self._service.text("POST", here)
+        try:
+            while self._service.json("GET", f"{here}?output=false").get("waits") is True:
+                if time.monotonic() > until:
+                    raise GpufarmError(f"{name}: no worker of the service has read the output yet; try again")
+                time.sleep(PAUSE)
+        except KeyboardInterrupt as error:
+            raise Interrupted(f"{name}: the service goes on reading; ask for it again later") from error
+        told = self._service.json("GET", here)
+        tasks, failure = told.get("tasks"), _text(told, "failure")
+        return Console(
+            [_task(entry) for entry in (tasks if isinstance(tasks, list) else []) if isinstance(entry, dict)],
+            {name: failure} if failure else {},
+        )
 
     def deploy(
         self,
@@ -328,6 +357,25 @@ class Remote:
         if done.status == "failed":
             raise GpufarmError(f"{name}: {done.failure or status}; more is told by gpufarm log {name}")
         return Run(done, [], done.log)
+
+
+def _task(entry: dict[str, Any]) -> Task:
+    cut = entry.get("cut")
+    texts = ("node", "id", "machine", "state", "reason", "stdout", "stderr", "unread")
+    return Task(
+        **{name: _text(entry, name) for name in texts},
+        begun=_seconds(_text(entry, "begun")),
+        ended=_seconds(_text(entry, "ended")),
+        cut=[plain(name) for name in cut if isinstance(name, str)] if isinstance(cut, list) else [],
+    )
+
+
+def _seconds(text: str) -> float:
+    """Seconds since 1970 of a time in ISO 8601; 0 for none."""
+    try:
+        return datetime.fromisoformat(text).timestamp() if text else 0.0
+    except ValueError:
+        return 0.0
 
 
 def _path(name: str) -> str:

@@ -42,6 +42,7 @@ class Site:
             "container_request_gateway": "apps.example.org",
             "marathon_app_urls": [marathon],
             "chronos_job_urls": [chronos],
+            "chronos_job_mesos_urls": [mesos],
         }
         self.pool.write_text(yaml.safe_dump({"all": {"hosts": {"unused": {}}, "vars": variables}}))
 
@@ -60,6 +61,23 @@ class Site:
             *("deploy", str(TEMPLATES / f"{template}.yaml"), "--pool", str(self.pool), *words),
             GPUFARM_INPUT_JUPYTER_PASSWORD=PASSWORD,
         )
+
+    def runs(self, *tasks: tuple[str, str, str], **printed: str) -> None:
+        """Have Mesos tell tasks, each with its framework, id and state, and what they have printed."""
+        now = time.time()
+        entries, files = [], {}
+        for number, (framework, task, state) in enumerate(tasks):
+            statuses = [{"state": name, "timestamp": now + number} for name in ("TASK_RUNNING", state)]
+            ids = {
+                "task_id": {"value": task},
+                "framework_id": {"value": framework},
+                "agent_id": {"value": "S1"},
+            }
+            entries.append({**ids, "state": state, "statuses": statuses})
+            folder = f"/frameworks/{framework}/executors/{task}/runs/latest"
+            files |= {f"{folder}/{stream}": printed.get(stream, "") for stream in ("stdout", "stderr")}
+        told = {"tasks": entries, "frameworks": sorted({one[0] for one in tasks}), "files": files}
+        (self.root / "told.json").write_text(json.dumps(told))
 
     def jobs(self) -> dict[str, dict[str, Any]]:
         with urllib.request.urlopen(f"{self.chronos}/v1/scheduler/jobs") as answer:
@@ -106,7 +124,9 @@ def fake(name: str, *options: str) -> Iterator[str]:
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     root = tmp_path_factory.mktemp("site")
-    mesos = one_agent.server(0)
+    told = root / "told.json"
+    told.write_text('{"tasks": [], "frameworks": [], "files": {}}')
+    mesos = one_agent.server(0, told)
     threading.Thread(target=mesos.serve_forever, daemon=True).start()
     with contextlib.ExitStack() as stack:
         urls = [

@@ -12,6 +12,18 @@ from typing import Any
 
 from gpufarm.serve import attempt
 
+EPOCHS = "".join(f"epoch {number}: loss {2.5 / number:.4f}\n" for number in range(91, 101))
+CONSOLE = (
+    ("succeeded", "", f"{EPOCHS}the model is in /lustre/home/ann/model-100.pt\n", ""),
+    (
+        "failed",
+        "Command exited with status 1",
+        "epoch 1: " + "x" * 3000,
+        "RuntimeError: CUDA out of memory <b>\n",
+    ),
+    ("succeeded", "", EPOCHS, "a warning\n"),
+)
+JOB = "of a job, which has no groups"
 STEPS = ("server.configure", "partitions.configure", "hub.configure")
 
 
@@ -25,10 +37,13 @@ class Fake:
         return [path.stem for path in self.folder.glob("*.made")]
 
     def outputs(self, name: str, *, indigo: bool) -> dict[str, Any]:
+        groups = (self.folder / f"{name}.made").read_text()
+        if groups == JOB:
+            return {"job_name": "ann.train"}
         return {
             "jupyter_endpoint": "https://gpu1.example.org:8888/",
             "node_ip": "192.0.2.1",
-            "jupyter_groups": (self.folder / f"{name}.made").read_text(),
+            "jupyter_groups": groups,
             "gpu_slices": ["4x 1g.6gb"],
         }
 
@@ -44,8 +59,8 @@ class Fake:
         self, _template: str, _pool: Path, *, name: str, inputs: Any, group: str, listener: Any
     ) -> Any:
         self.run(STEPS, listener)
-        (self.folder / f"{name}.made").write_text(inputs["iam_groups"])
-        machines = {"server": {"host": "gpu1", "address": "192.0.2.1"}}
+        (self.folder / f"{name}.made").write_text(inputs.get("iam_groups", JOB))
+        machines = {"server": {"host": "gpu1", "address": "192.0.2.1"}} if "iam_groups" in inputs else {}
         return SimpleNamespace(deployment=SimpleNamespace(machines=machines))
 
     def hours(self, *, pool: Path, since: str, by: tuple[str, ...]) -> Any:
@@ -65,6 +80,22 @@ class Fake:
                 rows.append({**named, **told, **held, "cpu_hours": 4 * hours, "memory_gib_hours": 16 * hours})
         silent = {"hub1": "Failed to connect to the host via ssh: Connection timed out"}
         return SimpleNamespace(rows=rows, machines={"ctl": "", "hub1": ""}, silent=silent)
+
+    def console(self, name: str) -> Any:
+        now = time.time()
+        tasks = []
+        for number, (state, reason, stdout, stderr) in enumerate(CONSOLE):
+            begun = now - 600 - number * 86400
+            texts = {
+                "node": "job",
+                "machine": f"gpu{number + 1}",
+                "state": state,
+                "reason": reason,
+                "unread": "",
+            }
+            own = {"id": f"ct:{int(begun * 1000)}:0:ann.train:", "begun": begun, "ended": begun + 540}
+            tasks.append(SimpleNamespace(**texts, **own, stdout=stdout, stderr=stderr, cut=["stdout"]))
+        return SimpleNamespace(tasks=tasks, silent={})
 
     def undeploy(self, name: str, *, listener: Any) -> None:
         self.run(STEPS[::-1], listener)

@@ -193,6 +193,34 @@ def test_what_users_write_is_no_program(pages, text: str) -> None:
     assert said == []
 
 
+def test_what_a_job_has_printed(pages) -> None:
+    ann = pages.visit()
+    sign_in(ann, pages.url, "ann").goto(f"{pages.url}/ui/catalogue/training")
+    (pages.state / "go").touch()
+    for label, text in (
+        ("Name", "ann.train"),
+        ("Schedule", "R/2027-01-01T02:00:00Z/P1D"),
+        ("Image", "train:1"),
+    ):
+        ann.get_by_label(re.compile(f"^{label}")).fill(text)
+    ann.get_by_label(re.compile("^Command")).fill("python3 train.py")
+    ann.get_by_role("button", name="Deploy").click()
+    expect(ann.get_by_role("status")).to_contain_text("Creation complete")
+    check(ann, "console-empty")
+    ann.get_by_role("button", name="Read the output").click()
+    expect(ann.locator("#stdout")).to_contain_text("epoch 100")  # nobody has loaded the page again
+    expect(ann.get_by_role("button", name="Read again")).to_be_visible()
+    expect(ann.locator("#tasks tbody tr")).to_have_count(3)
+    check(ann, "console")
+    ann.locator("#console-title").evaluate("(title) => title.scrollIntoView()")
+    picture(ann, "21-console")
+    ann.locator("#tasks tbody tr").nth(1).get_by_role("link").click()
+    expect(ann.locator("#stderr")).to_have_text("RuntimeError: CUDA out of memory <b>\n")
+    expect(ann.locator("#stdout")).to_contain_text("xxx")
+    assert ann.locator("#stdout").evaluate("(one) => one.scrollTop + one.clientHeight > one.scrollHeight - 5")
+    check(ann, "console-failed")
+
+
 def test_without_scripts(pages) -> None:
     """Scripts are a help, and no page needs them."""
     page = pages.visit()

@@ -9,7 +9,6 @@ import shutil
 import signal
 import subprocess
 import time
-import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -20,7 +19,7 @@ from doubles.issuer import Issuer, issuer
 from doubles.servers import server
 from gpufarm.serve import database as databases
 from gpufarm.serve.database import Database
-from serve_site import Site, site
+from serve_site import Site, empty_database, site
 
 
 @pytest.fixture(scope="session")
@@ -54,23 +53,13 @@ def postgresql() -> Iterator[str]:
             serving.wait()
 
 
-def empty(url: str) -> str:
-    """Make a database on a server of PostgreSQL."""
-    name = f"test{uuid.uuid4().hex}"
-    engine = Database(url.format("postgres")).engine.execution_options(isolation_level="AUTOCOMMIT")
-    with engine.connect() as connection:
-        connection.exec_driver_sql(f"CREATE DATABASE {name}")
-    engine.dispose()
-    return url.format(name)
-
-
 @pytest.fixture
 def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     """URL of an empty database; parametrized indirectly with ``postgresql`` for the other kind."""
     if getattr(request, "param", "sqlite") == "sqlite":
         yield f"sqlite:///{tmp_path}/serve.db"
         return
-    yield empty(request.getfixturevalue("postgresql"))
+    yield empty_database(request.getfixturevalue("postgresql"))
 
 
 @pytest.fixture
@@ -104,6 +93,6 @@ def database_paas(tmp_path: Path, iam: Issuer, request: pytest.FixtureRequest) -
     """The service on each kind of database."""
     changes = {}
     if request.param == "postgresql":
-        changes["database"] = empty(request.getfixturevalue("postgresql"))
+        changes["database"] = empty_database(request.getfixturevalue("postgresql"))
     with site(tmp_path, iam, **changes) as made:
         yield made

@@ -115,6 +115,14 @@ class FakeDeployer:
         row = dict.fromkeys(by, "") | told | hours
         return SimpleNamespace(rows=[row], machines={"ctl": ""}, silent={})
 
+    def console(self, name: str) -> Any:
+        """Tell the content of the file of the deployment, which a test has written."""
+        self.note(f"console of {name}")
+        told = json.loads((self.folder / f"{name}.console").read_text())
+        if "failure" in told:
+            raise GpufarmError(told["failure"])
+        return SimpleNamespace(tasks=[SimpleNamespace(**one) for one in told["tasks"]], silent=told["silent"])
+
     def undeploy(self, name: str, *, listener: Any) -> None:
         with self.locked(name):
             state = self.read(name)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -233,7 +234,17 @@ def site(folder: Path, iam: Issuer, **changes: Any) -> Any:
 def make_older(database: Database) -> None:
     """Bring the tables to the first version."""
     with database.engine.begin() as connection:
-        for table in ("logins", "uses", "sources"):
+        for table in ("logins", "uses", "sources", "tasks", "consoles"):
             connection.exec_driver_sql(f"DROP TABLE {table}")
         connection.exec_driver_sql("ALTER TABLE runs DROP COLUMN machines")
         connection.exec_driver_sql("UPDATE alembic_version SET version_num = '0001'")
+
+
+def empty_database(url: str) -> str:
+    """Make a database on a server of PostgreSQL."""
+    name = f"test{uuid.uuid4().hex}"
+    engine = Database(url.format("postgres")).engine.execution_options(isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection:
+        connection.exec_driver_sql(f"CREATE DATABASE {name}")
+    engine.dispose()
+    return url.format(name)

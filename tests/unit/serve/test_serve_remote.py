@@ -22,7 +22,7 @@ from gpufarm import connection, remote
 from gpufarm.cli import main
 from gpufarm.errors import GpufarmError
 from gpufarm.serve.runs import Ending
-from gpufarm.serve.tables import Deployment, Source, Use
+from gpufarm.serve.tables import Console, Deployment, Source, Use
 from hypothesis import given
 from hypothesis import strategies as st
 from serve_site import Site
@@ -154,6 +154,55 @@ def test_a_user_gets_the_own_hours(ann: Client, paas: Site) -> None:
         (("--folder", "x"), "a service keeps no records"),
     ):
         assert words in ann.refused("report", *wrong)
+
+
+@pytest.mark.parametrize("paas", [{"templates": {"jobs": {"template": "chronos_job"}}}], indirect=True)
+def test_a_user_gets_the_output_of_the_own_job(ann: Client, paas: Site) -> None:
+    inputs = {"job_name": "ann.night", "schedule": "R//P1D", "command": "x", "docker_image": "y"}
+    words = [word for name, text in inputs.items() for word in ("--input", f"{name}={text}")]
+    made = ann.run("deploy", "chronos_job", *words)
+    assert made.exit_code == 0, made.stderr
+    (listed,) = json.loads(ann.run("list", "--json").stdout)
+    texts = {
+        "node": "job",
+        "machine": "gpu1",
+        "state": "failed",
+        "reason": "exit 3",
+        "stderr": "",
+        "unread": "",
+    }
+    told = {
+        "id": "ct:1:0:ann.night:",
+        **texts,
+        "begun": 1.0,
+        "ended": 90.0,
+        "cut": [],
+        "stdout": "one\x1b[31m\n",
+    }
+    ended, answers = (
+        threading.Event(),
+        [{"tasks": [told], "silent": {}}, {"tasks": [], "silent": {"job": "It is away."}}],
+    )
+
+    def listen() -> None:
+        while not ended.wait(0.02):
+            taken = paas.service.consoles.take()
+            if taken:
+                paas.service.consoles.keep(*taken, answers.pop(0))
+
+    listening = threading.Thread(target=listen)
+    listening.start()
+    shown = ann.run("console", listed["name"])
+    assert shown.exit_code == 0, shown.stderr
+    assert "ct:1:0:ann.night:" in shown.stdout and "1970-01-01 00:01:30Z" in shown.stdout
+    assert shown.stdout.endswith("[stdout of ct:1:0:ann.night:]\none\ufffd[31m\n")
+    with paas.service.database.changing() as session:
+        session.get_one(Console, listed["name"]).read = 0.0  # as if it were long ago
+    again = ann.run("console", listed["name"], "--json")
+    ended.set()
+    listening.join()
+    assert again.exit_code == 1 and "It is away." in again.stderr
+    assert json.loads(again.stdout)["tasks"][0]["stdout"] == "one\ufffd[31m\n"
 
 
 def test_a_run_that_fails_is_told(ann: Client, paas: Site, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -127,12 +127,13 @@ def carry_out(order: dict[str, Any], deployer: Any, teller: Teller) -> dict[str,
     """Do what an order says.
 
     Args:
-        order: ``kind``, ``name``, ``template``, ``pool``, ``inputs`` and ``group``; for hours ``since``.
+        order: ``kind``, ``name``, ``template``, ``pool``, ``inputs`` and ``group``; for hours ``since``; for
+            output ``name`` alone.
         deployer: a `gpufarm.api.Deployer`.
         teller: told how it goes.
 
     Returns:
-        Outputs and resources, or the hours.
+        Outputs and resources, the hours, or the output of tasks.
 
     Raises:
         GpufarmError: it failed, or was stopped.
@@ -140,6 +141,8 @@ def carry_out(order: dict[str, Any], deployer: Any, teller: Teller) -> dict[str,
     if order["kind"] == "HOURS":
         return _hours(order, deployer)
     name = order["name"]
+    if order["kind"] == "CONSOLE":
+        return _console(name, deployer)
     if order["kind"] == "DELETE":
         if name in deployer.names():
             deployer.undeploy(name, listener=teller)
@@ -167,6 +170,13 @@ def _hours(order: dict[str, Any], deployer: Any) -> dict[str, Any]:
     except hours.NoSources:
         return {"rows": [], "machines": {}, "silent": {}}
     return {"rows": found.rows, "machines": found.machines, "silent": found.silent}
+
+
+def _console(name: str, deployer: Any) -> dict[str, Any]:
+    if name not in deployer.names():
+        raise GpufarmError("nothing of this deployment has been set up yet")
+    found = deployer.console(name)
+    return {"tasks": [vars(task) for task in found.tasks], "silent": found.silent}
 
 
 def _patiently(order: dict[str, Any], deployer: Any, teller: Teller) -> dict[str, Any]:

@@ -8,7 +8,8 @@ import uuid
 from typing import Any
 
 from gpufarm.serve import statuses
-from gpufarm.serve.tables import Deployment
+from gpufarm.serve.consoles import Shown
+from gpufarm.serve.tables import Deployment, Task
 
 PROVIDER = "gpufarm"
 
@@ -110,3 +111,35 @@ def resource(entry: dict[str, Any], found: Deployment, base: str) -> dict[str, A
         "metadata": entry.get("metadata", {}),
         "links": [link("deployment", here), link("self", f"{here}/resources/{own}")],
     }
+
+
+def console(shown: Shown, *, output: bool) -> dict[str, Any]:
+    """Write how tasks went, and what they have printed.
+
+    Args:
+        shown: what is known.
+        output: whether to give what they have printed.
+
+    Returns:
+        The object; times are in ISO 8601, and None for not yet.
+    """
+    return {
+        "waits": shown.waits,
+        "read": _second(shown.read),
+        "failure": shown.failure,
+        "tasks": [_task(one, output=output) for one in shown.tasks],
+    }
+
+
+def _task(task: Task, *, output: bool) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        name: getattr(task, name) for name in ("id", "node", "machine", "state", "reason", "unread")
+    }
+    found |= {name: _second(getattr(task, name)) for name in ("begun", "ended", "read")}
+    return found | ({"stdout": task.stdout, "stderr": task.stderr, "cut": task.cut} if output else {})
+
+
+def _second(seconds: float) -> str | None:
+    if not seconds:
+        return None
+    return datetime.datetime.fromtimestamp(seconds, datetime.UTC).isoformat(timespec="seconds")

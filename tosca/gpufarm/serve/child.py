@@ -111,6 +111,31 @@ class Child:
         return f"signal {-status}" if status < 0 else f"exit status {status}"
 
 
+def answered(
+    program: Sequence[str], order: Mapping[str, Any], stop: threading.Event, longest: float
+) -> dict[str, Any]:
+    """Have an order carried out that only reads.
+
+    Args:
+        program: the command.
+        order: its first line of input.
+        stop: ends it early.
+        longest: seconds that it may take.
+
+    Returns:
+        How it ended: ``well``, and the answer, or ``reason``, a sentence.
+    """
+    child, until, late = Child(program, order), time.monotonic() + longest, False
+    while not child.wait(1.0):
+        late = time.monotonic() > until
+        if stop.is_set() or late:
+            child.stop()
+    if child.ending and not (late and not child.ending["well"]):
+        return child.ending
+    why = f"took longer than {longest:.0f} seconds" if late else f"gave no answer ({child.death()})"
+    return {"well": False, "reason": f"the reading {why}"}
+
+
 def _stored(value: Any) -> Any:
     """A value as each database and each client takes it: texts in UTF-8 without NUL, and finite numbers."""
     if isinstance(value, str):

@@ -13,7 +13,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, func, select, update
 from sqlalchemy.orm import Session, defer
 
-from gpufarm.serve import audit, outbox, statuses
+from gpufarm.serve import audit, consoles, outbox, statuses
 from gpufarm.serve.database import Database
 from gpufarm.serve.people import Person, User
 from gpufarm.serve.quotas import Quota, Quotas
@@ -273,6 +273,7 @@ class Deployments:
             else:
                 found.status, found.updated = Status.DELETE_COMPLETE, time.time()
                 forget(found)
+                consoles.forget(session, uuid)
                 outbox.add(session, found, self._base)
             audit.note(session, user, "delete", uuid, _owned_by(found, user))
 

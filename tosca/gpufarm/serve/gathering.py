@@ -16,7 +16,7 @@ from sqlalchemy import delete, select
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 
-from gpufarm.serve.child import Child
+from gpufarm.serve.child import answered
 from gpufarm.serve.database import Database, Unavailable
 from gpufarm.serve.hours import HOURS
 from gpufarm.serve.service import Service
@@ -178,22 +178,11 @@ class Reader:
             stop.wait(PAUSE)
 
     def _read(self, since: datetime, stop: threading.Event) -> None:
-        settings, now = self._settings, time.time()
-        order = {
-            "kind": "HOURS",
-            "since": since.isoformat(),
-            "pool": str(settings.pool),
-            "state": str(settings.state),
-            "password_file": str(settings.password_file or ""),
-        }
-        child, until = Child(self._program, order), time.monotonic() + LONGEST
-        while not child.wait(1.0):
-            if stop.is_set() or time.monotonic() > until:
-                child.stop()
-        told = child.ending
-        if told and told["well"]:
+        now = time.time()
+        order = {"kind": "HOURS", "since": since.isoformat(), **self._settings.order()}
+        told = answered(self._program, order, stop, LONGEST)
+        if told["well"]:
             self._gathering.keep(now, told)
         elif not stop.is_set():
-            why = told["reason"] if told else f"the reading gave no answer ({child.death()})"
-            LOG.error("the hours: %s", why)
-            self._gathering.failed(why)
+            LOG.error("the hours: %s", told["reason"])
+            self._gathering.failed(told["reason"])

@@ -9,7 +9,7 @@ from sqlalchemy import delete, select
 
 from gpufarm.serve.database import Database
 from gpufarm.serve.statuses import Status
-from gpufarm.serve.tables import Callback, Deployment, Run
+from gpufarm.serve.tables import Callback, Console, Deployment, Run, Task
 
 DAY = 86_400
 # Deployments that one transaction deletes: requests wait for it.
@@ -35,7 +35,7 @@ def forget(database: Database, days: int) -> int:
     while days:
         with database.changing() as session:
             found = [*session.scalars(select(Deployment.uuid).where(*gone).limit(AT_ONCE))]
-            for table in (Callback, Run):
+            for table in (Callback, Console, Run, Task):
                 session.execute(delete(table).where(table.deployment.in_(found)))
             session.execute(delete(Deployment).where(Deployment.uuid.in_(found)))
         total += len(found)

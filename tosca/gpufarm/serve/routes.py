@@ -187,6 +187,20 @@ def log(serving: Serving, user: Caller, uuid: Uuid) -> str:
     return html.escape(serving.deployments.log(found.uuid), quote=False)
 
 
+@router.get("/deployments/{uuid}/console")
+def console(serving: Serving, user: Caller, uuid: Uuid, output: bool = True) -> dict[str, Any]:
+    """Return how the containers and jobs of a deployment went, and what they printed, as it was read last."""
+    found = serving.deployments.find(user, uuid, "read console")
+    return bodies.console(serving.consoles.show(found), output=output)
+
+
+@router.post("/deployments/{uuid}/console", status_code=202, responses=_CONFLICT)
+def ask_for_console(serving: Serving, user: Caller, uuid: Uuid) -> Response:
+    """Have a worker read what containers and jobs have printed; ask for it again until it no longer waits."""
+    serving.consoles.ask(serving.deployments.find(user, uuid, "read console"))
+    return Response(status_code=202)
+
+
 @router.get("/deployments/{uuid}/extrainfo", response_class=PlainTextResponse)
 def extra_info(serving: Serving, user: Caller, uuid: Uuid) -> str:
     """Return the properties of the machines, as a text that holds JSON."""

@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import func, or_, select
 from sqlalchemy.orm import Session, aliased
 
-from gpufarm.serve import outbox, statuses
+from gpufarm.serve import consoles, outbox, statuses
 from gpufarm.serve.database import Database
 from gpufarm.serve.deployments import cancel, forget
 from gpufarm.serve.statuses import Kind, Status
@@ -222,6 +222,7 @@ class Runs:
         if after is Status.DELETE_COMPLETE:
             forget(found)
             cancel(session, found.uuid)
+            consoles.forget(session, found.uuid)
         outbox.add(session, found, self._base)
 
 

@@ -12,6 +12,7 @@ from gpufarm import values
 from gpufarm.errors import BadInput
 from gpufarm.key import Key
 from gpufarm.serve import forms
+from gpufarm.serve.consoles import Consoles
 from gpufarm.serve.database import Database
 from gpufarm.serve.deployments import Deployments, Filter, Wanted
 from gpufarm.serve.fields import https
@@ -50,6 +51,7 @@ class Service:
         self.database.upgrade()
         self.deployments = Deployments(self.database, settings.quotas, settings.url)
         self.hours = Hours(self.database, settings)
+        self.consoles = Consoles(self.database, self.offers)
 
     def create(self, user: User, body: Create) -> Deployment:
         """Reserve a new deployment.

@@ -177,6 +177,18 @@ class Settings:
     pages: Pages | None
     hours_minutes: int
 
+    def order(self) -> dict[str, str]:
+        """Tell what an attempt needs to know of the deployer.
+
+        Returns:
+            Entries of its order.
+        """
+        return {
+            "pool": str(self.pool),
+            "state": str(self.state),
+            "password_file": str(self.password_file or ""),
+        }
+
 
 def read(path: Path) -> Settings:
     """Read a settings file.

@@ -229,3 +229,58 @@ class Source(Table):
     asked: Mapped[float] = mapped_column(Double, default=0.0)
     answered: Mapped[float] = mapped_column(Double, default=0.0)
     failure: Mapped[str] = mapped_column(Text, default="")
+
+
+class Console(Table):
+    """The readings of the output of a deployment's tasks.
+
+    Attributes:
+        deployment: its uuid.
+        asked: when a reading was asked for that has not ended; 0 for none.
+        begun: when a worker has begun it; 0 for not yet.
+        read: when one went well last; 0 for never.
+        failure: why the last one did not; empty if it did.
+    """
+
+    __tablename__ = "consoles"
+
+    deployment: Mapped[str] = mapped_column(ForeignKey("deployments.uuid"), primary_key=True)
+    asked: Mapped[float] = mapped_column(Double, default=0.0, index=True)
+    begun: Mapped[float] = mapped_column(Double, default=0.0)
+    read: Mapped[float] = mapped_column(Double, default=0.0)
+    failure: Mapped[str] = mapped_column(Text, default="")
+
+
+class Task(Table):
+    """A start of a container or a run of a job, as the cluster told it.
+
+    Attributes:
+        deployment: its uuid.
+        key: digest of the id, which may be longer than an index takes.
+        id: as the cluster has it; no other task has it.
+        node: of the template.
+        machine: that runs it.
+        state, reason: a word, and the sentence that explains it.
+        begun, ended: times; 0 for not yet.
+        stdout, stderr: the end of what it has printed.
+        cut: those of both of which there was more.
+        read: when the output was read; 0 for never.
+        unread: why it could not be read the last time; empty if it was.
+    """
+
+    __tablename__ = "tasks"
+
+    deployment: Mapped[str] = mapped_column(ForeignKey("deployments.uuid"), primary_key=True)
+    key: Mapped[str] = mapped_column(String(64), primary_key=True)
+    id: Mapped[str] = mapped_column(Text)
+    node: Mapped[str] = mapped_column(Text)
+    machine: Mapped[str] = mapped_column(Text)
+    state: Mapped[str] = mapped_column(Text)
+    reason: Mapped[str] = mapped_column(Text)
+    begun: Mapped[float] = mapped_column(Double)
+    ended: Mapped[float] = mapped_column(Double)
+    stdout: Mapped[str] = mapped_column(Text)
+    stderr: Mapped[str] = mapped_column(Text)
+    cut: Mapped[list[str]] = mapped_column(JSON)
+    read: Mapped[float] = mapped_column(Double)
+    unread: Mapped[str] = mapped_column(Text)

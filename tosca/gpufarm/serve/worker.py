@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A worker: claims runs, has them carried out in a process each, posts callbacks, and has hours read."""
+"""A worker: claims runs, has each carried out in a process, posts callbacks, has hours and output read."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from gpufarm.serve import prune
+from gpufarm.serve import consoles, prune
 from gpufarm.serve.callbacks import Poster
 from gpufarm.serve.child import Child
 from gpufarm.serve.database import Unavailable
 from gpufarm.serve.gathering import Reader
+from gpufarm.serve.listening import Listening
 from gpufarm.serve.outbox import Message, Outbox
 from gpufarm.serve.refusals import Refused
 from gpufarm.serve.runs import Claim, Ending, Lost, Runs
@@ -50,6 +51,7 @@ class Worker:
         self._outbox = Outbox(service.database)
         self._poster = Poster(service.settings)
         self._reader = Reader(service, program)
+        self._listening = Listening(service, program)
         self._stop = threading.Event()
         self._drained = threading.Event()
 
@@ -66,6 +68,7 @@ class Worker:
         beside = [
             threading.Thread(target=self._post, daemon=True),
             threading.Thread(target=self._reader.run, args=(self._stop,), daemon=True),
+            threading.Thread(target=self._listening.run, args=(self._stop,), daemon=True),
         ]
         for thread in beside:
             thread.start()
@@ -96,9 +99,7 @@ class Worker:
             "template": template,
             "inputs": {**found.parameters, **sealed},
             "group": found.user_group,
-            "pool": str(settings.pool),
-            "state": str(settings.state),
-            "password_file": str(settings.password_file or ""),
+            **settings.order(),
         }
 
     def _carried_out(self, claim: Claim) -> None:
@@ -188,6 +189,7 @@ class Worker:
                 if time.monotonic() >= tidy:
                     tidy = time.monotonic() + TIDY
                     prune.forget(self._service.database, self._service.settings.keep)
+                    consoles.expire(self._service.database)
                 message = self._outbox.take()
                 if message:
                     self._deliver(message)

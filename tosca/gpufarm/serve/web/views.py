@@ -22,6 +22,7 @@ SIZE = 20
 LINES = 200
 
 Uuid = Annotated[str, Path(max_length=64)]
+TaskId = Annotated[str, Query(max_length=4096)]
 Number = Annotated[int, Query(ge=1, le=100_000)]
 router = APIRouter(prefix=ROOT, include_in_schema=False)
 
@@ -79,10 +80,11 @@ def described(site: Site, found: Deployment) -> dict[str, Any]:
 
 
 @router.get("/deployments/{uuid}")
-def details(request: Request, site: Showing, user: Caller, uuid: Uuid) -> Response:
-    """Show a deployment."""
-    service = site.service.deployments
+def details(request: Request, site: Showing, user: Caller, uuid: Uuid, task: TaskId = "") -> Response:
+    """Show a deployment, with the output of one of its tasks."""
+    service, consoles = site.service.deployments, site.service.consoles
     found = service.find(user, uuid)
+    printed = consoles.show(found) if consoles.has(found) else None
     lines = service.log(found.uuid).splitlines()
     return site.page(
         request,
@@ -91,10 +93,20 @@ def details(request: Request, site: Showing, user: Caller, uuid: Uuid) -> Respon
         log="\n".join(lines[-LINES:]),
         cut=len(lines) > LINES,
         # each look of an administrator is in the audit, so the page of another user does not look by itself
-        live=found.status not in FINAL and found.subject == user.subject,
+        live=found.subject == user.subject and (found.status not in FINAL or bool(printed and printed.waits)),
+        printed=printed,
+        chosen=printed.task(task) if printed else None,
         **described(site, found),
         **_rules(),
     )
+
+
+@router.post("/deployments/{uuid}/console")
+def ask_for_console(site: Showing, user: Caller, uuid: Uuid, _sent: Posted) -> Response:
+    """Have a worker read the output of the tasks."""
+    found = site.service.deployments.find(user, uuid, "read console")
+    site.service.consoles.ask(found)
+    return site.to(f"{HOME}/{uuid}#console-title")
 
 
 @router.get("/deployments/{uuid}/log", response_class=PlainTextResponse)

@@ -37,8 +37,14 @@ function replace(old, fresh) {
   next.replaceWith(status);
   old.replaceWith(document.adoptNode(fresh));
   const now = document.getElementById("log");
+  showEnds();
   if (now) now.scrollTop = atEnd ? now.scrollHeight : place;
   if (focused && document.getElementById(focused)) document.getElementById(focused).focus();
+}
+
+// What was printed last is at the end.
+function showEnds() {
+  document.querySelectorAll("pre.end").forEach((one) => { one.scrollTop = one.scrollHeight; });
 }
 
 // Choices that depend on another field: only those that go with it are offered.
@@ -74,6 +80,7 @@ document.querySelectorAll("form[data-once]").forEach((form) => {
     addEventListener("pageshow", () => { button.disabled = false; });
   });
 });
+showEnds();
 addEventListener("hashchange", reveal);
 reveal();
 setTimeout(watch, SECONDS * 1000);
