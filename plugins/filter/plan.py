@@ -51,6 +51,7 @@ options:
       - slurm_controller
       - slurm_login
       - slurm_node
+      - sssd
       - staging
       - user_accounts
       - zookeeper
@@ -75,6 +76,10 @@ options:
   links:
     description: For C(benchmarks) what C(ip -json -4 address show) prints, by the name of the machine.
     type: dict
+  groups:
+    description: For C(sssd) names of the machine's own groups of the system.
+    type: list
+    elements: str
   mountinfo:
     description: For C(scratch) and C(staging) the content of C(/proc/self/mountinfo).
     type: str
@@ -179,6 +184,7 @@ MODULES = {
     "slurm_controller": "_slurm.controller",
     "slurm_login": "_slurm.login",
     "slurm_node": "_slurm.node",
+    "sssd": "_sssd.plan",
     "staging": "_staging.plan",
     "user_accounts": "_accounts.request",
     "zookeeper": "_zookeeper",

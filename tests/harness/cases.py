@@ -583,6 +583,19 @@ _CASES = {
             ),
         },
     ),
+    "sssd": Case(
+        {
+            "sssd_servers": ["ldaps://ldap.example.org"],
+            "sssd_bind_dn": "cn=reader,dc=example,dc=org",
+            "sssd_bind_password": "given",
+            "sssd_user_base": "ou=people,dc=example,dc=org",
+            "sssd_group_base": "ou=groups,dc=example,dc=org",
+        },
+        answers={
+            "gpufarm.cluster.sssd_directory_info": {"problems": [], "person": "ada", "groups": ["sudo"]},
+            "Install | Query the version of SSSD": said("2.8.2-4+deb12u1"),
+        },
+    ),
     "staging": Case(
         {"staging_areas": "/scratch/areas/users", "staging_stores": [{"name": "bulk", "path": "/bulk"}]},
         answers={

@@ -18,6 +18,7 @@ import refused_network
 import refused_paas
 import refused_scratch
 import refused_slurm
+import refused_sssd
 import refused_staging
 import refused_storage
 from harness import CASES
@@ -38,6 +39,7 @@ EVERY: list[tuple[str, Refused]] = [
         refused_paas,
         refused_scratch,
         refused_slurm,
+        refused_sssd,
         refused_staging,
         refused_storage,
     )
