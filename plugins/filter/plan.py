@@ -77,7 +77,7 @@ options:
     description: For C(benchmarks) what C(ip -json -4 address show) prints, by the name of the machine.
     type: dict
   groups:
-    description: For C(sssd) names of the machine's own groups of the system.
+    description: For C(sssd) names of the machine's own groups.
     type: list
     elements: str
   mountinfo:

@@ -12,7 +12,7 @@ version_added: 0.1.0
 description:
   - Asks the directory by C(ldapsearch), with encryption and a check of the certificate, for a user, and for
     entries that have the name or number of the machine's own accounts and groups.
-  - In check mode nothing is asked where C(ldapsearch) or the certificate would be installed first.
+  - In check mode nothing is asked where C(ldapsearch) would be installed first.
 notes:
   - The password of the bind account reaches the program by its standard input.
 extends_documentation_fragment:
@@ -24,7 +24,7 @@ options:
     elements: str
     required: true
   authority:
-    description: Path on the machine of the authority's certificate; empty for the machine's own store.
+    description: Certificate of the authority, in PEM format; empty for the machine's own store.
     type: str
     default: ''
   bind_dn:
@@ -68,7 +68,7 @@ person:
   type: str
   sample: ada
 groups:
-  description: Names of the machine's own groups with numbers of the system.
+  description: Names of the machine's own groups.
   returned: success
   type: list
   elements: str
@@ -125,14 +125,17 @@ def main() -> None:
         supports_check_mode=True,
     )
     given = module.params
-    directory = Directory(given["servers"], given["authority"], given["bind_dn"], given["bind_password"])
+    authority = Path(module.tmpdir, "authority.pem") if given["authority"] else None
+    if authority:
+        authority.write_text(given["authority"])
+    directory = Directory(given["servers"], str(authority or ""), given["bind_dn"], given["bind_password"])
     users, groups = accounts("passwd"), accounts("group")
     problems: list[str] = []
     person = ""
-    missing = [path for path in (PROGRAM, given["authority"]) if path and not Path(path).exists()]
-    if missing and not module.check_mode:
-        module.fail_json(msg=f"{missing[0]} is not on the machine; the role sssd installs it.")
-    if not missing:
+    there = Path(PROGRAM).exists()
+    if not there and not module.check_mode:
+        module.fail_json(msg=f"{PROGRAM} is not on the machine; the role sssd installs it.")
+    if there:
         try:
             found = directory.search(given["user_base"], PERSON, ["uid"], most=1)
             person = found[0].get("uid", "") if found else ""
@@ -148,7 +151,7 @@ def main() -> None:
         changed=False,
         problems=problems,
         person=person,
-        groups=sorted(name for name, number in groups.items() if number < FIRST_NUMBER),
+        groups=sorted(groups),
     )
 
 

@@ -42,7 +42,7 @@ def test_nobody_is_root_by_an_entry(host):
 
 
 def test_no_entry_gives_the_rights_of_groups_of_the_system(host):
-    """The directory has her in groups called sudo and docker, and in one with the number of sudo."""
+    """The directory has her in sudo, docker and operators, and in a group with the number of sudo."""
     assert groups(host, "mallory") == ["20003", "others"]
     assert "27" not in host.check_output("id --groups mallory").split()
     assert "not allowed to run sudo" in host.run("sudo --list --other-user mallory").stdout

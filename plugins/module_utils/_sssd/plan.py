@@ -49,22 +49,19 @@ def plan(settings: Mapping[str, Any], groups: Iterable[str] | None = None) -> di
 
     Args:
         settings: the variables of the role without its name.
-        groups: names of the machine's own groups of the system; None to check the settings alone.
+        groups: names of the machine's own groups; None to check the settings alone.
 
     Returns:
-        `problems`, each a sentence; if there are none, also `configuration`, the text of ``sssd.conf``, which
-        has the password of the bind account, and `authority`, the path of the authority's certificate on the
-        machine, empty for its own store.
+        `problems`, each a sentence; `mark`, the line by which the role knows its own ``sssd.conf``, and
+        `authority`, the path of the authority's certificate on the machine. If there are no problems, also
+        `configuration`, the text of ``sssd.conf``, which has the password of the bind account.
     """
     problems = [*_wrong(settings)]
+    planned = {"problems": problems, "mark": MARK, "authority": AUTHORITY}
     if problems:
-        return {"problems": problems}
+        return planned
     authority = AUTHORITY if settings["ca_file"] else ""
-    return {
-        "problems": [],
-        "authority": authority,
-        "configuration": _configuration(settings, authority, {*POWERFUL, *(groups or ())}),
-    }
+    return {**planned, "configuration": _configuration(settings, authority, {*POWERFUL, *(groups or ())})}
 
 
 def _wrong(settings: Mapping[str, Any]) -> Iterator[str]:

@@ -17,7 +17,7 @@ REFUSED = {
             "host1 has /etc/sssd/sssd.conf, which this role did not write",
             {},
             {
-                "Validate | Find a configuration of SSSD that is not of this role": {
+                "Foreign | Find a configuration of SSSD that is not of this role": {
                     "rc": 0,
                     "stdout": "/etc/sssd/sssd.conf",
                 }
