@@ -24,6 +24,12 @@ for path in glob.glob("/dev/nvidia-caps/nvidia-cap*"):
             continue
     print(path)
 """
+# Leaves a file, and prints the users of all processes that can be seen.
+APART = """
+import os
+open("/tmp/of-a-notebook", "w").close()
+print({os.stat(entry.path).st_uid for entry in os.scandir("/proc") if entry.name.isdigit()})
+"""
 # The rights to partition GPUs, and to watch them.
 OF_NO_SLICE = {"/dev/nvidia-caps/nvidia-cap1", "/dev/nvidia-caps/nvidia-cap2"}
 
@@ -65,6 +71,14 @@ def test_two_users_get_a_slice_of_a_node_each_and_open_no_other(visit, eventuall
         assert len(set(visitor.execute(OPEN).split()) - OF_NO_SLICE) == 2
 
 
+def test_a_notebook_has_files_and_processes_of_its_own(visit, machine):
+    alice = visit("alice")
+    alice.spawn()
+    node, uid = alice.execute(WHERE).split()
+    assert alice.execute(APART).strip() == f"{{{uid}}}"
+    assert not machine(node).file("/tmp/of-a-notebook").exists
+
+
 def test_a_notebook_without_a_slice_opens_none_and_avoids_nodes_that_run_no_notebooks(
     visit, eventually, features
 ):
@@ -102,11 +116,13 @@ def test_an_administrator_sees_the_queue_and_its_reasons(host, visit, eventually
     eventually(lambda: "carol" in jobs("pending"))
     host.check_output("gpasswd --add mallory sudo")
     try:
-        page = visit("mallory").page("/hub/slices")
+        mallory, words = visit("mallory"), "waits in the queue of the cluster: what you chose is in use"
+        # Slurm has no reason for the first seconds of a job.
+        eventually(lambda: words in mallory.page("/hub/slices"))
+        page = mallory.page("/hub/slices")
     finally:
         host.check_output("gpasswd --delete mallory sudo")
     assert "running on gpu1 until" in page and "running on gpu2 until" in page
-    assert "waits in the queue of the cluster: what you chose is in use" in page
     assert "0 of 2 free" in page
 
 

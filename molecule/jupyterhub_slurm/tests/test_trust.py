@@ -23,6 +23,19 @@ server.socket = context.wrap_socket(server.socket, server_side=True)
 print("listening", flush=True)
 server.serve_forever()
 """
+# Takes certificate and key of a notebook out of the folder that only its job sees.
+COPY = """
+import os, shutil, socket
+shutil.copy(os.environ["JUPYTERHUB_SSL_CERTFILE"], "/home/bob/of-a-notebook.crt")
+shutil.copy(os.environ["JUPYTERHUB_SSL_KEYFILE"], "/home/bob/of-a-notebook.key")
+print(socket.gethostname())
+"""
+# Prints who may open the folder of the key, and whether it is the user's.
+FOLDER = """
+import os
+folder = os.stat(os.path.dirname(os.environ["JUPYTERHUB_SSL_KEYFILE"]))
+print(oct(folder.st_mode & 0o777), folder.st_uid == os.getuid())
+"""
 # As a job asks the hub, with a number that somebody else's job has.
 CLAIM = """
 import json, subprocess, sys, urllib.request, ssl
@@ -87,12 +100,9 @@ def keys(node, host, visit, request):
         bob.spawn()
     finally:
         host.check_output("scontrol update nodename=%s state=resume", other)
-    told = bob.execute(
-        "import os, socket; print(socket.gethostname());"
-        "print(os.environ['JUPYTERHUB_SSL_CERTFILE']); print(os.environ['JUPYTERHUB_SSL_KEYFILE'])"
-    ).split()
-    assert told[0] == name
-    yield told[1], told[2], "bob"
+    assert bob.execute(COPY).split() == [name]
+    yield "/home/bob/of-a-notebook.crt", "/home/bob/of-a-notebook.key", "bob"
+    there.check_output("rm /home/bob/of-a-notebook.crt /home/bob/of-a-notebook.key")
 
 
 @pytest.mark.parametrize("keys", ["of nobody", "of another notebook"], indirect=True)
@@ -156,8 +166,7 @@ def test_nothing_secret_is_in_what_slurm_keeps_or_shows(host, node, machine, job
             # Not the secret itself, or the command would find itself.
             pattern = f"[{secret[0]}]{re.escape(secret[1:])}"
             assert one.run("grep -qsaE -- %s /proc/[0-9]*/cmdline", pattern).rc != 0
-    private = alice.execute("import os; print(os.path.dirname(os.environ['JUPYTERHUB_SSL_KEYFILE']))").strip()
-    assert there.file(private).mode == 0o700 and there.file(private).user == "alice"
+    assert alice.execute(FOLDER).split() == ["0o700", "True"]
 
 
 def test_keys_of_the_hub_are_roots(host):

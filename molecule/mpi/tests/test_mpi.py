@@ -56,6 +56,11 @@ def test_a_job_of_slurm_talks_over_the_declared_network_unless_a_user_chooses_an
     assert more[declared if chosen else "eth0"] < SIZE / 8
 
 
+def test_processes_of_a_job_on_one_machine_share_its_memory(host, name):
+    job = f"timeout 120 srun --nodelist={name} --ntasks=2 --mpi=pmix --chdir=/ python3 -m mpi4py -c %s"
+    assert host.check_output("OMPI_MCA_btl=self,sm " + job, EXCHANGE).split() == [name, name]
+
+
 def test_a_node_without_a_link_is_drained_until_it_is_back(host, name):
     def check() -> None:
         """As Slurm does it once a minute."""

@@ -86,6 +86,15 @@ def test_a_user_with_a_job_opens_the_slice_of_the_job_only(host: Host, job: str)
     assert len(opened) == 2  # of its GPU instance and of its compute instance
 
 
+def test_a_user_with_a_job_has_the_files_and_processes_of_the_job_only(host: Host, job: str) -> None:
+    assert login(host, "alice", "echo mine >/tmp/of-alice && ls -A /tmp").stdout == "of-alice\n"
+    seen = "cat /tmp/of-alice; stat --format=%u /proc/[0-9]* 2>/dev/null | sort --unique"
+    assert login(host, "alice", seen).stdout.split() == ["mine", "2001"]
+    assert not host.file("/tmp/of-alice").exists
+    for user in ("root", "carol"):
+        assert login(host, user, "test -e /tmp/of-alice || ls -d /proc/1").stdout == "/proc/1\n"
+
+
 def test_what_a_login_leaves_behind_ends_with_the_job(host: Host, job: str, eventually: Eventually) -> None:
     left = "setsid nohup sh -c 'sleep 3579; sleep 3579' >/dev/null 2>&1 </dev/null &"
     assert login(host, "alice", left).rc == 0

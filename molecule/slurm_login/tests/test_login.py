@@ -34,10 +34,12 @@ def test_a_batch_job_is_queued_and_ends(host: Host, eventually: Callable[[Callab
 def test_a_batch_script_loads_modules(host: Host, shell: str, export: str) -> None:
     """Sent from a login, and from the command of an SSH session, which bash knows by that variable."""
     script = "#!/bin/bash\nset -eu\nmodule load answer\necho $ANSWER on $(hostname)\n"
-    send = f"sbatch --wait --chdir=/ --export={export} --output=/tmp/answer-%j.out --parsable"
+    send = f"sbatch --wait --chdir=/ --export={export} --output=/home/alice/answer-%j.out --parsable"
     clean = "env -i HOME=/home/alice USER=alice LOGNAME=alice PATH=/usr/bin:/bin"
     number = host.check_output(f"printf %s | runuser -u alice -- {clean} {shell} %s", script, send)
-    assert host.check_output(f"runuser -u alice -- srun --chdir=/ cat /tmp/answer-{number}.out") == "42 on n1"
+    told = f"/home/alice/answer-{number}.out"
+    read = f"runuser -u alice -- srun --chdir=/ sh -c 'cat {told}; rm {told}'"
+    assert host.check_output(read) == "42 on n1"
 
 
 def test_no_job_runs_here(host: Host) -> None:

@@ -1,8 +1,8 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Lines of slurm.conf and cgroup.conf. No I/O.
+"""Lines of slurm.conf, cgroup.conf and job_container.conf. No I/O.
 
-Sources: slurm.conf(5), cgroup.conf(5) and gres.conf(5) of Slurm 24.11.
+Sources: slurm.conf(5), cgroup.conf(5), gres.conf(5) and job_container.conf(5) of Slurm 24.11.
 """
 
 from __future__ import annotations
@@ -13,6 +13,21 @@ from typing import Any
 
 # Programs that the role slurm_node installs on each node.
 PROGRAMS = "/opt/gpufarm/slurm"
+# The option of slurm.conf by which each job has folders and processes of its own.
+CONTAINER_TYPE = "JobContainerType"
+# The folders of jobs are in the folder that slurmd has systemd make on each node (slurmd.conf.j2).
+CONTAINER = {
+    "BasePath": "/var/lib/gpufarm/slurm-jobs",
+    "AutoBasePath": "true",
+    "CloneNSScript": f"{PROGRAMS}/namespace",
+    # Its default of 10 seconds is short for a machine that is busy.
+    "CloneNSScript_Wait": "60",
+    "Dirs": "/tmp,/var/tmp,/dev/shm",  # noqa: S108  # names for Slurm
+    # The daemon of a step makes folders for MPI in /tmp.
+    "EntireStepInNS": "true",
+    # Jobs see file systems that are mounted later, as by autofs.
+    "Shared": "true",
+}
 # Defaults of the role, which its variable `settings` may replace.
 DEFAULTS: dict[str, str] = {
     "HealthCheckInterval": "60",
@@ -38,6 +53,7 @@ OWN: dict[str, str] = {
     "Epilog": "",
     "GresTypes": "",
     "HealthCheckProgram": "",
+    CONTAINER_TYPE: "",
     "NodeName": "nodes",
     "PartitionName": "partitions",
     "ProctrackType": "",
@@ -80,6 +96,15 @@ def regrouped(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
     return [name for name, types in before.items() if types and after.get(name) != types]
 
 
+def needs_empty_nodes(before: str) -> bool:
+    """Return whether jobs of a slurm.conf that this role wrote could not go on with that of today.
+
+    A job that began without folders of its own starts no more steps, as these look for the folders
+    (container_p_join in src/plugins/job_container/tmpfs/job_container_tmpfs.c).
+    """
+    return bool(before) and not re.search(rf"^{CONTAINER_TYPE}=", before, re.MULTILINE)
+
+
 def options(settings: Mapping[str, Any], types: Iterable[str], memory_per_cpu: int) -> dict[str, str]:
     """Return the options of slurm.conf that are about the whole cluster, in the order of their names.
 
@@ -96,6 +121,7 @@ def options(settings: Mapping[str, Any], types: Iterable[str], memory_per_cpu: i
         "Epilog": f"{PROGRAMS}/epilog",
         "GresTypes": "gpu",
         "HealthCheckProgram": f"{PROGRAMS}/health",
+        CONTAINER_TYPE: "job_container/tmpfs",
         "ProctrackType": "proctrack/cgroup",
         "Prolog": f"{PROGRAMS}/prolog",
         # A job's processes have a group of their own from its start to its end, also between steps.

@@ -16,7 +16,8 @@ def plan(
     """Return `problems` and, as soon as machines are known, what the configuration is made of.
 
     These are `options` by name, `hosts`, `nodes` and `partitions` as lines, `constrained` for cgroup.conf,
-    `gres` of each node, and `regrouped`, the nodes whose GPUs or slices change.
+    `container` for job_container.conf, `gres` of each node, `regrouped`, the nodes whose GPUs or slices
+    change, and `needs_empty_nodes`, whether jobs that run could not go on.
 
     Args:
         settings: variables of the role without its name; also `controllers` and `members`, the machines that
@@ -58,8 +59,10 @@ def plan(
             option: "yes" if kind in settings["constrain"] else "no"
             for kind, option in configuration.CONSTRAIN.items()
         },
+        "container": configuration.line(configuration.CONTAINER),
         "gres": lines,
         "regrouped": configuration.regrouped(configuration.gres(current), lines),
+        "needs_empty_nodes": configuration.needs_empty_nodes(current),
     }
 
 

@@ -93,6 +93,30 @@ def test_accounting_counts_each_type() -> None:
     assert found["AccountingStorageEnforce"] == "associations,limits,qos,safe"
 
 
+def test_jobs_have_folders_of_their_own_below_that_which_slurmd_has() -> None:
+    found = planned()
+    assert found["options"]["JobContainerType"] == "job_container/tmpfs"
+    options = dict(word.split("=") for word in found["container"].split())
+    assert {*options["Dirs"].split(",")} == {"/tmp", "/var/tmp", "/dev/shm"}
+    unit = (ROLES / "slurm_node" / "templates" / "slurmd.conf.j2").read_text()
+    variables = yaml.safe_load((ROLES / "slurm_node" / "vars" / "main.yml").read_text())
+    assert options["BasePath"] == variables["__slurm_node_jobs_folder"]
+    assert (
+        "StateDirectory=gpufarm/{{ __slurm_node_jobs_folder | basename }}\nStateDirectoryMode=0700\n" in unit
+    )
+    programs = variables["__slurm_node_programs"]
+    assert options["CloneNSScript"] == f"{programs}/namespace"
+    for name in ("namespace", "epilog", "health"):
+        assert options["BasePath"] in (ROLES / "slurm_node" / "files" / name).read_text()
+
+
+def test_jobs_of_a_configuration_without_folders_of_their_own_cannot_go_on() -> None:
+    assert not planned()["needs_empty_nodes"]
+    assert planned(current="ClusterName=farm\nNodeName=n1\n")["needs_empty_nodes"]
+    today = "".join(f"{name}={value}\n" for name, value in planned()["options"].items())
+    assert not planned(current=today)["needs_empty_nodes"]
+
+
 def test_settings_replace_defaults_whatever_their_case() -> None:
     found = planned(settings={"returntoservice": 1, "KillWait": 5})["options"]
     assert found["ReturnToService"] == "1"

@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Programs that slurmd runs: what jobs hold is told to mig, and a node with a bad GPU is drained."""
+"""Programs that slurmd runs: slices of jobs are told to mig, bad nodes drained, and jobs kept apart."""
 
 from __future__ import annotations
 
@@ -137,6 +137,83 @@ def test_jobs_that_start_together_do_not_wait_for_one_another(run: Run, tmp_path
     assert len(holders(tmp_path)) == 1
 
 
+@pytest.mark.parametrize("above", ["", "n1"], ids=["one slurmd", "several"])
+def test_what_slurm_has_left_of_a_job_goes(run: Run, tmp_path: Path, above: str) -> None:
+    folder = tmp_path / "var/lib/gpufarm/slurm-jobs" / above
+    for number in ("18", "180"):
+        (folder / number / ".ns").mkdir(parents=True)
+        (folder / number / "file").touch()
+    kept = tmp_path / "kept"
+    kept.mkdir()
+    (kept / "file").touch()
+    (folder / "18" / "link").symlink_to(kept)
+    run("epilog", **JOB)
+    assert [path.name for path in folder.iterdir()] == ["180"]
+    assert (kept / "file").exists()
+
+
+AS_ROOT = pytest.mark.skipif(os.getuid() != 0, reason="mounts need root")
+
+
+def namespace(folder: Path, *plant: str) -> str:
+    """Return a script that runs the program in a mount namespace, after a line that plants mounts."""
+    text = (PROGRAMS / "namespace").read_text().replace("/var/lib/gpufarm", f"{folder}/var/lib/gpufarm")
+    program = folder / "namespace"
+    folder.mkdir(exist_ok=True)
+    program.write_text(text)
+    program.chmod(0o755)
+    (folder / "var/lib/gpufarm/slurm-jobs").mkdir(parents=True)
+    return "\n".join(["set -e", *plant, f"{program} inside"])
+
+
+def inside(script: str) -> str:
+    command = ["unshare", "--mount", "sh", "-c", script]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+# A number that no other program of this machine has.
+AS_USER = "setpriv --reuid 61717 --regid 61717 --clear-groups"
+
+
+@AS_ROOT
+def test_a_job_sees_the_processes_of_its_user_only(tmp_path: Path) -> None:
+    seen = inside(f"{namespace(tmp_path)}\n{AS_USER} sh -c 'echo /proc/[0-9]*; ls -d /proc/self'").split()
+    assert seen[-1] == "/proc/self" and len(seen) == 2
+    assert "hidepid" not in Path("/proc/mounts").read_text()
+    assert f"/proc/{os.getpid()}" in inside(f"{namespace(tmp_path / 'root')}\necho /proc/[0-9]*").split()
+
+
+@AS_ROOT
+def test_mounts_below_proc_are_there_again(tmp_path: Path) -> None:
+    """Also where users have chosen names of mounts that look like others, and a mounted file was removed."""
+    planted = tmp_path / "planted"
+    planted.write_text("planted")
+    removed = tmp_path / "removed"
+    removed.touch()
+    other = tmp_path / "a - proc * b"
+    other.mkdir()
+    script = namespace(
+        tmp_path,
+        f"mount --bind {planted} /proc/devices",
+        f"mount --bind {removed} /proc/version",
+        f"rm {removed}",
+        f"mount -t tmpfs 'ada@host:/proc/x' '{other}'",
+        f"mkdir '{other}/*' && mount -t tmpfs autofs '{other}/*'",
+    )
+    read = f"{script}\ncat /proc/devices; stat --file-system --format=%T /proc/version"
+    assert inside(read) == "plantedproc\n"
+
+
+def test_a_job_does_not_begin_in_a_namespace_that_is_not_there(tmp_path: Path) -> None:
+    text = namespace(tmp_path).splitlines()[-1].split()[0]
+    variables = {"PATH": f"{tmp_path}:/usr/bin:/bin", "SLURM_NS": f"{tmp_path}/none", "SLURM_JOB_ID": "18"}
+    logger = tmp_path / "logger"
+    logger.write_text(f"#!/bin/sh\ncat >{tmp_path}/told\n")
+    logger.chmod(0o755)
+    assert subprocess.run([text], env=variables, check=False).returncode == 1
+    assert (tmp_path / "told").read_text().startswith("job 18 cannot begin: nsenter: ")
+
+
 class Cluster:
     """A fake of scontrol, which remembers how it was called and tells a reason."""
 
@@ -202,6 +279,23 @@ def test_a_node_is_drained_while_a_gpu_is_cordoned(run: Run, cluster: Cluster, t
     cluster.reason.write_text("   Reason=gpufarm: GPU-a is cordoned [root@2026]\n")
     run("health", **JOB)
     assert cluster.told() == ["update nodename=n1 state=resume"]
+
+
+@pytest.mark.parametrize(
+    ("left", "full"),
+    [("102400   4%", False), ("102399   4%", True), ("102400 100%", True), ("999999   -", False)],
+)
+def test_a_node_is_drained_while_jobs_can_write_nothing(
+    run: Run, cluster: Cluster, tmp_path: Path, left: str, full: bool
+) -> None:
+    folder = tmp_path / "var/lib/gpufarm/slurm-jobs"
+    folder.mkdir(parents=True)
+    df = tmp_path / "bin" / "df"
+    df.write_text(f"#!/bin/sh\necho ' Avail IUse%'\necho '{left}'\n")
+    df.chmod(0o755)
+    run("health", **JOB)
+    told = f"the disk of {folder}, which has /tmp of jobs, is full"
+    assert cluster.told() == ([f"update nodename=n1 state=drain reason=gpufarm: {told}"] if full else [])
 
 
 def test_a_node_is_drained_while_a_check_complains(run: Run, cluster: Cluster, tmp_path: Path) -> None:

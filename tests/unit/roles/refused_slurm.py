@@ -10,7 +10,10 @@ from harness.recording import Answer, Call
 from harness.stubs import encoded, has, said
 from refused import Refused
 
-BEFORE = "NodeName=host1 NodeAddr=host1 CPUs=64 Gres=gpu:2g.20gb:3 State=UNKNOWN\n"
+BEFORE = (
+    "JobContainerType=job_container/tmpfs\n"
+    "NodeName=host1 NodeAddr=host1 CPUs=64 Gres=gpu:2g.20gb:3 State=UNKNOWN\n"
+)
 
 
 def other(**changes: Any) -> dict[str, Answer]:
@@ -36,6 +39,17 @@ JOBS: dict[str, Answer] = {
         "JobId=19 JobName=b NodeList=host1 Nodes=host1 CPU_IDs=1 Mem=100 GRES="
     ),
 }
+
+STATES = "Validate | List the nodes that can have jobs"
+
+
+def of_before(answer: Answer) -> dict[str, Answer]:
+    """The configuration of a version in which jobs shared /tmp, and what sinfo says of the nodes."""
+    return {
+        "Read | Read the configuration of an earlier run": encoded("ClusterName=gpufarm\n"),
+        STATES: answer,
+    }
+
 
 REFUSED = {
     "slurm_controller": [
@@ -66,6 +80,20 @@ REFUSED = {
             {"gpufarm.cluster.slurm_machine_info": {"failed": True, "msg": "The driver hangs."}},
         ),
         Refused("host1 has a key of munge, /etc/munge/munge.key, which is not", {}, OTHER_KEY),
+        Refused(
+            "Nodes that can have jobs: host2, host3; drain all nodes",
+            {},
+            of_before(said("host1 drained*\nhost2 draining\nhost2 draining\nhost3 idle\nhost4 down*")),
+        ),
+        Refused(
+            "Nodes that can have jobs: unknown, as sinfo says no controller; drain",
+            {},
+            of_before({"rc": 1, "stdout": "", "stdout_lines": [], "stderr": "no controller"}),
+        ),
+        Refused(
+            "has JobContainerType, which the role sets itself; leave it out",
+            {"slurm_controller_settings": {"JobContainerType": "none"}},
+        ),
         Refused("Slurm would end the jobs with GPUs there: JobId=18; drain the nodes", {}, JOBS),
         Refused(
             "has jobs (18, 19), which would be lost, so nothing is removed",
@@ -106,6 +134,16 @@ REFUSED = {
             "has logged in to host1 as deploy and would be kept out, as deploy is in no group",
             {},
             {"Validate | Find the account that the run logged in with": said("1000\ndeploy\ndeploy users")},
+        ),
+        Refused(
+            "host1 cannot hide the processes of others from a job (mount: wrong fs type); use Linux",
+            {},
+            {
+                "Validate | Try to hide the processes of others": {
+                    "rc": 32,
+                    "stderr": "mount: wrong fs type",
+                }
+            },
         ),
         Refused(
             "sshd of host1 has usepam no and would let in users without a job",
