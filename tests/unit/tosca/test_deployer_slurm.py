@@ -69,6 +69,28 @@ def test_every_user_may_compute_unless_accounts_are_given() -> None:
     assert made["slurm_accounts.configure"].variables["slurm_accounts_accounts"] == given
 
 
+DIRECTORY = {
+    "directory_enabled": True,
+    "directory_servers": ["ldaps://ldap.example.org"],
+    "directory_user_base": "ou=people,dc=example,dc=org",
+    "directory_group_base": "ou=groups,dc=example,dc=org",
+}
+
+
+@pytest.mark.parametrize("name", ["slurm_cluster", "hpc_cluster"])
+def test_users_of_a_directory_are_on_all_machines_if_that_is_wanted(name: str) -> None:
+    made = steps(name, users=[], **DIRECTORY)
+    machines = {step.host for step in made.values()}
+    of_directory = {step.host: step.variables for step in made.values() if "sssd_servers" in step.variables}
+    assert of_directory.keys() == machines
+    assert all(given["sssd_user_base"] == "ou=people,dc=example,dc=org" for given in of_directory.values())
+    order = list(made)
+    for machine in ("controller", "login"):
+        of_users = order.index(f"users_of_{machine}.configure")
+        assert order.index(f"directory_of_{machine}.configure") < of_users
+    assert {step.off for step in steps(name).values() if "sssd_enabled" in step.variables} == {True}
+
+
 @pytest.fixture(scope="module")
 def hpc() -> dict[str, plan.Step]:
     return steps("hpc_cluster", scratch_path="/work/areas", mpi_networks=["10.1.0.0/16"], sub1_count=2)
