@@ -12,7 +12,10 @@ shift 2
 mount -t tmpfs -o mode=0755,size=1T layers /mnt
 mkdir /mnt/changed /mnt/work /mnt/changed-there /mnt/work-there /mnt/root
 mount -t overlay -o lowerdir=/,upperdir=/mnt/changed,workdir=/mnt/work root /mnt/root
-# The repository may be on another file system than the root.
+# Tests would remove the temporary files of others, which do the same.
+mount -t tmpfs -o mode=1777,size=1T temporary /mnt/root/tmp
+# The repository may be on another file system than the root, or among temporary files.
+mkdir -p "/mnt/root$repository"
 mount -t overlay -o "lowerdir=$repository,upperdir=/mnt/changed-there,workdir=/mnt/work-there" \
   repository "/mnt/root$repository"
 cd /mnt/root

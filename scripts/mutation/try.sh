@@ -13,7 +13,7 @@ for words; do
   # Words are separated by tabs, as names of tests have blanks.
   IFS='	'
   # shellcheck disable=SC2086
-  pytest -x -q -o cache_dir=/tmp/failed -p no:warnings $words
+  pytest -x -q -o cache_dir=/tmp/failed --disable-warnings $words
   status=$?
   unset IFS
   case $status in 0 | 5) continue ;; esac
@@ -21,7 +21,7 @@ for words; do
   cp -p /tmp/right "$path"
   IFS='	'
   # shellcheck disable=SC2086
-  pytest -x -q --last-failed -o cache_dir=/tmp/failed -p no:warnings $words
+  pytest -x -q --last-failed -o cache_dir=/tmp/failed --disable-warnings $words
   status=$?
   case $status in 0 | 5) exit 41 ;; esac
   exit 42

@@ -83,6 +83,24 @@ def test_tests_that_fail_without_a_mistake_decide_nothing(checkout: Path) -> Non
 
 
 @AS_ROOT
+def test_tests_may_have_marks_of_plugins(checkout: Path) -> None:
+    (checkout / "pyproject.toml").write_text('[tool.pytest.ini_options]\naddopts = "--strict-markers"\n')
+    path = checkout / "tests/unit/test_x.py"
+    marked = "@pytest.mark.filterwarnings('ignore:x')\ndef test_x"
+    path.write_text("import pytest\n" + path.read_text().replace("def test_x", marked))
+    assert verdict(checkout, "def f(a):\n    return a <= 1\n").noticed
+    assert not verdict(checkout, "def f(a):\n    return a < 0.5\n").noticed
+
+
+@AS_ROOT
+def test_tests_do_not_meet_the_temporary_files_of_others(checkout: Path) -> None:
+    beside = checkout.parent / "of-others"
+    beside.write_text("")
+    text = f"import os\nassert not os.path.exists('{beside}')\ndef f(a):\n    return a < 1\n"
+    assert not verdict(checkout, text).noticed
+
+
+@AS_ROOT
 def test_settings_of_the_kernel_can_only_be_read(checkout: Path) -> None:
     text = "import os\nassert os.statvfs('/sys').f_flag & os.ST_RDONLY\ndef f(a):\n    return a < 1\n"
     assert not verdict(checkout, text).noticed
