@@ -431,6 +431,7 @@ _CASES = {
     "marathon_app": Case(
         {
             "marathon_app_urls": ["https://master1.example.org:8443"],
+            "marathon_app_mesos_urls": ["https://master1.example.org:5050"],
             "marathon_app_definition": {"id": "/ada/plots", "cpus": 2, "mem": 4096},
         }
     ),

@@ -159,6 +159,7 @@ ALL_IS_WELL: dict[str, Answer] = {
         "leader": "host1.example.org:8443",
         "version": "1.11.24",
         "features": ["gpu_resources"],
+        "framework_id": "framework-1",
         "apps": [],
     },
     "gpufarm.cluster.lustre_info": LUSTRE_MACHINE,

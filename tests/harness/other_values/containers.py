@@ -35,6 +35,7 @@ VALUES: dict[str, Any] = {
     "container_request_password": "another-password",
     "container_request_ssh_keys": PUBLIC_KEY.replace("ada", "other"),
     "marathon_app_definition": {"id": "/ada/other", "cpus": 2, "mem": 4096},
+    "marathon_app_mesos_urls": ["https://other.example.org:5050"],
     "marathon_app_secret_env": {"TOKEN": "other"},
     "marathon_app_urls": ["https://other.example.org:8443"],
 }

@@ -30,24 +30,61 @@ def asked(run: Run) -> dict[str, tuple[str, str, str]]:
     }
 
 
-def test_the_console_of_a_job_asks_chronos_and_mesos_with_the_account_of_each() -> None:
-    case = CASES["chronos_job"].with_answers(
-        {"gpufarm.cluster.chronos_job": {"diff": {"before": {}, "after": {}}}}
-    )
+@pytest.mark.parametrize("role", ["chronos_job"])
+def test_the_console_of_a_job_asks_chronos_and_mesos_with_the_account_of_each(role: str) -> None:
+    case = CASES[role].with_answers({"gpufarm.cluster.chronos_job": {"diff": {"before": {}, "after": {}}}})
     given = settings("chronos_job", CHRONOS) | settings("chronos_job_mesos", MESOS)
-    run = case.run("chronos_job", given, entry="console")
+    run = case.run(role, given, entry="console")
     assert asked(run) == {"chronos_job": CHRONOS, "mesos_console": MESOS}
 
 
+@pytest.mark.parametrize(
+    ("current", "differing", "problem"),
+    [
+        (APP, {}, ""),
+        (APP, {"instances": 2}, ""),
+        (APP, {"cmd": "spy"}, "was changed by others (cmd)"),
+        (APP, {"env": {"A": "b"}}, "was changed by others (env)"),
+        ({}, {}, "is not there"),
+    ],
+)
+@pytest.mark.parametrize("role", ["marathon_app"])
+def test_the_console_of_an_app_asks_marathon_and_mesos_with_the_account_of_each(
+    role: str, current: dict[str, object], differing: dict[str, object], problem: str
+) -> None:
+    case = CASES[role].with_answers(
+        {
+            "gpufarm.cluster.marathon_app": {"app": current, "diff": {"before": {}, "after": differing}},
+            "gpufarm.cluster.marathon_info": {"apps": [APP], "framework_id": "f1"},
+        }
+    )
+    given = settings("marathon_app", MARATHON) | settings("marathon_app_mesos", MESOS)
+    run = case.run(role, given, entry="console")
+    assert problem in run.refusal
+    if not problem:
+        expected = {"marathon_app": MARATHON, "marathon_info": MARATHON, "mesos_console": MESOS}
+        assert asked(run) == expected
+        [told] = [call for call in run.calls if call.action == "gpufarm.cluster.mesos_console"]
+        assert (told.args["framework"], told.args["tasks"]) == ("f1", ["t1", "t0"])
+
+
+@pytest.mark.parametrize("role", ["chronos_job", "marathon_app"])
+def test_nothing_changes_if_mesos_does_not_tell(role: str) -> None:
+    answer = {"failed": True, "msg": "Mesos does not answer"}
+    run = CASES[role].with_answers({"gpufarm.cluster.mesos_console": answer}).run(role)
+    assert "Mesos does not answer" in run.refusal
+    assert f"gpufarm.cluster.{role}" not in {call.action for call in run.calls}
+
+
 @pytest.mark.parametrize("found", [[APP], []])
+@pytest.mark.parametrize("role", ["container_request"])
 def test_the_console_of_a_container_asks_marathon_and_mesos_with_the_account_of_each(
+    role: str,
     found: list[dict[str, object]],
 ) -> None:
-    case = CASES["container_request"].with_answers(
-        {"gpufarm.cluster.marathon_info": {"apps": found, "framework_id": "f1"}}
-    )
+    case = CASES[role].with_answers({"gpufarm.cluster.marathon_info": {"apps": found, "framework_id": "f1"}})
     given = settings("container_request_marathon", MARATHON) | settings("container_request_mesos", MESOS)
-    run = case.run("container_request", given, entry="console")
+    run = case.run(role, given, entry="console")
     if found:
         assert asked(run) == {"marathon_info": MARATHON, "mesos_console": MESOS}
     else:

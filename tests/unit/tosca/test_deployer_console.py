@@ -125,4 +125,5 @@ def test_templates_of_the_collection_have_one_where_users_run_programs() -> None
         "chronos_job": ["job"],
         "gpu_container": ["container"],
         "jupyter_container": ["container"],
+        "marathon_app": ["app"],
     }
