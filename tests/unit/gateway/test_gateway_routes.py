@@ -187,6 +187,12 @@ def test_health_checks_are_haproxys_too() -> None:
     assert check(portIndex=1) == Check()
 
 
+@pytest.mark.parametrize(("address", "place"), [("192.0.2.7", "192.0.2.7"), ("2001:db8::7", "[2001:db8::7]")])
+def test_tasks_are_reached_at_addresses_of_both_kinds(address: str, place: str) -> None:
+    written = backends(routes(app()), {"agent1": address}, "/cert", "*:{port}")
+    assert f"server agent1:31001 {place}:31001" in written
+
+
 # Pattern of each line of the written configuration: words of ours, names and numbers that were checked.
 LINE = re.compile(
     r"""(backend|frontend)\ [a-z0-9._-]+|\ {4}(
