@@ -19,7 +19,19 @@ from ansible.utils.display import Display
 from ansible_collections.gpufarm.cluster.plugins.lookup.role_variables import converted
 from ansible_collections.gpufarm.cluster.plugins.plugin_utils.digest import COLLECTION, VERSION
 
-OPTIONS = ("step", "role", "instance", "roles", "state", "made", "result", "owns", "divided", "alone")
+OPTIONS = (
+    "step",
+    "role",
+    "instance",
+    "roles",
+    "state",
+    "made",
+    "before",
+    "result",
+    "owns",
+    "divided",
+    "alone",
+)
 OWNER = "a playbook"
 # Larger files of the controller count by their size and time.
 CONTENT_UP_TO = 1 << 20  # bytes
@@ -80,6 +92,7 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # Ansible has no types
             "divided": boolean(args.get("divided", False)),
             "alone": boolean(args.get("alone", True)),
             "made": args.get("made") or {},
+            "before": args.get("before") or {},
             "result": args.get("result") or {},
         }
 

@@ -100,6 +100,14 @@ options:
             C(answers), which are command lines whose exit status counts.
         type: dict
         default: {}
+      before:
+        description:
+          - Settings of the machine that the role changes, as texts by name, for V(claim). The record keeps
+            them as they were before the role's first run; it keeps nothing if O(requests[].made) is there
+            without a record, as the role has changed the settings then. No secret may be among them.
+          - With O(requests[].divided), the role gives only settings that it has not changed.
+        type: dict
+        default: {}
       result:
         description: The result of the role.
         type: dict
@@ -136,6 +144,11 @@ drift:
   type: list
   elements: str
   sample: ["units gpufarm-health.timer: enabled, active -> disabled, inactive"]
+before:
+  description: Settings of the machine before the first run of the role, by name, as far as they are known.
+  returned: for V(compare) and V(claim)
+  type: dict
+  sample: {haproxy.service: enabled}
 note:
   description: A sentence that the operator has to know; may be empty.
   returned: for V(compare)
@@ -179,6 +192,7 @@ REQUEST = {
     "divided": {"type": "bool", "default": False},
     "alone": {"type": "bool", "default": True},
     "made": {"type": "dict", "default": {}},
+    "before": {"type": "dict", "default": {}},
     "result": {"type": "dict", "default": {}},
 }
 
@@ -249,6 +263,7 @@ class Records:
             "changed": False,
             "run": decision.run,
             "made": bool(own and any(own.made.values())),
+            "before": decide.remembered(entries),
             "note": decision.note,
             "drift": found,
             "done": {request.role: decision.by.result} if decision.by else {},
@@ -263,14 +278,18 @@ class Records:
         """
         [given] = self.module.params["requests"]
         request = self.request(given)
-        if self.module.check_mode:
-            return {"changed": False}
-        with self.store.locked():
+        check = self.module.check_mode
+        with contextlib.nullcontext() if check else self.store.locked():
             entries = self.entries(request.role)
+            left = bool(given["before"]) and are_there(given["made"])
+            before = decide.to_remember(request, entries, given["before"], left)
+            told = {"before": before} if step == "claim" else {}
+            if check:
+                return {"changed": False, **told}
             if step == "forget":
                 after = decide.forgotten(request, entries)
             else:
-                after = decide.claimed(request, entries, self.about())
+                after = decide.claimed(request, entries, self.about(), before)
             gone: list[str] = []
             if step == "record":
                 gone = self.remove_dropped(request, after, given["made"]) if request.owns else []
@@ -278,7 +297,7 @@ class Records:
                 own = replace(after[request.owner], made=made, result=given["result"], complete=True)
                 after = {**after, request.owner: own}
             self.store.replace(request.role, after)
-        return {"changed": bool(gone), "gone": gone}
+        return {"changed": bool(gone), "gone": gone, **told}
 
     def remove_dropped(
         self, request: Request, entries: Mapping[str, Entry], made: Mapping[str, list[str]]
@@ -330,6 +349,12 @@ def main() -> None:
     unknown = {kind for given in module.params["requests"] for kind in given["made"]} - {*KINDS}
     if unknown:
         module.fail_json(msg=f"{', '.join(sorted(unknown))} is no kind of thing; {', '.join(KINDS)} are.")
+    for given in module.params["requests"]:
+        for name, text in given["before"].items():
+            if not isinstance(text, str):
+                module.fail_json(
+                    msg=f"The setting {name} was {text!r} before, which is no text; give a text."
+                )
     if step != "probe" and len(module.params["requests"]) != 1:
         module.fail_json(msg=f"{step} is for one role, and {len(module.params['requests'])} are given.")
     try:

@@ -55,7 +55,16 @@ options:
   made:
     description:
       - Things that the role makes, by kind, as in O(gpufarm.cluster.machine_record#module:requests[].made).
-        For V(compare) of a removal and for V(record).
+        For V(compare) of a removal, for V(record), and for V(claim) with O(before).
+    type: dict
+    default: {}
+  before:
+    description:
+      - For V(claim), settings of the machine that the role changes, as texts by name. The record keeps them
+        as they were before the role's first run on the machine, so that the removal can bring them back. It
+        keeps nothing if O(made) is there without a record, as the role has changed the settings then. No
+        secret may be among them.
+      - With O(divided), give only settings that the role has not changed.
     type: dict
     default: {}
   result:
@@ -111,6 +120,11 @@ drift:
   type: list
   elements: str
   sample: ["units gpufarm-health.timer: enabled, active -> disabled, inactive"]
+before:
+  description: Settings of the machine before the first run of the role, by name, as far as they are known.
+  returned: for V(compare) and V(claim)
+  type: dict
+  sample: {haproxy.service: enabled}
 gone:
   description: Paths of files that the role made earlier and makes no longer, which were removed.
   returned: for V(record)

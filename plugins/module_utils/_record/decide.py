@@ -155,13 +155,44 @@ def absent(request: Request, entries: Mapping[str, Entry], left: bool) -> Decisi
     return Decision("absent", entries={**entries, request.owner: begun})
 
 
-def claimed(request: Request, entries: Mapping[str, Entry], about: Entry) -> dict[str, Entry]:
+def remembered(entries: Mapping[str, Entry]) -> dict[str, str]:
+    """Return the settings that the machine had before the first run of a role, by name.
+
+    Args:
+        entries: the record, by owner.
+    """
+    return {name: text for _owner, entry in sorted(entries.items()) for name, text in entry.before.items()}
+
+
+def to_remember(
+    request: Request, entries: Mapping[str, Entry], found: Mapping[str, str], left: bool
+) -> dict[str, str]:
+    """Return the settings that the machine had before the first run of a role, as far as they are known.
+
+    Recorded settings stay. Settings that are found now count only if the role has not changed them yet. A
+    role that divides the machine among owners knows which these are, as each owner adds some; of others, none
+    counts once an owner has set the role up, or if something of the role is there without a record.
+
+    Args:
+        request: the run.
+        entries: the record, by owner.
+        found: the settings of the machine now, by name.
+        left: whether something is there that the role makes.
+    """
+    first = not left and not any(entry.owns for entry in entries.values())
+    return {**(found if request.divided or first else {}), **remembered(entries)}
+
+
+def claimed(
+    request: Request, entries: Mapping[str, Entry], about: Entry, before: Mapping[str, str]
+) -> dict[str, Entry]:
     """Return the record for a run that begins to change the machine.
 
     Args:
         request: the run.
         entries: the record, by owner.
         about: who runs it, from where and when.
+        before: what `to_remember` returns.
 
     Raises:
         Refused: another owner has set the role up meanwhile.
@@ -175,7 +206,9 @@ def claimed(request: Request, entries: Mapping[str, Entry], about: Entry) -> dic
         if owner == request.owner or owner not in kept:
             for kind, states in entry.made.items():
                 made[kind] = {**made.get(kind, {}), **states}
-    return {**kept, request.owner: replace(own, made=made, complete=False)}
+    # A role that only verifies, or is switched off, has changed no settings, or has brought them back.
+    own = replace(own, made=made, before=dict(before) if request.owns else {}, complete=False)
+    return {**kept, request.owner: own}
 
 
 def forgotten(request: Request, entries: Mapping[str, Entry]) -> dict[str, Entry]:

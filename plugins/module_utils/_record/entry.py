@@ -31,6 +31,7 @@ class Entry:
         made: for each kind of thing the state of each by its name; empty until the role has ended.
         result: what the role returned.
         complete: whether the role ended well after the claim.
+        before: settings of the machine that the role changes, by name, as they were before its first run.
     """
 
     owns: bool = True
@@ -42,6 +43,7 @@ class Entry:
     made: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     result: Mapping[str, Any] = field(default_factory=dict)
     complete: bool = False
+    before: Mapping[str, str] = field(default_factory=dict)
 
 
 def read(text: str) -> dict[str, Entry]:
@@ -59,14 +61,17 @@ def read(text: str) -> dict[str, Entry]:
         raise LostRecord(f"it is no record: {error}") from error
 
 
-def _entry(entry: Mapping[str, Any]) -> Entry:
+def _entry(written: Mapping[str, Any]) -> Entry:
+    entry = {"before": {}, **written}  # earlier versions remembered no settings
     for one in fields(Entry):
-        kind = {"owns": bool, "complete": bool, "made": dict, "result": dict}.get(one.name, str)
+        kind = {"owns": bool, "complete": bool, "made": dict, "result": dict, "before": dict}.get(
+            one.name, str
+        )
         if not isinstance(entry[one.name], kind):
             raise TypeError(f"{one.name} is no {kind.__name__}")
-    for states in entry["made"].values():
-        if not all(isinstance(state, str) for state in states.values()):
-            raise TypeError("made has a state that is no text")
+    for texts in (entry["before"], *entry["made"].values()):
+        if not all(isinstance(text, str) for text in texts.values()):
+            raise TypeError("made or before has a state that is no text")
     return Entry(**{one.name: entry[one.name] for one in fields(Entry)})
 
 

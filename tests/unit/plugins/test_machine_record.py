@@ -136,7 +136,17 @@ def test_the_last_record_takes_its_folders_along(run: Run, made: dict[str, list[
 
 
 @pytest.mark.parametrize(
-    "text", ["", "{", "[]", '{"form": 2, "owners": {}}', '{"form": 1, "owners": {"ada": {}}}']
+    "text",
+    [
+        "",
+        "{",
+        "[]",
+        '{"form": 2, "owners": {}}',
+        '{"form": 1, "owners": {"ada": {}}}',
+        write({"ada": Entry(before={"HOME": 1})}),
+        write({"ada": Entry(made={"paths": {"/etc/x": 1}})}),
+        write({"ada": Entry(before=[])}),
+    ],
 )
 def test_a_lost_record_costs_a_run_and_removes_nothing(
     run: Run, made: dict[str, list[str]], folder: Path, text: str
@@ -220,6 +230,66 @@ def test_what_is_taken_over_goes_if_it_is_made_no_longer(
     assert run("record", owner="bob", variables="v2", made={})["gone"] == [str(tmp_path / "web.conf")]
 
 
+def test_a_setting_of_the_machine_is_remembered_until_the_role_is_removed(
+    run: Run, tmp_path: Path, made: dict[str, list[str]]
+) -> None:
+    new = {"paths": [str(tmp_path / "new")]}
+    assert run("claim", made=new, before={"HOME": "/export"})["before"] == {"HOME": "/export"}
+    (tmp_path / "new").write_text("")
+    # killed here, and run again with what it has changed
+    assert run("claim", made=new, before={"HOME": "/srv"})["before"] == {"HOME": "/export"}
+    run("record", made=new)
+    assert run("compare")["before"] == {"HOME": "/export"}
+    assert run("claim", owner="bob", variables="v2", take_over=True)["before"] == {"HOME": "/export"}
+    assert run("compare", owner="bob", state="absent")["before"] == {"HOME": "/export"}
+    run("forget", owner="bob")
+    assert run("compare")["before"] == {}
+
+
+def test_a_role_that_was_switched_off_remembers_the_settings_anew(run: Run, tmp_path: Path) -> None:
+    new = {"paths": [str(tmp_path / "new")]}
+    run("claim", made=new, before={"HOME": "/export"})
+    run("record", made=new)
+    run("record", variables="v2", owns=False)
+    assert run("compare", variables="v2")["before"] == {}
+    assert run("claim", made=new, before={"HOME": "/elsewhere"})["before"] == {"HOME": "/elsewhere"}
+
+
+def test_nothing_is_remembered_of_a_machine_that_the_role_has_changed_already(
+    run: Run, made: dict[str, list[str]], folder: Path
+) -> None:
+    assert run("claim", made=made, before={"HOME": "/srv"})["before"] == {}
+    run("record", made=made)
+    (folder / "web.json").write_text("lost")
+    assert run("claim", made=made, before={"HOME": "/srv"})["before"] == {}
+    assert run("compare")["before"] == {}
+
+
+def test_a_record_of_an_earlier_version_is_read_and_remembers_nothing(
+    run: Run, made: dict[str, list[str]], folder: Path
+) -> None:
+    set_up(run, made)
+    document = json.loads((folder / "web.json").read_text())
+    del document["owners"]["ada"]["before"]
+    (folder / "web.json").write_text(json.dumps(document))
+    compared = run("compare")
+    assert (compared["run"], compared["before"]) == ("", {})
+    assert run("claim", before={"HOME": "/srv"})["before"] == {}
+
+
+def test_a_check_tells_what_would_be_remembered(run: Run, made: dict[str, list[str]], folder: Path) -> None:
+    claimed = run("claim", check=True, before={"HOME": "/export"})
+    assert (claimed["changed"], claimed["before"]) == (False, {"HOME": "/export"})
+    assert run("claim", check=True, made=made, before={"HOME": "/export"})["before"] == {}
+    assert not folder.exists()
+
+
+@pytest.mark.parametrize("before", [None, 1, True, ["/export"], {"": ""}])
+def test_settings_that_are_no_texts_are_refused(run: Run, before: Any, folder: Path) -> None:
+    assert "HOME was" in run("claim", before={"HOME": before})["msg"]
+    assert not folder.exists()
+
+
 def test_a_role_that_depends_on_other_machines_always_runs_and_still_has_its_owner(
     run: Run, made: dict[str, list[str]]
 ) -> None:
@@ -288,6 +358,7 @@ def test_any_text_is_a_record_or_lost(text: str) -> None:
             variables=st.text(),
             made=st.dictionaries(st.text(), st.dictionaries(st.text(), st.text())),
             result=st.dictionaries(st.text(), st.integers()),
+            before=st.dictionaries(st.text(), st.text()),
         ),
     )
 )

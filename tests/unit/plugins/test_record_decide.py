@@ -55,19 +55,19 @@ def test_another_owner_with_other_settings_is_refused_and_told_who_was_first() -
     ):
         decide.present(ASKED, {"bob": first}, drifted=False)
     with pytest.raises(Refused):
-        decide.claimed(ASKED, {"bob": first}, Entry())
+        decide.claimed(ASKED, {"bob": first}, Entry(), {})
 
 
 def test_the_operator_may_take_over() -> None:
     asked = replace(ASKED, take_over=True)
     assert decide.present(asked, {"bob": OTHER}, drifted=False).run == "present"
-    assert decide.claimed(asked, {"bob": OTHER}, Entry()).keys() == {"ada"}
+    assert decide.claimed(asked, {"bob": OTHER}, Entry(), {}).keys() == {"ada"}
 
 
 def test_an_owner_who_only_verifies_is_in_the_way_of_nobody() -> None:
     verifier = replace(ASKED, owns=False)
     assert decide.present(verifier, {"bob": OTHER}, drifted=False).run == "present"
-    both = decide.claimed(verifier, {"bob": OTHER}, Entry())
+    both = decide.claimed(verifier, {"bob": OTHER}, Entry(), {})
     assert both.keys() == {"ada", "bob"}
     assert decide.present(replace(ASKED, owner="bob", variables="v3"), both, drifted=False).run == "present"
 
@@ -82,7 +82,9 @@ def test_a_role_that_divides_the_machine_judges_other_owners_itself() -> None:
 
 
 def test_a_claim_keeps_what_was_made_before_and_is_not_complete() -> None:
-    claimed = decide.claimed(replace(ASKED, variables="v3"), {"ada": MADE}, Entry(operator="carol"))["ada"]
+    claimed = decide.claimed(replace(ASKED, variables="v3"), {"ada": MADE}, Entry(operator="carol"), {})[
+        "ada"
+    ]
     assert (claimed.made, claimed.complete, claimed.operator) == (MADE.made, False, "carol")
 
 
@@ -129,13 +131,44 @@ def test_an_owner_who_made_nothing_goes_off_the_record_and_removes_nothing(
     assert after == {owner: entry for owner, entry in record.items() if owner != "ada"}
 
 
+def test_the_first_run_of_a_role_remembers_what_was_before() -> None:
+    before = decide.to_remember(ASKED, {}, {"HOME": "/export"}, left=False)
+    assert before == {"HOME": "/export"}
+    assert decide.claimed(ASKED, {}, Entry(), before)["ada"].before == {"HOME": "/export"}
+
+
+def test_a_later_run_and_another_owner_keep_what_is_recorded() -> None:
+    record = {"ada": replace(MADE, before={"HOME": "/export"})}
+    for asked in (ASKED, replace(ASKED, owner="bob"), replace(ASKED, owner="bob", take_over=True)):
+        before = decide.to_remember(asked, record, {"HOME": "/srv/home", "more": "of the role"}, left=True)
+        assert before == {"HOME": "/export"}
+        assert decide.claimed(asked, record, Entry(), before)[asked.owner].before == before
+
+
+def test_what_a_role_has_changed_without_a_record_of_it_is_not_remembered() -> None:
+    found = {"HOME": "/srv/home"}
+    assert decide.to_remember(ASKED, {}, found, left=True) == {}
+    assert decide.to_remember(ASKED, {"ada": MADE}, found, left=False) == {}
+    assert decide.to_remember(ASKED, {"bob": replace(MADE, owns=False)}, found, left=False) == found
+
+
+def test_each_owner_of_a_divided_machine_adds_what_it_has_not_changed() -> None:
+    record = {"bob": replace(OTHER, before={"GPU-1": "on"})}
+    before = decide.to_remember(
+        replace(ASKED, divided=True), record, {"GPU-1": "off", "GPU-2": "off"}, left=True
+    )
+    assert before == {"GPU-1": "on", "GPU-2": "off"}
+
+
 owners = st.sampled_from(["ada", "bob", "carol"])
+settings = st.dictionaries(st.sampled_from(["a", "b"]), st.sampled_from(["x", "y"]))
 entries = st.builds(
     Entry,
     owns=st.booleans(),
     variables=st.sampled_from(["", "v1", "v2"]),
     version=st.sampled_from(["c1", "c2"]),
     complete=st.booleans(),
+    before=settings,
 )
 records = st.dictionaries(owners, entries)
 requests = st.builds(
@@ -161,7 +194,7 @@ def test_no_run_removes_or_changes_what_only_others_made(asked: Request, record:
         assert removal.run != "absent" or (asked.owner in record and (not others or asked.divided))
         assert others <= (record if removal.entries is None else removal.entries).keys()
     try:
-        after = decide.claimed(asked, record, Entry())
+        after = decide.claimed(asked, record, Entry(), {})
     except Refused:
         return
     lost = record.keys() - after.keys()
@@ -183,3 +216,26 @@ def test_nothing_is_skipped_but_by_a_complete_entry_with_the_same_settings(
         assert not asked.full_run
         assert (decision.by.variables, decision.by.version) == (asked.variables, asked.version)
         assert asked.variables
+
+
+@given(requests, records, settings, st.booleans(), st.booleans())
+def test_no_claim_changes_what_is_remembered(
+    asked: Request, record: dict[str, Entry], found: dict[str, str], left: bool, take_over: bool
+) -> None:
+    asked = replace(asked, take_over=take_over)
+    before = decide.to_remember(asked, record, found, left)
+    known = decide.remembered(record)
+    assert known.items() <= before.items()
+    assert before.items() <= {**found, **known}.items()
+    try:
+        after = decide.claimed(asked, record, Entry(), before)
+    except Refused:
+        return
+    if not asked.owns:
+        assert after[asked.owner].before == {}
+        return
+    assert after[asked.owner].before == before
+    assert decide.to_remember(asked, after, {"a": "changed"}, left=True).items() >= before.items()
+    if not asked.divided:
+        again = decide.to_remember(asked, after, {"a": "changed", "b": "changed"}, left=False)
+        assert "changed" not in again.values(), "a run that was killed after the claim has changed it"

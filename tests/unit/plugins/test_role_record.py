@@ -107,6 +107,12 @@ def test_a_role_that_depends_on_other_machines_says_so(tell: Tell) -> None:
     assert variables(tell(FIRST, alone=False)) == variables(tell(FIRST))
 
 
+def test_a_machine_is_told_what_was_before(tell: Tell) -> None:
+    given = tell(FIRST, step="claim", before={"nginx.service": "enabled"}, made={"paths": ["/etc/x"]})
+    assert given["requests"][0]["before"] == {"nginx.service": "enabled"}
+    assert tell(FIRST)["requests"][0]["before"] == {}
+
+
 def test_each_instance_has_a_record_of_its_own(tell: Tell) -> None:
     several = tell({**FIRST, "chronos_name": "queue"}, role="chronos", instance="queue")
     assert several["requests"][0]["role"] == "chronos.queue"
