@@ -64,6 +64,7 @@ class Host:
         held: packages that apt is not to change.
         unread: units that have changed since systemd last read all.
         made: what each role has recorded.
+        before: settings that each role has found at its first claim.
         projects: file and environment of each Compose project that runs.
     """
 
@@ -74,6 +75,7 @@ class Host:
     held: set[str] = field(default_factory=set)
     unread: set[str] = field(default_factory=set)
     made: dict[str, Any] = field(default_factory=dict)
+    before: dict[str, dict[str, str]] = field(default_factory=dict)
     projects: dict[str, Any] = field(default_factory=dict)
     now: int = 0
 
@@ -91,6 +93,7 @@ class Host:
             "ansible.builtin.get_url": self._copy,
             "ansible.builtin.getent": self._getent,
             "ansible.builtin.group": self._account,
+            "ansible.builtin.lineinfile": self._line,
             "ansible.builtin.slurp": self._slurp,
             "ansible.builtin.stat": self._stat,
             "ansible.builtin.systemd_service": self._unit,
@@ -191,6 +194,19 @@ class Host:
             "changed": self._write(call, args["path"], File("file", args["block"], args.get("mode", "0644")))
         }
 
+    def _line(self, call: Call) -> Mapping[str, Any]:
+        """The last line that matches is replaced, in files of packages that a test has planted."""
+        args, path = call.args, call.args["path"]
+        if path not in self.files:
+            return {}
+        lines, absent = self._text(path).splitlines(), args.get("state") == "absent"
+        matching = [number for number, line in enumerate(lines) if re.search(args["regexp"], line)]
+        number = matching[-1] if matching else len(lines)
+        kept = [line for line in lines if not re.search(args["regexp"], line)]
+        after = kept if absent else [*lines[:number], args["line"], *lines[number + 1 :]]
+        text = "".join(f"{line}\n" for line in after)
+        return {"changed": self._write(call, path, File("file", text, self.files[path].mode))}
+
     def _environment_modules(self, call: Call) -> Mapping[str, Any]:
         """A tree for this host only, so what is not wanted any more goes."""
         folder, wanted = call.args["folder"], call.args.get("files", {})
@@ -259,13 +275,25 @@ class Host:
     def _record(self, call: Call) -> Mapping[str, Any]:
         """Keep what a role made; its steps are needed in any case, as if the operator had asked for that."""
         role, step = call.args["role"], call.args["step"]
+        before = self.before.get(role, {})
+        if step == "claim":
+            first = role not in self.before and not any(
+                self._is_there(path) for path in call.args.get("made", {}).get("paths", [])
+            )
+            found = call.args.get("before", {}) if first or call.args.get("divided") else {}
+            before = {**found, **before}
+            if not call.check_mode:
+                self.before[role] = before
+            return {"before": before}
         if step == "forget" and not call.check_mode:
             self.made.pop(role, None)
+            self.before.pop(role, None)
         if step == "record" and not call.check_mode:
             self.made[role] = call.args.get("made", {})
         if step != "compare":
             return {}
-        return {"run": call.args["state"], "made": bool(self.made.get(role)), "done": {}}
+        made = bool(self.made.get(role))
+        return {"run": call.args["state"], "made": made, "before": before, "done": {}}
 
     def _compose_project(self, call: Call) -> Mapping[str, Any]:
         """Run the containers of a file with an environment."""
@@ -479,9 +507,10 @@ class Host:
 
     def _hold(self, call: Call) -> Mapping[str, Any]:
         name = call.args["name"]
-        changed = name not in self.held
+        wanted = call.args["selection"] == "hold"
+        changed = wanted != (name in self.held)
         if not call.check_mode:
-            self.held.add(name)
+            (self.held.add if wanted else self.held.discard)(name)
         return {"changed": changed}
 
     def _command(self, call: Call) -> Mapping[str, Any]:
@@ -500,6 +529,12 @@ class Host:
             self._pam_auth_update(call, words)
         if "cvmfs_config" in words:
             return self._cvmfs_config(call, words[-1])
+        if words[:2] == ["systemctl", "show"] and "--property=UnitFileState" in words:
+            return self._show(words[-1])
+        if words[:2] == ["apt-mark", "showhold"]:
+            return {"stdout": "\n".join(sorted(self.held)), "stdout_lines": sorted(self.held)}
+        if words[0] == "grep" and words[-1] == "/etc/pam.d/common-auth":
+            return {"rc": int(words[-2] not in self._text(words[-1]))}
         if words[:2] == ["dpkg-query", "--show"]:
             patterns = [word.strip("'") for word in words[4:]]
             found = [one for one in self.packages if any(fnmatch.fnmatch(one, each) for each in patterns)]
@@ -519,6 +554,14 @@ class Host:
         count = sum(1 for _ in itertools.takewhile(lambda word: not word.startswith("-"), words[1:]))
         gone = words[0] == "find" and not all(map(self._finds, paths[:count]))
         return {"rc": int(different or gone), "stdout": "\n".join(newer), "stdout_lines": newer}
+
+    def _show(self, name: str) -> Mapping[str, Any]:
+        """Tell of a unit; those of packages are enabled as they are installed."""
+        unit = self.units.get(name, Unit(enabled=True))
+        there = {True: "enabled", False: "disabled"}[unit.enabled] if self.knows(name) else ""
+        active = "active" if unit.running and there else "inactive"
+        lines = [f"ActiveState={active}", f"UnitFileState={there}"]
+        return {"stdout": "\n".join(lines), "stdout_lines": lines}
 
     def _finds(self, path: str) -> bool:
         """Whether a path is there, as far as roles make it."""

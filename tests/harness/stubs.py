@@ -139,7 +139,14 @@ ALL_IS_WELL: dict[str, Answer] = {
     "gpufarm.cluster.gpu_info": {
         "driver": {"version": "570.133.20", "kernel_module_kind": "open"},
         "gpus": [
-            {"uuid": "GPU-1", "name": "A100", "mig_capable": True, "mig_enabled": True, "processes": []}
+            {
+                "uuid": "GPU-1",
+                "name": "A100",
+                "mig_capable": True,
+                "mig_enabled": True,
+                "mig_pending": True,
+                "processes": [],
+            }
         ],
         "slices": [],
     },

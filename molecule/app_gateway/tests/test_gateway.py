@@ -245,4 +245,8 @@ def test_secrets_and_sockets_are_for_those_who_need_them(host: Any) -> None:
         assert host.check_output(f"ps -o user:32= -p {pid}").strip() == account
         exposure = host.check_output(f"systemd-analyze security --no-pager {unit} | tail -n 1")
         assert float(re.search(r"level for [^:]*: ([0-9.]+)", exposure)[1]) < 2.5, exposure  # type: ignore[index]
-    assert not host.service("haproxy").is_enabled and not host.service("haproxy").is_running
+
+
+def test_the_haproxy_of_the_site_goes_on(host: Any) -> None:
+    assert host.service("haproxy").is_enabled
+    assert host.check_output("curl --silent http://127.0.0.1:8089/") == "site"

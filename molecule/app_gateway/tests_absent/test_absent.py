@@ -13,3 +13,8 @@ def test_nothing_is_left(host: Any) -> None:
     assert not host.user("app-gateway").exists and not host.user("app-gateway-routes").exists
     assert host.run("systemctl cat app-gateway app-gateway-routes").rc != 0
     assert not host.socket("tcp://443").is_listening and not host.socket("tcp://80").is_listening
+
+
+def test_the_haproxy_of_the_site_goes_on(host: Any) -> None:
+    assert host.service("haproxy").is_enabled
+    assert host.check_output("curl --silent http://127.0.0.1:8089/") == "site"

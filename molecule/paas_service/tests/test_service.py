@@ -118,3 +118,8 @@ def test_a_worker_that_is_told_to_reload_ends_its_run_before(
 
 def test_workers_tell_the_journal_what_they_do(host: Host) -> None:
     assert "is ready" in host.check_output("journalctl --unit=%s --output=cat", "gpufarm-serve-worker@1")
+
+
+def test_the_service_of_the_new_package_does_not_run(host: Host) -> None:
+    assert not host.service("nginx").is_enabled
+    assert not host.service("nginx").is_running

@@ -25,7 +25,7 @@ def test_nothing_is_left(host, path):
 
 def test_logins_and_new_accounts_are_as_before(host):
     assert not host.file("/etc/pam.d/common-session").contains("gpufarm-home")
-    assert not host.file("/etc/default/useradd").contains("^HOME=")
+    assert host.file("/etc/default/useradd").content == host.file("/srv/useradd").content
     assert host.run("ssh -n -o BatchMode=yes ada@127.0.0.1 true").rc == 0
 
 

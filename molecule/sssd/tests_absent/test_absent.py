@@ -18,3 +18,9 @@ def test_no_secret_is_left(host):
 def test_accounts_of_the_machine_log_in(host):
     assert host.run("printf '%s\\n' 'own password' | pamtester sshd ops authenticate acct_mgmt").rc == 0
     assert "pam_localuser.so" not in host.check_output("cat /etc/pam.d/common-auth")
+
+
+def test_sssd_is_as_it_was_before(host):
+    there = host.check_output("hostname") == "sssd13"
+    assert host.service("sssd").is_enabled == there
+    assert ("pam_sss.so" in host.check_output("cat /etc/pam.d/common-auth")) != there

@@ -1,0 +1,223 @@
+"""Settings that a machine had before a role are there again when the role is removed."""
+
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from harness.host import File, Host, Unit
+from harness.life import on as life_on
+from harness.life import run
+from harness.stubs import PARTITIONED
+
+USERADD = "/etc/default/useradd"
+
+
+# Settings with which a role runs a service of a package.
+WITH_SERVICE = {"fabric": {"subnet_manager": True}}
+
+
+def done(role: str, host: Host, **changed: Any) -> None:
+    given = {**WITH_SERVICE.get(role, {}), **changed}
+    one = run(role, host, {f"{role}_{name}": value for name, value in given.items()})
+    assert not one.failed, one.refusal
+
+
+def absent(role: str, host: Host, **changed: Any) -> None:
+    done(role, host, state="absent", **changed)
+
+
+def with_useradd(text: str) -> Host:
+    return Host(files={USERADD: File("file", text, "0644")})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "# GROUP=100\n# HOME=/home\n# INACTIVE=-1\n",
+        "GROUP=100\nHOME=/export/home\nSHELL=/bin/bash\n",
+        "GROUP=100\n#HOME=/elsewhere\n",
+        "HOME=/export/home\n# HOME=/home\n",
+        "HOME=/with\\1backslash \"quotes\" {{ braces }} 'more'\n",
+        "SHELL=/bin/bash\n",
+        "",
+    ],
+)
+def test_new_accounts_have_their_homes_where_they_had_them(text: str) -> None:
+    host = with_useradd(text)
+    done("shared_home", host)
+    assert "HOME=/srv/home\n" in host.files[USERADD].content
+    done("shared_home", host)
+    absent("shared_home", host)
+    assert host.files[USERADD].content == text
+
+
+def test_a_second_place_of_homes_is_not_taken_for_that_before() -> None:
+    host = with_useradd("HOME=/export/home\n")
+    done("shared_home", host)
+    done("shared_home", host, path="/srv/other")
+    assert host.files[USERADD].content == "HOME=/srv/other\n"
+    absent("shared_home", host, path="/srv/other")
+    assert host.files[USERADD].content == "HOME=/export/home\n"
+
+
+def test_a_place_of_homes_without_a_record_is_not_taken_for_that_before() -> None:
+    host = with_useradd("HOME=/export/home\n")
+    done("shared_home", host)
+    host.before.clear()
+    done("shared_home", host)
+    absent("shared_home", host)
+    assert host.files[USERADD].content == "# HOME=/home\n"
+
+
+def test_homes_elsewhere_are_left_alone() -> None:
+    host = with_useradd("HOME=/export/home\n")
+    done("shared_home", host)
+    host.files[USERADD].content = "HOME=/srv/home/more\n"
+    absent("shared_home", host)
+    assert host.files[USERADD].content == "HOME=/srv/home/more\n"
+
+
+PACKAGED = pytest.mark.parametrize(
+    ("role", "package", "unit"),
+    [("app_gateway", "haproxy", "haproxy.service"), ("paas_service", "nginx-light", "nginx.service")],
+)
+
+
+@PACKAGED
+@pytest.mark.parametrize(("enabled", "running"), [(True, True), (False, False)])
+def test_a_proxy_of_the_site_goes_on(
+    role: str, package: str, unit: str, enabled: bool, running: bool
+) -> None:
+    host = Host(packages={package: ""}, units={unit: Unit(enabled, running)})
+    for step in (done, done, absent):
+        step(role, host)
+        assert (host.units[unit].enabled, host.units[unit].running) == (enabled, running)
+
+
+@PACKAGED
+def test_the_service_of_a_new_package_does_not_start_at_boot(role: str, package: str, unit: str) -> None:
+    host = Host()
+    done(role, host)
+    assert not host.units[unit].enabled
+    host.units[unit].enabled = True
+    done(role, host)
+    assert host.units[unit].enabled, "the site uses it now"
+    absent(role, host)
+    assert host.units[unit].enabled
+
+
+@PACKAGED
+def test_a_run_that_was_killed_after_the_package_came_is_made_up_for(
+    role: str, package: str, unit: str
+) -> None:
+    host = Host()
+    done(role, host)
+    host.units[unit].enabled = True
+    host.made.clear()
+    done(role, host)
+    assert not host.units[unit].enabled
+
+
+SERVICES = [
+    ("dcgm", ["datacenter-gpu-manager-4-core", "datacenter-gpu-manager-exporter"], "nvidia-dcgm.service"),
+    ("fabric", ["opensm"], "opensm.service"),
+    ("monitoring", ["grafana", "prometheus"], "prometheus.service"),
+    ("monitoring", ["grafana", "prometheus-node-exporter"], "prometheus-node-exporter.service"),
+    ("sssd", ["sssd-ldap", "libpam-sss"], "sssd.service"),
+]
+
+
+@pytest.mark.parametrize(("role", "packages", "unit"), SERVICES)
+@pytest.mark.parametrize("state", [Unit(True, True), Unit(True, False)])
+def test_a_service_of_the_site_runs_as_before(role: str, packages: list[str], unit: str, state: Unit) -> None:
+    host = Host(packages=dict.fromkeys(packages, ""), units={unit: state})
+    done(role, host)
+    assert host.units[unit].running
+    assert host.units[unit].enabled
+    done(role, host)
+    absent(role, host)
+    assert (host.units[unit].enabled, host.units[unit].running) == (state.enabled, state.running)
+    assert packages[-1] in host.packages
+    assert not host.unread
+    assert not [path for path in host.files if path.startswith("/etc/systemd/system/")]
+
+
+@pytest.mark.parametrize(("role", "packages", "unit"), SERVICES)
+def test_a_service_of_the_role_stops(role: str, packages: list[str], unit: str) -> None:
+    host = Host(packages={"grafana": ""})
+    done(role, host)
+    absent(role, host)
+    assert not host.units[unit].running
+    assert not host.units[unit].enabled
+
+
+def test_packages_that_a_site_holds_stay_held() -> None:
+    packages = ["datacenter-gpu-manager-4-core", "datacenter-gpu-manager-exporter"]
+    host = Host(packages=dict.fromkeys(packages, ""), held={packages[0]})
+    done("dcgm", host)
+    assert host.held >= {*packages}
+    absent("dcgm", host)
+    assert host.held == {packages[0]}
+
+
+@pytest.mark.parametrize("used", [True, False])
+def test_a_profile_of_pam_that_a_site_has_disabled_stays_so(used: bool) -> None:
+    rules = "auth sufficient pam_sss.so\n" if used else "auth required pam_unix.so\n"
+    host = Host(
+        files={"/usr/share/pam-configs/sss": File("file"), "/etc/pam.d/common-auth": File("file", rules)}
+    )
+    done("sssd", host)
+    gone = run("sssd", host, {"sssd_state": "absent"})
+    [call] = [call for call in gone.calls if call.args.get("argv", [""])[0] == "pam-auth-update"]
+    assert ("--enable" in call.args["argv"]) == used
+
+
+GPUS = {"GPU-1": True, "GPU-2": False}
+
+
+def mig(host: Host, on: dict[str, bool], **changed: Any) -> Any:
+    """Run the role on a machine with two GPUs, some with MIG mode on."""
+    known = [{"uuid": uuid, "mig_enabled": mode, "mig_pending": mode} for uuid, mode in on.items()]
+    layout = [{"gpu": uuid, "mig_enabled": True, "partitions": []} for uuid in on]
+    case = life_on(host, "mig").with_answers(
+        {
+            "gpufarm.cluster.gpu_info": {"gpus": known},
+            "gpufarm.cluster.mig_partition": {**PARTITIONED, "layout": layout, "machine": [*on]},
+        }
+    )
+    one = case.run("mig", changed)
+    assert not one.failed, one.refusal
+    return one
+
+
+def switched(one: Any) -> list[tuple[str, list[str]]]:
+    """Return the MIG modes that a removal asks for, with the GPUs."""
+    calls = [call.args for call in one.calls if call.action == "gpufarm.cluster.mig_partition"]
+    return [("off" if "flavor" in args else "on", args["gpus"]) for args in calls]
+
+
+def test_mig_mode_stays_on_where_it_was() -> None:
+    host = Host()
+    mig(host, GPUS)
+    mig(host, {"GPU-1": True, "GPU-2": True})  # as the role has made it
+    assert host.before["mig"] == {"GPU-1": "on", "GPU-2": "off"}
+    gone = mig(host, {"GPU-1": True, "GPU-2": True}, mig_state="absent")
+    assert switched(gone) == [("on", ["GPU-1"]), ("off", ["GPU-2"])]
+    assert "mig" not in host.before
+
+
+def test_mig_mode_of_a_machine_without_a_record_goes_off() -> None:
+    host = Host()
+    mig(host, GPUS)
+    host.before.clear()
+    mig(host, {"GPU-1": True, "GPU-2": True})
+    assert host.before["mig"] == {}
+    assert switched(mig(host, GPUS, mig_state="absent")) == [("off", ["GPU-1", "GPU-2"])]
+
+
+def test_mig_mode_is_not_asked_for_where_partitions_stay_as_they_are() -> None:
+    one = mig(Host(), GPUS, mig_partition_flavor="None")
+    assert not [call for call in one.calls if call.action == "gpufarm.cluster.gpu_info"]
