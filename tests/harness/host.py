@@ -530,7 +530,7 @@ class Host:
         if "cvmfs_config" in words:
             return self._cvmfs_config(call, words[-1])
         if words[:2] == ["systemctl", "show"] and "--property=UnitFileState" in words:
-            return self._show(words[-1])
+            return {"stdout": "\n\n".join(map(self._show, words[4:]))}
         if words[:2] == ["apt-mark", "showhold"]:
             return {"stdout": "\n".join(sorted(self.held)), "stdout_lines": sorted(self.held)}
         if words[0] == "grep" and words[-1] == "/etc/pam.d/common-auth":
@@ -555,13 +555,12 @@ class Host:
         gone = words[0] == "find" and not all(map(self._finds, paths[:count]))
         return {"rc": int(different or gone), "stdout": "\n".join(newer), "stdout_lines": newer}
 
-    def _show(self, name: str) -> Mapping[str, Any]:
+    def _show(self, name: str) -> str:
         """Tell of a unit; those of packages are enabled as they are installed."""
         unit = self.units.get(name, Unit(enabled=True))
         there = {True: "enabled", False: "disabled"}[unit.enabled] if self.knows(name) else ""
         active = "active" if unit.running and there else "inactive"
-        lines = [f"ActiveState={active}", f"UnitFileState={there}"]
-        return {"stdout": "\n".join(lines), "stdout_lines": lines}
+        return f"ActiveState={active}\nUnitFileState={there}"
 
     def _finds(self, path: str) -> bool:
         """Whether a path is there, as far as roles make it."""
