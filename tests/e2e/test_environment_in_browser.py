@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from playwright.sync_api import Page, expect
-from walk import Service, kernels, on_a_phone, picture, run_cell, start, stop_notebook
+from walk import Service, kernels, on_a_phone, open_lab, picture, run_cell, start, stop_notebook, visit
 
 PLOT = """
 import numpy, matplotlib.pyplot as plot
@@ -23,7 +23,7 @@ print("humanize:", find_spec("humanize") is not None)
 
 def look_after_packages(page: Page, service: Service) -> None:
     """Save the list of packages, remove all, and install them again from the file."""
-    page.goto(f"{service.hub}/user/alice/lab?reset")
+    open_lab(page, service, "alice")
     with page.context.expect_page() as opened:
         page.locator(".jp-LauncherCard", has_text="My packages").click()
     packages = opened.value
@@ -52,24 +52,24 @@ def look_after_packages(page: Page, service: Service) -> None:
 
 
 def test_a_person_plots_and_keeps_a_package(alice: Page, bob: Page, service: Service) -> None:
-    alice.goto(f"{service.hub}/hub/spawn")
+    visit(alice, f"{service.hub}/hub/spawn")
     start(alice, service, "alice")
     expect(kernels(alice).filter(has_text="Scientific Python")).to_be_visible()
     expect(kernels(alice).filter(has_text="ipykernel")).to_have_count(0)  # the Python of the hub
     expect(run_cell(alice, PLOT).locator("img")).to_be_visible()
     picture(alice, "14-plot")
-    alice.goto(f"{service.hub}/user/alice/lab?reset")
+    open_lab(alice, service, "alice")
     expect(run_cell(alice, ADD)).to_contain_text("Installed kernelspec mine")
 
     look_after_packages(alice, service)
 
     stop_notebook(alice, service)
-    alice.goto(f"{service.hub}/hub/spawn")
+    visit(alice, f"{service.hub}/hub/spawn")
     start(alice, service, "alice")
     expect(kernels(alice).filter(has_text="Mine")).to_be_visible()
     expect(run_cell(alice, HAS)).to_contain_text("humanize: True")
 
-    bob.goto(f"{service.hub}/hub/spawn")
+    visit(bob, f"{service.hub}/hub/spawn")
     start(bob, service, "bob")
     expect(kernels(bob).filter(has_text="Mine")).to_have_count(0)
     expect(run_cell(bob, HAS)).to_contain_text("humanize: False")

@@ -6,20 +6,11 @@ import re
 import time
 
 from playwright.sync_api import Page, expect
-from walk import (
-    PROFILE,
-    Service,
-    list_slices,
-    on_a_phone,
-    open_login,
-    picture,
-    sign_in,
-    start,
-)
+from walk import PROFILE, Service, list_slices, on_a_phone, open_login, picture, sign_in, start, visit
 
 
 def test_a_wrong_password_is_told_in_plain_words(page: Page, service: Service) -> None:
-    page.goto(service.hub)
+    visit(page, service.hub)
     expect(page.get_by_role("heading")).to_have_text("Sign in")
     on_a_phone(page, "0-sign-in")
     open_login(page, service)
@@ -84,7 +75,7 @@ def test_python_in_a_notebook_sees_exactly_the_slice_that_was_picked(
     alice: Page, bob: Page, service: Service
 ) -> None:
     """Two users at once, until an administrator releases the slice of one and the other one stops."""
-    alice.goto(f"{service.hub}/hub/spawn")
+    visit(alice, f"{service.hub}/hub/spawn")
     choice = alice.locator(f"select[name=gpu] option[value='{PROFILE}']")
     expect(choice).to_contain_text("7 of 7 free")
     alice.select_option("select[name=gpu]", PROFILE)
@@ -96,19 +87,19 @@ def test_python_in_a_notebook_sees_exactly_the_slice_that_was_picked(
     assert visible == [given]
     bring_a_file_in_and_out(alice)
 
-    bob.goto(f"{service.hub}/hub/spawn")
+    visit(bob, f"{service.hub}/hub/spawn")
     expect(bob.locator(f"select[name=gpu] option[value='{PROFILE}']")).to_contain_text("6 of 7 free")
     start(bob, service, "bob", PROFILE)
     others, _ = list_slices(bob)
     assert len(others) == 1
     assert set(others).isdisjoint(visible)
 
-    alice.goto(f"{service.hub}/hub/my-use")
+    visit(alice, f"{service.hub}/hub/my-use")
     expect(alice.locator("#held tbody tr")).to_contain_text(PROFILE)
     picture(alice, "13-my-use")
     on_a_phone(alice, "13-my-use")
 
-    bob.goto(f"{service.hub}/hub/admin")
+    visit(bob, f"{service.hub}/hub/admin")
     bob.get_by_label("Part of the name").fill("ali")
     expect(bob.locator("#users tbody tr")).to_have_count(1)
     expect(bob.get_by_role("link", name="Open the notebook of alice")).to_be_visible()
@@ -124,18 +115,18 @@ def test_python_in_a_notebook_sees_exactly_the_slice_that_was_picked(
     bob.once("dialog", lambda dialog: dialog.accept())
     bob.locator("#slices tr", has_text="alice").get_by_role("button", name="Release").click()
     expect(bob.locator("#slices tr", has_text="alice")).to_have_count(0)
-    alice.goto(f"{service.hub}/hub/home")
+    visit(alice, f"{service.hub}/hub/home")
     expect(alice.locator("#stop")).to_be_hidden()
     expect(alice.locator("#notebooks")).to_contain_text("It is stopped.")
     expect(alice.get_by_role("status").filter(has_text="bob stopped it")).to_be_visible()
     on_a_phone(alice, "8-home")
 
-    alice.goto(f"{service.hub}/hub/user/alice/lab")
+    visit(alice, f"{service.hub}/hub/user/alice/lab")
     expect(alice.get_by_role("heading")).to_have_text("The notebook does not run")
     on_a_phone(alice, "15-not-running")
     make_and_revoke_a_token(alice, service)
 
-    bob.goto(f"{service.hub}/hub/home")
+    visit(bob, f"{service.hub}/hub/home")
     bob.get_by_role("button", name="Sign out").click()
     expect(bob.locator("#goes-on")).to_contain_text(f"holds {PROFILE}")
     on_a_phone(bob, "14-sign-out")
@@ -144,5 +135,5 @@ def test_python_in_a_notebook_sees_exactly_the_slice_that_was_picked(
     bob.once("dialog", lambda dialog: dialog.accept())
     bob.get_by_role("button", name="Stop the notebook default").click()
     expect(bob.locator("#held-none")).to_be_visible()
-    bob.goto(f"{service.hub}/hub/spawn")
+    visit(bob, f"{service.hub}/hub/spawn")
     expect(bob.locator(f"select[name=gpu] option[value='{PROFILE}']")).to_contain_text("7 of 7 free")

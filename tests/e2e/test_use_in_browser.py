@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from playwright.sync_api import Locator, Page, expect
-from walk import Service, on_a_phone, picture
+from walk import Service, on_a_phone, picture, visit
 
 from lab.patience import PATIENCE
 
@@ -14,7 +14,7 @@ def test_administrators_read_values_by_pointer_and_by_keyboard(bob: Page, servic
     plot = bob.locator("section", has=bob.get_by_role("heading", name="Memory used", exact=True))
     slider = plot.get_by_role("slider")
     end = time.monotonic() + PATIENCE
-    bob.goto(f"{service.hub}/hub/use")
+    visit(bob, f"{service.hub}/hub/use")
     while not slider.count():  # a plot ends up to 30 seconds ago
         assert time.monotonic() < end, "nothing was measured"
         time.sleep(5)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 from playwright.sync_api import Page, expect
-from walk import PROFILE, Service, on_a_phone, picture, stop_notebook
+from walk import PROFILE, Service, on_a_phone, picture, stop_notebook, visit
 
 from lab.demo import GPU_HOST, Demo
 
@@ -46,7 +46,7 @@ def all_slices_held() -> Iterator[None]:
 
 @pytest.mark.usefixtures("all_slices_held")
 def test_who_waits_sees_their_place_and_is_served(alice: Page, service: Service) -> None:
-    alice.goto(f"{service.hub}/hub/spawn")
+    visit(alice, f"{service.hub}/hub/spawn")
     expect(alice.locator("#gpu-summary")).to_contain_text("All GPU slices are in use")
     alice.select_option("select[name=gpu]", PROFILE)
     alice.locator("#spawn_form [type=submit]").click()

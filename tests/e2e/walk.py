@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Error, Locator, Page, expect
 
 from lab.patience import PATIENCE
 from lab.stage import ROOT
@@ -16,10 +16,11 @@ from lab.visitor import LIST_SLICES
 
 ARTIFACTS = ROOT / ".work" / "artifacts"
 PROFILE = "1g.10gb"
-# Colours fade from one theme to the other, and axe would see what is in between.
+# Colours fade from one theme to the other, and axe would see what is in between. A page that changes in the
+# meantime cancels its animations, which rejects their promises.
 SET_THEME = """async (theme) => {
   document.documentElement.setAttribute("data-bs-theme", theme);
-  await Promise.all(document.getAnimations().map((animation) => animation.finished));
+  await Promise.allSettled(document.getAnimations().map((animation) => animation.finished));
 }"""
 PHONE = {"width": 390, "height": 844}  # pixels of CSS, as many phones have them
 
@@ -67,8 +68,21 @@ def on_a_phone(page: Page, name: str) -> None:
     assert round(ends) <= PHONE["width"], f"{page.url} is {ends} pixels wide"
 
 
+def visit(page: Page, address: str) -> None:
+    """Open a page.
+
+    Chromium 142 and later give up a page that they have begun to load a moment ago; a person loads it again.
+    """
+    try:
+        page.goto(address)
+    except Error as error:
+        if "ERR_TOO_MANY_RETRIES" not in error.message:
+            raise
+        page.goto(address)
+
+
 def open_login(page: Page, service: Service) -> None:
-    page.goto(service.hub)
+    visit(page, service.hub)
     page.get_by_role("button", name=re.compile("Sign in")).click()
     page.wait_for_url(f"{service.iam}/**")
 
@@ -90,7 +104,7 @@ def enter(page: Page, service: Service, user: str) -> Page:
 
 def stop_notebook(page: Page, service: Service) -> None:
     """Stop the user's own notebook server, if it runs."""
-    page.goto(f"{service.hub}/hub/home")
+    visit(page, f"{service.hub}/hub/home")
     stop = page.locator("#stop")
     if stop.is_visible():
         page.once("dialog", lambda dialog: dialog.accept())
@@ -103,7 +117,12 @@ def start(page: Page, service: Service, user: str, profile: str = "") -> None:
     page.select_option("select[name=gpu]", profile)
     page.locator("#spawn_form [type=submit]").click()
     page.wait_for_url(f"**/user/{user}/lab**")
-    page.goto(f"{service.hub}/user/{user}/lab?reset")  # else what an earlier run had open comes back
+    open_lab(page, service, user)
+
+
+def open_lab(page: Page, service: Service, user: str) -> None:
+    """Open JupyterLab without the notebooks that were open before."""
+    visit(page, f"{service.hub}/user/{user}/lab?reset")
 
 
 def kernels(page: Page) -> Locator:

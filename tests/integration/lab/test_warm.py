@@ -46,7 +46,8 @@ REPLACED = (
     ),
     (re.compile(r"(session-|XDG_SESSION_ID=)c?\d+"), "SESSION"),
     (re.compile(r"\b[0-9a-f]{32}\b"), "INVOCATION"),
-    (re.compile(r"\d+ [kM]?B/s|j?\d+\.\d+"), "NUMBER"),
+    (re.compile(r"Fetched .* in .*B/s\)"), "DOWNLOAD"),
+    (re.compile(r"j?\d+\.\d+"), "NUMBER"),
     (re.compile(r"\w+:\[\d+\]"), "SPACE"),
     (re.compile(re.escape(PYTHON)), "/usr/bin/python3"),
 )
