@@ -259,7 +259,9 @@ def test_from_bare_machines_and_back(bench: Bench, site: Site) -> None:
 def test_a_cluster_in_the_words_of_indigo(site: Site) -> None:
     inputs = site.folder / "indigo_inputs.yaml"
     inputs.write_text(
-        yaml.safe_dump({f"{name}_password": f"password-of-{name}" for name in ("marathon", "chronos")})
+        yaml.safe_dump(
+            {f"{name}_password": f"password-of-{name}" for name in ("marathon", "chronos", "tensorflow")}
+        )
     )
     deploy = ("deploy", INDIGO, "--pool", site.indigo_pool, "--inputs", inputs, "--name", "indigo")
     site.gpufarm(*deploy)
@@ -279,6 +281,11 @@ def test_a_cluster_in_the_words_of_indigo(site: Site) -> None:
         url = f"https://{full_name}:{port}{path}"
         login = f"admin:password-of-{name}"
         assert site.ask(places["master"], url, f"/etc/{name}/ca.pem", login) is not None
+    apps = f"https://{full_name}:8443/v2/apps"
+    login = "admin:password-of-marathon"
+    (app,) = site.ask(places["master"], apps, "/etc/marathon/ca.pem", login)["apps"]
+    assert (app["id"], app["mem"], app["tasksRunning"]) == ("/tensorflow", 64, 1)
+    assert app["env"] == {"PASSWORD": "password-of-tensorflow"}
 
     site.gpufarm(*deploy)
     steps = json.loads((site.folder / "state" / "indigo.json").read_text())["steps"]

@@ -85,11 +85,19 @@ def test_a_mesos_cluster() -> None:
     assert master["marathon_http_user"] == "admin" and master["indigo_chronos"] is True
     gateway = variables["mesos_load_balancer.configure"]
     assert gateway["indigo_masters"] == masters and gateway["app_gateway_marathon_user"] == "admin"
+    app = variables["tensorflow.configure"]
+    assert (app["marathon_app_user"], app["marathon_app_password"]) == ("admin", "opensesame")
+    assert app["marathon_app_secret_env"] == {"PASSWORD": "notebook-password"}
+    said = marathon_app(app["indigo_app"])
+    assert (said["id"], said["gpus"], said["mem"]) == ("/tensorflow", 1, 1024.0)
+    assert said["portDefinitions"] == [{"port": 10001, "protocol": "tcp"}]
     secrets = {step.name: step.secrets for step in made}
+    assert secrets["tensorflow.configure"] == {"marathon_app_password", "marathon_app_secret_env"}
     assert secrets["mesos_load_balancer.configure"] == {"app_gateway_marathon_password"}
     wave = waves.levels(made)
     assert wave["mesos_slave.configure"] == wave["mesos_master[3].configure"] + 1, "it needs its secret"
     assert wave["mesos_load_balancer.configure"] == wave["mesos_master.configure"] + 1
+    assert wave["tensorflow.configure"] > wave["mesos_slave.configure"], "somebody has to run it"
 
 
 def test_apps_and_jobs() -> None:
@@ -122,10 +130,22 @@ def test_containers_on_a_machine() -> None:
     assert web.variables["indigo_secret_environment"] == [{"TOKEN": "opensesame"}]
     assert web.secrets == tracking.secrets == {"indigo_secret_environment"}
     assert "opensesame" not in str(web.variables["indigo_app"])
-    assert tracking.variables["compose_project_url"] == "https://example.org/compose.yaml"
+    assert tracking.variables["indigo_compose_url"] == "https://example.org/compose.yaml"
     assert made["condor.configure"].variables["indigo_app"]["image"] == "htcondor/mini"
     said = compose_definition({**web.variables["indigo_app"], "variables": ["TOKEN"]})
     assert said["services"]["web"]["image"] == "nginx:1.27"
+    elastic, model = made["elastic.configure"], made["model.configure"]
+    assert elastic.variables == {
+        "compose_project_name": "elastic",
+        "indigo_compose_url": "",
+        "indigo_secret_environment": [{"ELASTIC_PASSWORD": "opensesame"}],
+    }, "its file is the site's"
+    said = compose_definition({**model.variables["indigo_app"], "variables": []})["services"]["deepaas"]
+    assert said["image"] == "deephdc/deep-oc-dogs_breed_det:latest" and said["ports"] == ["5000:5000"]
+    assert "volumes" not in said
+    (given,) = model.variables["indigo_secret_environment"]
+    assert given["RCLONE_CONFIG_DEEPNC_PASS"] == "opensesame" and given["RCLONE_CONFIG_DEEPNC_USER"] == "ada"
+    assert model.secrets == {"indigo_secret_environment"}
 
 
 def test_an_elastic_cluster_of_slurm() -> None:
@@ -599,7 +619,7 @@ def test_every_word_leads_to_a_variable_of_a_role() -> None:
     for name, body in types.items():
         passed = body.get("interfaces", {}).get("Standard", {}).get("inputs", {})
         own = {"indigo_use_gpu", "indigo_num_gpus", "indigo_chronos", "indigo_masters", "indigo_app"}
-        own |= {"indigo_secret_environment"}
+        own |= {"indigo_secret_environment", "indigo_compose_url"}
         known = variables() | own
         assert set(passed) <= known, name
         used = set().union(*(properties_in(entry["value"]) for entry in passed.values()))
