@@ -51,6 +51,7 @@ options:
       - slurm_controller
       - slurm_login
       - slurm_node
+      - slurm_rest
       - sssd
       - staging
       - user_accounts
@@ -115,14 +116,19 @@ options:
     elements: dict
   machines:
     description: >-
-      For C(slurm_controller), C(slurm_login) and C(slurm_node) the results of
+      For C(slurm_controller), C(slurm_login), C(slurm_node) and C(slurm_rest) the results of
       M(gpufarm.cluster.slurm_machine_info) by the names of the machines in the inventory.
     type: dict
   ucx:
     description: For C(fabric) what C(ucx_info -d) prints for a user.
     type: str
   current:
-    description: For C(slurm_controller) the C(slurm.conf) that the role wrote before; empty if there is none.
+    description: >-
+      For C(slurm_controller) the C(slurm.conf) that the role wrote before, for C(slurm_rest) that of the
+      first controller; empty if there is none.
+    type: str
+  parsers:
+    description: For C(slurm_rest) what C(slurmrestd -d list) prints.
     type: str
 author:
   - gpufarm maintainers (@gpufarm)
@@ -184,6 +190,7 @@ MODULES = {
     "slurm_controller": "_slurm.controller",
     "slurm_login": "_slurm.login",
     "slurm_node": "_slurm.node",
+    "slurm_rest": "_slurm.rest",
     "sssd": "_sssd.plan",
     "staging": "_staging.plan",
     "user_accounts": "_accounts.request",

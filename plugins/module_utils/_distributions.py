@@ -44,6 +44,7 @@ SUPPORTED: dict[str, dict[str, str]] = {
     "slurm_controller": _SLURM,
     "slurm_login": _SLURM,
     "slurm_node": _SLURM,
+    "slurm_rest": _SLURM,
     # A PAM profile, which pam-auth-update puts in place of that of the package.
     "sssd": {"Debian": "12", "Ubuntu": "24.04"},
     "staging": _PACKAGES,

@@ -28,6 +28,7 @@ ONE_RELEASE = {
     "slurm_controller": "refuses Debian 12, whose Slurm finds no slices",
     "slurm_login": "refuses Debian 12, whose Slurm has no sackd",
     "slurm_node": "refuses Debian 12, whose Slurm finds no slices",
+    "slurm_rest": "refuses Debian 12, as slurm_controller does",
 }
 EVERY_ROLE = pytest.mark.parametrize("role", ROLES, ids=lambda role: role.name)
 

@@ -139,6 +139,13 @@ DRIVER = {
 }
 
 
+# The slurm.conf of a controller that gives users tokens, with accounting.
+CONTROLLER_WITH_TOKENS = (
+    "ClusterName=gpufarm\nSlurmctldHost=host2(10.0.0.2)\nAuthAltTypes=auth/jwt\n"
+    "AccountingStorageType=accounting_storage/slurmdbd\nAccountingStorageHost=host2\nNodeName=n1\n"
+)
+
+
 def slurm_machine(call: Call) -> Mapping[str, Any]:
     """Result of ``slurm_machine_info`` for a machine with a GPU in slices."""
     return {
@@ -651,6 +658,25 @@ _CASES = {
         },
         hosts={"host1": {"ansible_host": "host1"}},
         elsewhere={"host2": {"ansible_host": "host2"}},
+    ),
+    "slurm_rest": Case(
+        {"slurm_rest_controllers": ["host2"]},
+        {
+            "ansible.builtin.setup": TRIXIE,
+            "gpufarm.cluster.slurm_machine_info": slurm_machine,
+            "Validate | Read the configuration of the first controller": encoded(CONTROLLER_WITH_TOKENS),
+            "Configure | List the versions of the interface": said(
+                "data_parser/v0.0.42\ndata_parser/v0.0.40"
+            ),
+            "Verify | Get a token": said("SLURM_JWT=a.b.c"),
+            "Verify | Ping the controllers over HTTPS": {
+                "status": 200,
+                "json": {"pings": [{"pinged": "UP"}]},
+            },
+            "Verify | Ping the controllers without a token": {"status": 401},
+        },
+        hosts={"host1": {"ansible_host": "apps.example.org"}},
+        elsewhere={"host2": {"ansible_host": "host2"}, "host3": {"ansible_host": "host3"}},
     ),
     "user_accounts": Case(
         {"user_accounts_users": [{"os_user_name": "ada", "os_user_ssh_public_key": PUBLIC_KEY}]},

@@ -11,6 +11,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from . import tokens
+
 # Programs that the role slurm_node installs on each node.
 PROGRAMS = "/opt/gpufarm/slurm"
 # The option of slurm.conf by which each job has folders and processes of its own.
@@ -131,6 +133,7 @@ def options(settings: Mapping[str, Any], types: Iterable[str], memory_per_cpu: i
         "SlurmctldPort": str(settings["port"]),
         "StateSaveLocation": settings["state_directory"],
         "TaskProlog": f"{PROGRAMS}/task_prolog",
+        **tokens.options(settings["token_hours"]),
         **_accounting(settings["accounting_host"], types),
     }
     known = {name.lower(): name for name in found}

@@ -17,8 +17,8 @@ def problems(
 
     Args:
         role: name of the role.
-        settings: variables of the role without its name; also `found`, the controllers that the inventory
-            has.
+        settings: variables of the role without its name, among them `controllers` and, unless the role reads
+            it elsewhere, `controller_port`; also `found`, the controllers that the inventory has.
         machines: the machine and the first controller by their names in the inventory, as the module
             slurm_machine_info describes them, or with `msg`, why they cannot be read.
     """
@@ -28,8 +28,8 @@ def problems(
             f"{role}_controllers names {', '.join(wanted) or 'no machine'}, and the inventory has only"
             f" {', '.join(found) or 'others'} of them; give names or addresses that it has."
         )
-    if not 0 < settings["controller_port"] < 65536:
-        port = settings["controller_port"]
+    port = settings.get("controller_port", 1)
+    if not 0 < port < 65536:
         yield f"{role}_controller_port is {port}, which is no port; give a number from 1 to 65535."
     read = {one: machine for one, machine in machines.items() if "hostname" in machine}
     for one in machines.keys() - read.keys():

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from . import configuration
+from . import configuration, tokens
 
 ROLE = "slurm_controller"
 # MySQL and paths have it in lower case (slurm.conf(5), "ClusterName").
@@ -36,13 +36,15 @@ def problems(settings: Mapping[str, Any]) -> Iterator[str]:
     yield from _of_state(settings["state_directory"], len(settings["controllers"]))
     if not 0 < settings["port"] < 65536:
         yield f"{ROLE}_port is {settings['port']}, which is no port; give a number from 1 to 65535."
+    yield from tokens.problems(f"{ROLE}_token_hours", settings["token_hours"])
     host = settings["accounting_host"]
     if host and not ADDRESS.fullmatch(host):
         yield (
             f"{ROLE}_accounting_host is {host!r}; give the name or address of the machine with slurmdbd, or"
             " leave it empty."
         )
-    yield from _of_options(f"{ROLE}_settings", settings["settings"], configuration.OWN)
+    own = {**configuration.OWN, **dict.fromkeys(tokens.options(settings["token_hours"]), "token_hours")}
+    yield from _of_options(f"{ROLE}_settings", settings["settings"], own)
     yield from _of_partitions(settings["partitions"], settings["members"])
 
 

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from harness.certificates import CERTIFICATE, KEY, OTHER_CERTIFICATE
 from harness.recording import Answer
 from harness.stubs import has, said
 
+PROVIDED = {
+    "slurm_rest_certificate_type": "provided",
+    "slurm_rest_certificate_file": CERTIFICATE,
+    "slurm_rest_certificate_key_file": KEY,
+}
 MARKS = "Configure | Read the marks of all controllers as Slurm"
 VALUES: dict[str, Any] = {
     "slurm_controller_constrain": ["devices"],
@@ -17,12 +23,20 @@ VALUES: dict[str, Any] = {
     "slurm_controller_settings": {"KillWait": 71931},
     "slurm_login_controllers": ["host3"],
     "slurm_node_controllers": ["host2"],
+    "slurm_rest_certificate_file": OTHER_CERTIFICATE,
+    "slurm_rest_controllers": ["host3"],
+    "slurm_rest_public_host": "gpu1.example.org",  # as the certificates for tests name it
 }
 NEEDS: dict[str, dict[str, Any]] = {
-    f"{role}_remove_with_jobs": {f"{role}_state": "absent"} for role in ("slurm_controller", "slurm_node")
+    **{
+        f"{role}_remove_with_jobs": {f"{role}_state": "absent"} for role in ("slurm_controller", "slurm_node")
+    },
+    "slurm_rest_certificate_file": PROVIDED,
+    "slurm_rest_certificate_key_file": PROVIDED,
 }
 WITH: dict[str, dict[str, Any]] = {
     "slurm_controller_hosts": {"slurm_controller_state_directory": "/srv/state"},
+    "slurm_rest_certificate_type": PROVIDED,
 }
 FOUND: dict[str, dict[str, Answer]] = {
     "slurm_controller_hosts": {MARKS: said("gpufarm-controller-host1\ngpufarm-controller-host2")},

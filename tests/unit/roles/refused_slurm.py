@@ -40,6 +40,7 @@ JOBS: dict[str, Answer] = {
     ),
 }
 
+CONTROLLER = "Validate | Read the configuration of the first controller"
 STATES = "Validate | List the nodes that can have jobs"
 
 
@@ -94,6 +95,17 @@ REFUSED = {
             "has JobContainerType, which the role sets itself; leave it out",
             {"slurm_controller_settings": {"JobContainerType": "none"}},
         ),
+        Refused(
+            "slurm_controller_token_hours is -1; give hours from 1 to 8760",
+            {"slurm_controller_token_hours": -1},
+        ),
+        Refused(
+            "has authalttypes, which the role sets itself; set slurm_controller_token_hours",
+            {
+                "slurm_controller_token_hours": 24,
+                "slurm_controller_settings": {"authalttypes": "auth/none"},
+            },
+        ),
         Refused("Slurm would end the jobs with GPUs there: JobId=18; drain the nodes", {}, JOBS),
         Refused(
             "has jobs (18, 19), which would be lost, so nothing is removed",
@@ -116,6 +128,47 @@ REFUSED = {
             {"Validate | Look for other roles of Slurm": has("/etc/systemd/system/slurmd.service.d")},
         ),
         Refused("which is not that of the cluster", {}, OTHER_KEY),
+    ],
+    "slurm_rest": [
+        Refused(
+            "slurm_rest_controllers names host4, and the inventory has only others of them",
+            {"slurm_rest_controllers": ["host4"]},
+        ),
+        Refused("slurm_rest_port is 0, which is no port", {"slurm_rest_port": 0}),
+        Refused("slurm_rest_public_host is 'Rest', no name of a machine", {"slurm_rest_public_host": "Rest"}),
+        Refused(
+            "slurm_rest_certificate_type is provided, so slurm_rest_certificate_file and",
+            {"slurm_rest_certificate_type": "provided"},
+        ),
+        Refused("host1 has Slurm 24.11 and the controller host2 has 22.05", {}, OTHER_RELEASES),
+        Refused(
+            "host2 cannot be read: no answer. Mend it first",
+            {},
+            {
+                "gpufarm.cluster.slurm_machine_info": lambda call: (
+                    slurm_machine(call) if call.host == "host1" else {}
+                )
+            },
+        ),
+        Refused(
+            "host2 gives users no tokens, without which nobody could use the service; set",
+            {},
+            {CONTROLLER: encoded("ClusterName=gpufarm\nAuthType=auth/munge\n")},
+        ),
+        Refused(
+            "host2 has no /etc/slurm/slurm.conf; run the role slurm_controller there first",
+            {},
+            {CONTROLLER: {"failed": True, "msg": "file not found"}},
+        ),
+        Refused(
+            "Port 6820 of host1 is taken by apache2; stop it",
+            {},
+            {
+                "gpufarm.cluster.listening_ports_info": {
+                    "listeners": [{"port": 6820, "process": "apache2", "pid": 7, "unit": "apache2.service"}]
+                }
+            },
+        ),
     ],
     "slurm_node": [
         Refused(
