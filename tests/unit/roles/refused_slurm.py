@@ -106,6 +106,11 @@ REFUSED = {
                 "slurm_controller_settings": {"authalttypes": "auth/none"},
             },
         ),
+        Refused(
+            "host1 has no plugin auth_jwt.so of Slurm, without which slurmctld would not start; install",
+            {"slurm_controller_source": "preinstalled", "slurm_controller_token_hours": 24},
+            {"Validate | Find the plugin for tokens": {"stdout": ""}},
+        ),
         Refused("Slurm would end the jobs with GPUs there: JobId=18; drain the nodes", {}, JOBS),
         Refused(
             "has jobs (18, 19), which would be lost, so nothing is removed",
@@ -159,6 +164,15 @@ REFUSED = {
             "host2 has no /etc/slurm/slurm.conf; run the role slurm_controller there first",
             {},
             {CONTROLLER: {"failed": True, "msg": "file not found"}},
+        ),
+        Refused(
+            "slurmrestd.service of host1 is there without this role (ActiveState=active",
+            {},
+            {
+                "Units | Query the units": said(
+                    "ActiveState=inactive\nUnitFileState=\n\nActiveState=active\nUnitFileState=enabled"
+                )
+            },
         ),
         Refused(
             "Port 6820 of host1 is taken by apache2; stop it",
