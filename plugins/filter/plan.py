@@ -57,8 +57,13 @@ options:
       - user_accounts
       - zookeeper
     required: true
+  certificates:
+    description: For C(monitoring) the certificates of other machines, by name.
+    type: dict
   found:
-    description: For C(scratch) what M(gpufarm.cluster.path_info) found on the way to the areas.
+    description: >-
+      For C(scratch) what M(gpufarm.cluster.path_info) found on the way to the areas, for C(monitoring) what
+      the inventory knows of other machines.
     type: dict
   host:
     description: Name of the host in the inventory. The role C(lustre_server) requires it.

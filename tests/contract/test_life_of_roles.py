@@ -79,8 +79,6 @@ LEFT = {
     "mesos_master": {"/var/cache/gpufarm-mesos-1.11.1.deb": "a version that was fetched"},
     "monitoring": {
         "/etc/gpufarm/monitoring/dashboards/gpufarm.json": "Grafana keeps it until the role is absent",
-        "/etc/gpufarm/monitoring/hubs/other.pem": "no setting names it any more",
-        "/etc/gpufarm/monitoring/targets/other.pem": "no setting names it any more",
         "/etc/grafana/provisioning/dashboards/gpufarm.yml": "Grafana keeps it until the role is absent",
         "/etc/grafana/provisioning/datasources/gpufarm.yml": "Grafana keeps it until the role is absent",
         "grafana-server.service": "somebody else's",

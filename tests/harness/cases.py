@@ -518,7 +518,12 @@ _CASES = {
                 "status": 200,
                 "json": {"data": {"activeTargets": [{"labels": {"instance": "host1"}, "health": "up"}] * 2}},
             },
-        }
+            "Certificates | Read the certificates of other hosts": encoded(
+                "-----BEGIN CERTIFICATE-----\nhost2\n-----END CERTIFICATE-----\n"
+            ),
+        },
+        hosts={"host1": {}},
+        elsewhere={"host2": {"ansible_host": "host2"}},
     ),
     "network": Case(
         {

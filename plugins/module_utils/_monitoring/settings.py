@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from itertools import combinations
 from typing import Any
 
-from . import receivers
+from . import machines, receivers
 from .alerts import alerts, rules
 
 # As names of files and as values of the label `instance`.
@@ -19,27 +19,42 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 SIZE = re.compile(r"[1-9][0-9]*(MB|GB|TB)")
 URL = re.compile(r"https?://[^\s/]+(/\S*)?")
 CERTIFICATE = "-----BEGIN CERTIFICATE-----"
+NOBODY: Mapping[str, Any] = {"name": "", "machines": [], "servers": [], "addresses": {}}
 
 
-def plan(settings: Mapping[str, Any]) -> dict[str, Any]:
+def plan(
+    settings: Mapping[str, Any],
+    found: Mapping[str, Any] | None = None,
+    certificates: Mapping[str, str] | None = None,
+) -> dict[str, Any]:
     """Check settings and choose the alerts.
 
     Args:
         settings: the role's variables without ``monitoring_``.
+        found: machines of the inventory, as `machines.problems` takes them; None for none.
+        certificates: of these machines, by name, as far as they are known.
 
     Returns:
-        ``problems``, each a sentence; if there are none, ``rules``, those for alerts as Prometheus reads
+        ``problems``, each a sentence; if there are none, ``targets``, what the server asks on other machines
+        (``name``, ``address`` and ``certificate`` of each), ``rules``, those for alerts as Prometheus reads
         them, and ``alertmanager``, the text of the configuration of Alertmanager (JSON, which is YAML too),
         empty without receivers.
     """
-    problems = [*_problems(settings), *receivers.problems(settings)]
+    found = NOBODY if found is None else found
+    problems = [
+        *_problems(settings),
+        *machines.problems(settings, found),
+        *_name_problems("monitoring_machines", [{"name": name} for name in dict.fromkeys(found["machines"])]),
+        *receivers.problems(settings),
+    ]
     if problems:
         return {"problems": problems}
-    found = receivers.configuration(settings)
+    sent = receivers.configuration(settings)
     return {
         "problems": [],
+        "targets": machines.targets(settings, found, certificates or {}),
         "rules": rules(settings["muted_alerts"]),
-        "alertmanager": json.dumps(found, indent=2, ensure_ascii=False) if found else "",
+        "alertmanager": json.dumps(sent, indent=2, ensure_ascii=False) if sent else "",
     }
 
 

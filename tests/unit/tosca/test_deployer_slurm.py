@@ -128,3 +128,39 @@ def test_homes_and_areas_come_after_the_file_systems_that_they_are_on(hpc: dict[
         homes = order.index(f"homes_of_{machine}.configure")
         assert lustre < homes < order.index(f"users_of_{machine}.configure")
         assert lustre < order.index(f"scratch_of_{machine}.configure")
+
+
+@pytest.mark.parametrize(
+    ("name", "nodes"),
+    [
+        ("slurm_cluster", [["192.0.2.3", "192.0.2.4"]]),
+        ("hpc_cluster", [["192.0.2.3"], ["192.0.2.4"], ["192.0.2.5"]]),
+    ],
+)
+def test_the_controller_measures_all_machines_if_that_is_wanted(name: str, nodes: list[list[str]]) -> None:
+    made = steps(name, enable_monitoring=True)
+    measured = {step.host: step.variables for step in made.values() if step.node.startswith("monitoring")}
+    assert measured.keys() == {step.host for step in made.values()}
+    server = measured.pop("controller")
+    assert server["monitoring_machines"] == [["192.0.2.2"], *nodes]
+    assert "monitoring_parts" not in server and "monitoring_listen_address" not in server
+    for of_node in measured.values():
+        assert of_node["monitoring_parts"] == ["node"]
+        assert of_node["monitoring_servers"] == ["192.0.2.1"]
+        assert of_node["monitoring_listen_address"] == "0.0.0.0"
+    order = list(made)
+    first = order.index("monitoring.configure")
+    assert order.index("slurm_controller.configure") < first
+    others = [step for step in order if step.startswith("monitoring_of_")]
+    assert all(order.index(step) > first for step in others)
+    for machine in ("nodes", "sub1", "sub2", "sub3"):
+        for step in others:
+            if step.startswith(f"monitoring_of_{machine}"):
+                needs = "slices" if machine == "nodes" else f"driver_of_{machine}"
+                assert order.index(step.replace(f"monitoring_of_{machine}", needs)) < order.index(step)
+
+
+@pytest.mark.parametrize("name", ["slurm_cluster", "hpc_cluster"])
+def test_nothing_is_measured_by_default(name: str) -> None:
+    of_monitoring = [step for step in steps(name).values() if step.node.startswith("monitoring")]
+    assert of_monitoring and all(step.off for step in of_monitoring)
