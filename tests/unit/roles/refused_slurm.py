@@ -109,7 +109,7 @@ REFUSED = {
         Refused(
             "host1 has no plugin auth_jwt.so of Slurm, without which slurmctld would not start; install",
             {"slurm_controller_source": "preinstalled", "slurm_controller_token_hours": 24},
-            {"Validate | Find the plugin for tokens": {"stdout": ""}},
+            {"Validate | Find the plugin for tokens": said("")},
         ),
         Refused("Slurm would end the jobs with GPUs there: JobId=18; drain the nodes", {}, JOBS),
         Refused(

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from harness.cases import CASES
+from harness.stubs import has, said
 
 PING = "Verify | Ping the controllers over HTTPS"
 
@@ -54,3 +55,18 @@ def test_the_token_of_the_role_is_in_no_output_and_no_command() -> None:
     with_token = [call for call in run.calls if "header.claims.signature" in str(call.args)]
     assert [call.action for call in with_token] == ["ansible.builtin.uri"]
     assert all(call.no_log for call in with_token)
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_a_run_that_was_killed_after_the_packages_is_no_service_of_the_site(there: bool) -> None:
+    """The package enables its service, before the role has configured it."""
+    enabled = "ActiveState=inactive\nUnitFileState=\n\nActiveState=inactive\nUnitFileState=enabled"
+    case = CASES["slurm_rest"].with_answers(
+        {
+            "Units | Query the units": said(enabled),
+            "gpufarm.cluster.path_info": has(*(["/etc/gpufarm/slurm-rest"] if there else [])),
+        }
+    )
+    checked = case.run("slurm_rest", entry="validate")
+    assert ("is there without this role" in checked.refusal) != there
+    assert bool(checked.failed) != there
