@@ -39,6 +39,7 @@ _WORKERS = "tosca.capabilities.indigo.Worker"
 VERSIONS = ("tosca_simple_yaml_1_0", "tosca_simple_yaml_1_2", "tosca_simple_yaml_1_3")
 # Names stand in tables, logs and names of steps; "name[2]" is an instance.
 _NAME = re.compile(r"\w[\w. -]{0,99}")
+_GROUP = re.compile(r"[a-z_][a-z0-9_]{0,99}")
 _NODES: Keys = ("topology_template", "node_templates")
 
 
@@ -272,7 +273,7 @@ class _Reader:
             on_controller=kind.metadata.get("runs_on") == "controller",
             disruption=str(kind.metadata.get("disruption") or ""),
             switch=str(kind.metadata.get("switch") or ""),
-            inventory_group=str(kind.metadata.get("inventory_group") or ""),
+            inventory_group=self.inventory_group(name, body, kind),
             names=str(kind.metadata.get("names") or ""),
             lists=kind.lists,
             artifacts=_files(body.get("artifacts")),
@@ -285,6 +286,17 @@ class _Reader:
                 for known in self.catalogue.requirements(kinds[name])
             },
         )
+
+    def inventory_group(self, name: str, body: Mapping[str, Any], kind: _Kind) -> str:
+        """Return the group of the node's machine, which the node's own metadata may say for the type's."""
+        place: Keys = (*_NODES, name, "metadata")
+        own = self.mapping(body.get("metadata"), f"metadata of node {name}", *place).get("inventory_group")
+        if own is None:
+            return str(kind.metadata.get("inventory_group") or "")
+        if not isinstance(own, str) or not _GROUP.fullmatch(own):
+            text = f"inventory_group of node {name} names no group of an inventory"
+            self.report.add(self.at(*place, "inventory_group"), f"{text}; write letters, digits and _")
+        return str(own)
 
     def _workers(self, kind: _Kind) -> str:
         for name, definition in kind.capabilities.items():

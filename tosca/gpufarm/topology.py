@@ -99,8 +99,8 @@ class Node:
             controller``): they ask a service that is there.
         disruption: what applying it interrupts, in the words of the type's metadata; empty if nothing.
         switch: property that switches it off when it is false, as the type's metadata says; empty if none.
-        inventory_group: group of machines on which the collection's playbooks set it up, as the type's
-            metadata says; empty if there is none.
+        inventory_group: group of machines on which the collection's playbooks set it up, as the metadata of
+            the node or of its type says; empty if there is none.
         names: variable that names a thing of the machine, which another node with the same value would
             overwrite, as the type's metadata says; empty if none does.
         lists: names of the attributes that are lists.

@@ -76,6 +76,30 @@ def test_nodes_are_groups_and_properties_are_variables(two: Site) -> None:
     assert not (two.state / "pair.json").exists()
 
 
+def test_a_node_may_name_another_group_than_its_type(two: Site) -> None:
+    own = two.root / "own.yaml"
+    text = PAIR.read_text().replace("- types", f"- {DATA}/types")
+    own.write_text(text.replace("  top:\n", "  top:\n      metadata: {inventory_group: others}\n"))
+    found = json.loads(
+        of_file(two, template=str(own), inputs={"folder": str(two.notes)}, pool=str(two.pool)).stdout
+    )
+    assert found["notebooks"]["children"] == ["base"]
+    assert found["others"]["children"] == ["top"]
+
+
+@pytest.mark.parametrize("group", ["'{{ 1 }}'", "all:children", "[a]", "7"])
+def test_a_group_that_no_inventory_can_have_is_refused(site: Site, group: str) -> None:
+    own = site.root / "own.yaml"
+    text = PAIR.read_text().replace("- types", f"- {DATA}/types")
+    own.write_text(text.replace("  top:\n", f"  top:\n      metadata: {{inventory_group: {group}}}\n"))
+    answer = site.gpufarm("validate", own)
+    assert answer.status == 2
+    assert (
+        "inventory_group of node top names no group of an inventory; write letters, digits and _"
+        in answer.error
+    )
+
+
 def test_a_file_of_its_own_names_template_pool_and_inputs(two: Site) -> None:
     found = json.loads(of_file(two, pool="hosts.yml", inputs={"folder": str(two.notes)}).stdout)
     assert found["notebooks"]["children"]

@@ -161,6 +161,18 @@ def test_the_controller_measures_all_machines_if_that_is_wanted(name: str, nodes
 
 
 @pytest.mark.parametrize("name", ["slurm_cluster", "hpc_cluster"])
+def test_an_inventory_of_the_template_has_one_server_of_monitoring(name: str) -> None:
+    _source, topology = template.read(TEMPLATES / f"{name}.yaml")
+    groups = {
+        node.name: node.inventory_group
+        for node in topology.nodes.values()
+        if node.type.endswith(".Monitoring")
+    }
+    assert groups.pop("monitoring") == "monitoring_servers"
+    assert groups and set(groups.values()) == {"monitoring_nodes"}
+
+
+@pytest.mark.parametrize("name", ["slurm_cluster", "hpc_cluster"])
 def test_nothing_is_measured_by_default(name: str) -> None:
     of_monitoring = [step for step in steps(name).values() if step.node.startswith("monitoring")]
     assert of_monitoring and all(step.off for step in of_monitoring)
