@@ -200,3 +200,32 @@ def test_killed_writers_leave_nothing_half_done(database: Database, database_url
         writer.stdout.close()
         assert_whole(database)
     Deployments(database, Quotas(), "").create(ANN, WANTED)
+
+
+def test_a_copy_of_a_database_that_is_in_use_can_be_put_back(database_url: str, tmp_path: Path) -> None:
+    """As docs/serve.md says; `.backup` of sqlite3(1) is this function of its library."""
+    file, copy = tmp_path / "serve.db", tmp_path / "copy"
+    made = Database(database_url)
+    made.upgrade()
+    first = Deployments(made, Quotas(), "").create(ANN, WANTED).uuid
+    writer = subprocess.Popen([sys.executable, "-c", WRITER, database_url], stdout=subprocess.PIPE)
+    assert writer.stdout and writer.stdout.readline()
+    with sqlite3.connect(file) as live, sqlite3.connect(copy) as target:
+        live.backup(target)
+    later = Deployments(made, Quotas(), "").create(ANN, WANTED).uuid
+    writer.kill()
+    writer.wait()
+    writer.stdout.close()
+    assert (tmp_path / "serve.db-wal").stat().st_size  # changes that SQLite would apply to the copy
+    made.engine.dispose()
+
+    for name in ("serve.db", "serve.db-wal", "serve.db-shm"):
+        (tmp_path / name).unlink(missing_ok=True)
+    copy.rename(file)
+    restored = Database(database_url)
+    restored.upgrade()
+    assert_whole(restored)
+    with restored.reading() as session:
+        found = set(session.scalars(select(Deployment.uuid)))
+    assert first in found and later not in found
+    Deployments(restored, Quotas(), "").create(ANN, WANTED)
