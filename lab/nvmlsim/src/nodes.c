@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <limits.h>
 #include <linux/capability.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -31,12 +32,24 @@ static int compute_instance_minor(int gpu_minor, int gi, int ci) {
 
 /* ---- visibility ---- */
 
-static int may_make_nodes(void) { return geteuid() == 0 && prctl(PR_CAPBSET_READ, CAP_MKNOD) == 1; }
+/* user_namespaces(7): only the first namespace maps every user, and only in that one may root make device nodes. */
+static int first_user_namespace(void) {
+    unsigned inside, outside, users = 0;
+    FILE *file = fopen("/proc/self/uid_map", "re");
+    if (!file) return 0;
+    int read = fscanf(file, "%u %u %u", &inside, &outside, &users);
+    fclose(file);
+    return read == 3 && users == UINT_MAX;
+}
+
+static int may_make_nodes(void) {
+    return geteuid() == 0 && prctl(PR_CAPBSET_READ, CAP_MKNOD) == 1 && first_user_namespace();
+}
 
 /* Whether a process may use a device is a question for the kernel: try to open its node. A device controller or
  * the node's mode answers EPERM or EACCES. ENXIO means that the node may be opened and only the driver behind it
  * is missing, as always here. A node that does not exist is made on demand through nvidia-modprobe: taken to work for
- * root, unless a sandbox (PrivateDevices=) took away the right to make nodes.
+ * root, unless a sandbox (PrivateDevices=) or a namespace of users took away the right to make nodes.
  * That NVML leaves refused MIG devices out of its enumeration is inferred from the guide's "Device Nodes" (a CUDA
  * process needs the nodes of its GPU and compute instance) and from containers, which list only what they got. */
 static int node_opens(const char *format, ...) __attribute__((format(printf, 1, 2)));

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import importlib.util
 import os
 import subprocess
@@ -19,6 +20,7 @@ from sim_host import Host, in_child
 from lab.nvmlsim.install import GUEST, install
 
 NOBODY = 65534
+CLONE_NEWUSER = 0x10000000  # <linux/sched.h>
 PROC_DEVICES = "Character devices:\n  1 mem\n254 ndctl\n253 dimmctl\n\nBlock devices:\n  7 loop\n"
 
 
@@ -55,6 +57,15 @@ def refuse(host: Host, name: str) -> None:
 def seen() -> list[str]:
     """MIG devices of GPU 0 that an ordinary user sees; a runner that is root becomes nobody first."""
     return in_child(lambda: sim_nvml.mig_uuids(sim_nvml.gpu(0)), uid=NOBODY if os.geteuid() == 0 else None)
+
+
+def seen_by_root_of_a_namespace() -> list[str]:
+    """Return what root of a container without root sees (user_namespaces(7))."""
+    user = os.geteuid()
+    if ctypes.CDLL(None, use_errno=True).unshare(CLONE_NEWUSER):
+        raise OSError(ctypes.get_errno(), "unshare")
+    Path("/proc/self/uid_map").write_text(f"0 {user} 1", encoding="ascii")
+    return sim_nvml.mig_uuids(sim_nvml.gpu(0))
 
 
 def make_slices(host: Host) -> None:
@@ -141,6 +152,7 @@ def test_a_slice_without_its_nodes_is_only_there_for_root(driver: Host) -> None:
     assert seen() == [second]
     if os.geteuid() == 0:
         assert sim_nvml.mig_uuids(sim_nvml.gpu(0)) == [first, second]
+    assert in_child(seen_by_root_of_a_namespace) == [second]
 
 
 def test_a_refused_slice_cannot_be_found_by_its_uuid(driver: Host) -> None:
