@@ -166,9 +166,13 @@ def imports(module: str) -> set[str]:
 
 
 def own_modules() -> set[str]:
-    """The modules of engines: their entry points, and what only modules of engines import."""
+    """The modules of engines: their entry points, programs of their tasks that import these, and what only
+    modules of engines import.
+    """
     points = [*POINTS["gpufarm_hub.engines"].values(), *POINTS["gpufarm_hub.spawners"].values()]
     own = {point.partition(":")[0] for point in points}
+    tasks = "".join(path.read_text() for path in TASKS.glob("engine_*/*.yml"))
+    own |= {one for one in re.findall(r"gpufarm_hub(?:\.\w+)+", tasks) if imports(one) & own}
     users = {module: {one for one in MODULES if module in imports(one)} for module in MODULES}
     while more := {module for module in MODULES if users[module] and users[module] <= own} - own:
         own |= more

@@ -72,6 +72,7 @@ LEFT = {
     "jupyterhub": {
         "/etc/jupyterhub/firewall.nft": "only the unit reads it, which is gone",
         "/etc/jupyterhub/iam-ca.crt": "no setting names it any more",
+        "/etc/jupyterhub/podman": "Podman stays until the role is absent",
     },
     "lustre_client": {"/lib/modules/6.1.0-40-amd64/updates/dkms/lustre.ko": "the packages stay"},
     "marathon": {"/opt/marathon/marathon-1.11.25.tgz": "a version that was fetched"},

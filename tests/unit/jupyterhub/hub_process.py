@@ -92,6 +92,7 @@ class HubProcess:
             "cpu_choices": [*cpu_choices],
             "collaborative": collaborative or {},
             "spawner": "systemd",
+            "engines": {"systemd": {"containers": False}},
             "walls": {"subnet": "172.30.252.0/22"},
             "mounts": [],
             "file_groups": {},

@@ -108,6 +108,24 @@ REFUSED: dict[str, list[Refused]] = {
             shared_slices=[{**SHARED, "mps": True}],
         ),
         hub(
+            "cannot start containers in notebooks with jupyterhub_spawner docker; set it to false",
+            spawner="docker",
+            images=[{"image": "registry.example.org/lab:1"}],
+            containers=True,
+        ),
+        slurm("cannot start containers in notebooks with jupyterhub_spawner slurm", containers=True),
+        hub(
+            "the kernel of host1 gives users no namespaces (unshare: unshare failed: Operation not"
+            " permitted); set user.max_user_namespaces above 0",
+            {
+                "Validate | Make namespaces of users and mounts without rights": {
+                    "rc": 1,
+                    "stderr": "unshare: unshare failed: Operation not permitted",
+                }
+            },
+            containers=True,
+        ),
+        hub(
             "Two entries of jupyterhub_shared_slices have the same profile (1g.10gb, 1g.10gb)",
             shared_slices=[SHARED, SHARED],
         ),

@@ -6,15 +6,16 @@ from __future__ import annotations
 import asyncio
 import pwd
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from systemdspawner import SystemdSpawner, systemd
-from traitlets import Unicode
+from traitlets import Bool, List, Unicode
 
 from gpufarm_hub.sharing import devices
 from gpufarm_hub.sharing.slices import Slice
 
-from . import addresses, barrier, environments, form, mounts, mps, walls
+from . import addresses, barrier, environments, form, mounts, mps, nested, walls
 from .environments import Environment
 from .mounts import Bind
 from .slice_spawner import SliceSpawner
@@ -72,12 +73,16 @@ def configure(c: Any, settings: Mapping[str, Any]) -> None:
     spawner.start_timeout = 90
     spawner.subnet = settings["walls"]["subnet"]
     spawner.port = 8888
+    spawner.containers = settings["engines"]["systemd"]["containers"]
+    spawner.sealed = [f"{venv}/bin/python", "-I", "-m", "gpufarm_hub.spawning.sealed"]
 
 
 class SystemdSliceSpawner(SliceSpawner, SystemdSpawner):  # type: ignore[misc]
     """Starts a notebook under the user's own account as a unit of systemd."""
 
     subnet = Unicode(help="Network of the notebooks.").tag(config=True)
+    containers = Bool(False, help="Whether users may start containers in notebooks.").tag(config=True)
+    sealed = List(Unicode(), help="Command that starts such a notebook.").tag(config=True)
 
     environment: Any  # JupyterHub's own trait
     _properties: dict[str, Any]
@@ -120,7 +125,8 @@ class SystemdSliceSpawner(SliceSpawner, SystemdSpawner):  # type: ignore[misc]
 
     def get_env(self) -> dict[str, str]:
         """Return the notebook's environment variables."""
-        return {**super().get_env(), **environments.variables(self._environments)}
+        inside = nested.environment() if self.containers else {}
+        return {**super().get_env(), **environments.variables(self._environments), **inside}
 
     async def equip(self, pieces: Sequence[Slice]) -> None:
         """Put limits, folders and the devices of the slices into the unit that is to be started."""
@@ -149,6 +155,10 @@ class SystemdSliceSpawner(SliceSpawner, SystemdSpawner):  # type: ignore[misc]
             properties["DeviceAllow"] = [f"{node.path} {node.access}" for node in nodes]
         for name, values in mps.properties(self._mps_pieces()).items():
             properties[name] = [*properties.get(name, []), *values]
+        if self.containers:
+            properties |= nested.LOOSENED
+            emptied = [f"/dev/null:{path}" for path in nested.EMPTIED if Path(path).exists()]
+            properties["BindReadOnlyPaths"] += emptied
         self._properties = properties
 
     def _mps_pieces(self) -> tuple[Slice, ...]:
@@ -164,7 +174,7 @@ class SystemdSliceSpawner(SliceSpawner, SystemdSpawner):  # type: ignore[misc]
         account = pwd.getpwnam(self.user.name)
         await systemd.start_transient_service(
             self.unit_name,
-            cmd=self.cmd,
+            cmd=[*self.sealed, *self.cmd] if self.containers else self.cmd,
             args=self.get_args(),
             working_dir=account.pw_dir,
             environment_variables={**self.get_env(), "SHELL": self.default_shell},
