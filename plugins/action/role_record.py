@@ -27,6 +27,7 @@ OPTIONS = (
     "state",
     "made",
     "before",
+    "beside",
     "result",
     "owns",
     "divided",
@@ -93,6 +94,7 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # Ansible has no types
             "alone": boolean(args.get("alone", True)),
             "made": args.get("made") or {},
             "before": args.get("before") or {},
+            "beside": args.get("beside") or {},
             "result": args.get("result") or {},
         }
 

@@ -108,6 +108,13 @@ options:
           - With O(requests[].divided), the role gives only settings that it has not changed.
         type: dict
         default: {}
+      beside:
+        description:
+          - Settings of O(requests[].before) that other roles change, too, each with a list of all roles that
+            do. A setting counts as the record of one of them has it. It is unknown if they have records, and
+            none has the setting.
+        type: dict
+        default: {}
       result:
         description: The result of the role.
         type: dict
@@ -165,6 +172,7 @@ done:
 """
 
 import contextlib
+import itertools
 import re
 from collections.abc import Mapping
 from dataclasses import replace
@@ -193,6 +201,7 @@ REQUEST = {
     "alone": {"type": "bool", "default": True},
     "made": {"type": "dict", "default": {}},
     "before": {"type": "dict", "default": {}},
+    "beside": {"type": "dict", "default": {}},
     "result": {"type": "dict", "default": {}},
 }
 
@@ -282,7 +291,9 @@ class Records:
         with contextlib.nullcontext() if check else self.store.locked():
             entries = self.entries(request.role)
             left = bool(given["before"]) and are_there(given["made"])
-            before = decide.to_remember(request, entries, given["before"], left)
+            beside = {name: map(self.entries, roles) for name, roles in given["beside"].items()}
+            found = decide.found_beside(given["before"], beside)
+            before = decide.to_remember(request, entries, found, left)
             told = {"before": before} if step == "claim" else {}
             if check:
                 return {"changed": False, **told}
@@ -342,10 +353,12 @@ def main() -> None:
     )
     step, records = module.params["step"], Records(module)
     for given in module.params["requests"]:
-        if not re.fullmatch(r"[a-zA-Z0-9_.-]{1,200}", given["role"]):
-            module.fail_json(
-                msg=f"{given['role']!r} is no name for a record; use letters, digits, '_', '.', '-'."
-            )
+        for name, roles in given["beside"].items():
+            if not isinstance(roles, list):
+                module.fail_json(msg=f"The roles beside for the setting {name} are {roles!r}; give a list.")
+        for role in (given["role"], *itertools.chain(*given["beside"].values())):
+            if not re.fullmatch(r"[a-zA-Z0-9_.-]{1,200}", str(role)):
+                module.fail_json(msg=f"{role!r} is no name for a record; use letters, digits, '_', '.', '-'.")
     unknown = {kind for given in module.params["requests"] for kind in given["made"]} - {*KINDS}
     if unknown:
         module.fail_json(msg=f"{', '.join(sorted(unknown))} is no kind of thing; {', '.join(KINDS)} are.")

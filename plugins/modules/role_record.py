@@ -67,6 +67,13 @@ options:
       - With O(divided), give only settings that the role has not changed.
     type: dict
     default: {}
+  beside:
+    description:
+      - Settings of O(before) that other roles change, too, each with a list of all roles that do. A setting
+        counts as one of them remembers it, whatever is found now, so that the last one that is removed can
+        bring it back.
+    type: dict
+    default: {}
   result:
     description: For V(record), what the role returns.
     type: dict

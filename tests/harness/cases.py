@@ -669,9 +669,7 @@ _CASES = {
         {
             "ansible.builtin.setup": TRIXIE,
             "gpufarm.cluster.slurm_machine_info": slurm_machine,
-            "Units | Query the units": said(
-                "ActiveState=inactive\nUnitFileState=\n\nActiveState=inactive\nUnitFileState="
-            ),
+            "Units | Query the units": said("\n\n".join(3 * ["ActiveState=inactive\nUnitFileState="])),
             "Validate | Read the configuration of the first controller": encoded(CONTROLLER_WITH_TOKENS),
             "Configure | List the versions of the interface": said(
                 "data_parser/v0.0.42\ndata_parser/v0.0.40"

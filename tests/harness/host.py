@@ -11,6 +11,9 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Any
 
+from ansible_collections.gpufarm.cluster.plugins.module_utils._record.decide import found_beside
+from ansible_collections.gpufarm.cluster.plugins.module_utils._record.entry import Entry
+
 from harness.recording import Answer, Call
 from harness.stubs import ALL_IS_WELL, LUSTRE_MACHINE, SECRET
 
@@ -281,7 +284,11 @@ class Host:
                 self._is_there(path) for path in call.args.get("made", {}).get("paths", [])
             )
             found = call.args.get("before", {}) if first or call.args.get("divided") else {}
-            before = {**found, **before}
+            beside = {
+                name: [{role: Entry(before=self.before[role])} for role in roles if role in self.before]
+                for name, roles in call.args.get("beside", {}).items()
+            }
+            before = {**found_beside(found, beside), **before}
             if not call.check_mode:
                 self.before[role] = before
             return {"before": before}
@@ -538,7 +545,8 @@ class Host:
         if words[:2] == ["dpkg-query", "--show"]:
             patterns = [word.strip("'") for word in words[4:]]
             found = [one for one in self.packages if any(fnmatch.fnmatch(one, each) for each in patterns)]
-            return {"stdout": "\n".join(found), "stdout_lines": found}
+            lines = [self._package(words[3], one) for one in found]
+            return {"stdout": "\n".join(lines), "stdout_lines": lines}
         marks = [number for number, word in enumerate(words) if word in NEWER]
         if not marks:
             return {}
@@ -554,6 +562,18 @@ class Host:
         count = sum(1 for _ in itertools.takewhile(lambda word: not word.startswith("-"), words[1:]))
         gone = words[0] == "find" and not all(map(self._finds, paths[:count]))
         return {"rc": int(different or gone), "stdout": "\n".join(newer), "stdout_lines": newer}
+
+    def _package(self, form: str, name: str) -> str:
+        """Tell of a package that is there in the form that is asked for."""
+        for word, told in {
+            "${db:Status-Want}": "hold" if name in self.held else "install",
+            "${db:Status-Status}": "installed",
+            "${Package}": name,
+            "'": "",
+            "\\n": "",
+        }.items():
+            form = form.replace(word, told)
+        return form.strip()
 
     def _show(self, name: str) -> str:
         """Tell of a unit; those of packages are enabled as they are installed."""

@@ -8,7 +8,7 @@ leads to the removal of something.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from .entry import Entry
@@ -162,6 +162,29 @@ def remembered(entries: Mapping[str, Entry]) -> dict[str, str]:
         entries: the record, by owner.
     """
     return {name: text for _owner, entry in sorted(entries.items()) for name, text in entry.before.items()}
+
+
+def found_beside(
+    found: Mapping[str, str], beside: Mapping[str, Iterable[Mapping[str, Entry]]]
+) -> dict[str, str]:
+    """Return settings of the machine as they were before all roles that change them.
+
+    A setting counts as another role remembers it. It is unknown if other roles have set something up, and
+    none of them remembers it.
+
+    Args:
+        found: the settings of the machine now, by name.
+        beside: for settings that other roles change, too, the records of these roles, each by owner.
+    """
+    before = dict(found)
+    for name in found.keys() & beside.keys():
+        owning = [entry for entries in beside[name] for entry in entries.values() if entry.owns]
+        known = [entry.before[name] for entry in owning if name in entry.before]
+        if owning:
+            del before[name]
+        if known:
+            before[name] = known[0]
+    return before
 
 
 def to_remember(

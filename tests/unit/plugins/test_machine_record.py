@@ -290,6 +290,33 @@ def test_settings_that_are_no_texts_are_refused(run: Run, before: Any, folder: P
     assert not folder.exists()
 
 
+def test_the_last_of_several_roles_knows_what_was_before_the_first(
+    run: Run, made: dict[str, list[str]]
+) -> None:
+    beside = {"beside": {"munge": ["web", "mail"]}}
+    assert run("claim", role="mail", before={"munge": "off"}, **beside)["before"] == {"munge": "off"}
+    # killed here, and then the other role comes
+    claimed = run("claim", before={"munge": "on", "own": "on"}, **beside)
+    assert claimed["before"] == {"munge": "off", "own": "on"}
+    run("record", made=made)
+    run("forget", role="mail")
+    assert run("compare", state="absent")["before"] == {"munge": "off", "own": "on"}
+
+
+def test_a_setting_of_another_role_without_a_record_of_it_is_not_remembered(run: Run) -> None:
+    run("claim", role="mail")
+    claimed = run("claim", before={"munge": "on", "own": "on"}, beside={"munge": ["mail"]})
+    assert claimed["before"] == {"own": "on"}
+
+
+@pytest.mark.parametrize("roles", ["mail", 1, None, {"mail": ""}, ["../mail"], [1.5, "a b"]])
+def test_roles_beside_are_names_in_a_list(run: Run, roles: Any, folder: Path) -> None:
+    refused = run("claim", before={"munge": "on"}, beside={"munge": roles})
+    assert refused["failed"]
+    assert "give a list" in refused["msg"] or "is no name for a record" in refused["msg"]
+    assert not folder.exists()
+
+
 def test_a_role_that_depends_on_other_machines_always_runs_and_still_has_its_owner(
     run: Run, made: dict[str, list[str]]
 ) -> None:

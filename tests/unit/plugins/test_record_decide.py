@@ -160,6 +160,29 @@ def test_each_owner_of_a_divided_machine_adds_what_it_has_not_changed() -> None:
     assert before == {"GPU-1": "on", "GPU-2": "off"}
 
 
+@pytest.mark.parametrize(
+    ("others", "before"),
+    [
+        pytest.param([], {"key": "now", "own": "now"}, id="no other role is there"),
+        pytest.param([{"key": "before"}], {"key": "before", "own": "now"}, id="it remembers"),
+        pytest.param([{}], {"own": "now"}, id="it came with an earlier version"),
+        pytest.param([{}, {"key": "before"}], {"key": "before", "own": "now"}, id="of two one remembers"),
+    ],
+)
+def test_a_setting_that_another_role_has_changed_is_as_that_role_found_it(
+    others: list[dict[str, str]], before: dict[str, str]
+) -> None:
+    records = [{"bob": replace(OTHER, before=one)} for one in others]
+    found = {"key": "now", "own": "now"}
+    assert decide.found_beside(found, {"key": records, "not found": records}) == before
+    assert found == {"key": "now", "own": "now"}
+
+
+def test_another_role_that_only_verifies_has_changed_nothing() -> None:
+    records = [{"bob": replace(OTHER, owns=False, before={})}]
+    assert decide.found_beside({"key": "now"}, {"key": records}) == {"key": "now"}
+
+
 owners = st.sampled_from(["ada", "bob", "carol"])
 settings = st.dictionaries(st.sampled_from(["a", "b"]), st.sampled_from(["x", "y"]))
 entries = st.builds(

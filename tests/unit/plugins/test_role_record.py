@@ -154,3 +154,9 @@ def test_an_operator_without_a_name_is_told_by_the_number(
 def test_an_operator_is_the_person_behind_sudo(tell: Tell, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SUDO_USER", "ada")
     assert tell(FIRST)["operator"] == "ada"
+
+
+def test_the_machine_is_told_which_settings_other_roles_change(tell: Tell) -> None:
+    beside = {"munge.service": ["slurm_node"]}
+    given = tell(FIRST, step="claim", before={"munge.service": "on"}, beside=beside)
+    assert given["requests"][0]["beside"] == beside

@@ -170,7 +170,8 @@ REFUSED = {
             {},
             {
                 "Units | Query the units": said(
-                    "ActiveState=inactive\nUnitFileState=\n\nActiveState=active\nUnitFileState=enabled"
+                    2 * "ActiveState=inactive\nUnitFileState=\n\n"
+                    + "ActiveState=active\nUnitFileState=enabled"
                 )
             },
         ),

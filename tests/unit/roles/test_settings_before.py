@@ -175,6 +175,172 @@ def test_a_profile_of_pam_that_a_site_has_disabled_stays_so(used: bool) -> None:
     assert ("--enable" in call.args["argv"]) == used
 
 
+KEY = "/etc/munge/munge.key"
+SECRET_KEY = "secret-of-the-test-munge.key"
+# Roles of Slurm with the packages that they install and remove.
+OF_SLURM = {
+    "slurm_accounting": ["munge", "slurm-client", "slurm-wlm-jwt-plugin", "slurmdbd"],
+    "slurm_controller": ["munge", "slurm-client", "slurm-wlm-jwt-plugin", "slurmctld"],
+    "slurm_login": ["munge", "slurm-client", "sackd"],
+    "slurm_node": ["munge", "slurm-client", "slurmd", "slurm-wlm-nvml-plugin", "libpam-slurm-adopt"],
+}
+WITH_TOKENS = {"slurm_accounting": {"tokens": True}, "slurm_controller": {"token_hours": 24}}
+EACH_OF_SLURM = pytest.mark.parametrize("role", OF_SLURM)
+
+
+def with_munge(state: Unit) -> Host:
+    files = {
+        "/etc/munge": File("directory", "", "0700", "munge"),
+        KEY: File("file", SECRET_KEY, "0600", "munge"),
+    }
+    return Host(files=files, packages={"munge": ""}, units={"munge.service": state})
+
+
+@EACH_OF_SLURM
+@pytest.mark.parametrize("state", [Unit(True, True), Unit(False, False)])
+def test_munge_of_a_site_and_its_key_stay_as_they_were(role: str, state: Unit) -> None:
+    host = with_munge(state)
+    done(role, host)
+    assert host.files[KEY].mode == "0400"
+    assert host.units["munge.service"].running
+    done(role, host)
+    absent(role, host)
+    after = host.units["munge.service"]
+    assert (after.enabled, after.running) == (state.enabled, state.running)
+    assert (host.files[KEY].content, host.files[KEY].mode) == (SECRET_KEY, "0600")
+    assert "munge" in host.packages
+    assert "slurm-client" not in host.packages
+    assert {*host.files} == {"/etc/munge", KEY}
+    assert not host.unread
+
+
+@pytest.mark.parametrize(
+    ("first", "last"),
+    [
+        ("slurm_accounting", "slurm_controller"),
+        ("slurm_controller", "slurm_node"),
+        ("slurm_node", "slurm_accounting"),
+        ("slurm_accounting", "slurm_login"),
+    ],
+)
+@pytest.mark.parametrize("there", [True, False])
+def test_the_last_role_of_slurm_leaves_munge_as_the_first_found_it(
+    first: str, last: str, there: bool
+) -> None:
+    host = with_munge(Unit(True, True)) if there else Host()
+    for role in (first, last):
+        done(role, host)
+    absent(first, host)
+    assert {"munge", "slurm-client"} <= host.packages.keys()
+    assert host.units["munge.service"].running
+    absent(last, host)
+    assert ("munge" in host.packages) == host.units["munge.service"].running == (KEY in host.files) == there
+    assert "slurm-client" not in host.packages
+
+
+@EACH_OF_SLURM
+def test_packages_of_slurm_that_a_site_has_stay(role: str) -> None:
+    host = Host(packages=dict.fromkeys(OF_SLURM[role], ""))
+    done(role, host, **WITH_TOKENS.get(role, {}))
+    absent(role, host, **WITH_TOKENS.get(role, {}))
+    assert {*OF_SLURM[role]} <= host.packages.keys()
+
+
+@EACH_OF_SLURM
+def test_packages_that_a_role_of_slurm_has_brought_go(role: str) -> None:
+    host = Host()
+    done(role, host, **WITH_TOKENS.get(role, {}))
+    assert {*OF_SLURM[role]} <= host.packages.keys()
+    absent(role, host, **WITH_TOKENS.get(role, {}))
+    assert {*OF_SLURM[role]}.isdisjoint(host.packages)
+
+
+def test_the_plugin_for_tokens_of_a_site_stays_behind_the_last_role_that_uses_it() -> None:
+    host = Host(packages={"slurm-wlm-jwt-plugin": "", "slurmrestd": ""})
+    host.units["slurmrestd.service"] = Unit()
+    for step in (done, absent):
+        for role in ("slurm_controller", "slurm_rest"):
+            step(role, host, **WITH_TOKENS.get(role, {}))
+    assert {"slurm-wlm-jwt-plugin", "slurmrestd"} <= host.packages.keys()
+
+
+@EACH_OF_SLURM
+def test_munge_of_a_machine_where_the_role_was_never_stays(role: str) -> None:
+    host = with_munge(Unit(True, True))
+    absent(role, host)
+    assert KEY in host.files
+    assert "munge" in host.packages
+    assert host.units["munge.service"].running
+
+
+@EACH_OF_SLURM
+def test_without_a_record_of_it_munge_goes_with_the_role(role: str) -> None:
+    host = with_munge(Unit(True, True))
+    done(role, host)
+    host.before.clear()
+    absent(role, host)
+    assert KEY not in host.files
+    assert "munge" not in host.packages
+
+
+@pytest.mark.parametrize(
+    ("state", "task"),
+    [
+        ("present", "Munge | Make the folders of the key"),
+        ("present", "Secrets | Write the files with secrets"),
+        ("present", "Install | Install the packages"),
+        ("present", "Munge | Extend the unit of the package"),
+        ("present", "Munge | Enable and start munge"),
+        ("absent", "Munge | Remove the packages"),
+        ("absent", "Munge | Restore the mode of the key"),
+        ("absent", "Munge | Remove the files"),
+        ("absent", "Units | Run the units as before"),
+    ],
+)
+@pytest.mark.parametrize("there", [True, False])
+def test_munge_is_as_before_after_a_run_that_was_killed(state: str, task: str, there: bool) -> None:
+    host = with_munge(Unit(True, True)) if there else Host()
+    if state == "absent":
+        done("slurm_login", host)
+    killed = life_on(host, "slurm_login").with_answers({task: {"failed": True, "msg": "killed"}})
+    one = killed.run("slurm_login", {"slurm_login_state": state})
+    never = not there and task in ("Munge | Restore the mode of the key", "Units | Run the units as before")
+    assert bool(one.failed) != never
+    absent("slurm_login", host)
+    assert ("munge" in host.packages) == host.unit("munge.service").running == (KEY in host.files) == there
+    assert not there or host.files[KEY].mode == "0600"
+
+
+SITE_UNITS = [
+    ("slurm_accounting", "mariadb.service", "mariadb-server"),
+    ("slurm_controller", "slurmctld.service", "slurmctld"),
+    ("slurm_login", "sackd.service", "sackd"),
+    ("slurm_node", "slurmd.service", "slurmd"),
+]
+
+
+@pytest.mark.parametrize(("role", "unit", "package"), SITE_UNITS)
+@pytest.mark.parametrize("state", [Unit(True, True), Unit(False, False)])
+def test_a_daemon_of_the_site_runs_as_before_a_role_of_slurm(
+    role: str, unit: str, package: str, state: Unit
+) -> None:
+    host = Host(packages={package: ""}, units={unit: state})
+    done(role, host)
+    assert (host.units[unit].enabled, host.units[unit].running) == (True, True)
+    started = host.units[unit].time
+    absent(role, host)
+    after = host.units[unit]
+    assert (after.enabled, after.running) == (state.enabled, state.running)
+    assert not after.running or after.time > started, "it has the settings of the role no longer"
+
+
+def test_a_database_server_that_came_with_the_accounting_goes_on() -> None:
+    host = Host()
+    done("slurm_accounting", host)
+    absent("slurm_accounting", host)
+    assert (host.units["mariadb.service"].enabled, host.units["mariadb.service"].running) == (True, True)
+
+
 GPUS = {"GPU-1": True, "GPU-2": False}
 
 

@@ -60,7 +60,7 @@ def test_the_token_of_the_role_is_in_no_output_and_no_command() -> None:
 @pytest.mark.parametrize("there", [True, False])
 def test_a_run_that_was_killed_after_the_packages_is_no_service_of_the_site(there: bool) -> None:
     """The package enables its service, before the role has configured it."""
-    enabled = "ActiveState=inactive\nUnitFileState=\n\nActiveState=inactive\nUnitFileState=enabled"
+    enabled = 2 * "ActiveState=inactive\nUnitFileState=\n\n" + "ActiveState=inactive\nUnitFileState=enabled"
     case = CASES["slurm_rest"].with_answers(
         {
             "Units | Query the units": said(enabled),
