@@ -451,6 +451,8 @@ class Host:
         unit = self.units.get(name, Unit())
         after = Unit(bool(args.get("enabled", unit.enabled)), unit.running, unit.time)
         state = args.get("state")
+        if self._masked(name) and state not in (None, "stopped"):
+            return {"failed": True, "msg": f"Unit {name} is masked."}
         if state in ("started", "restarted", "reloaded"):
             after.running = True
         elif state == "stopped":
@@ -579,8 +581,13 @@ class Host:
         """Tell of a unit; those of packages are enabled as they are installed."""
         unit = self.units.get(name, Unit(enabled=True))
         there = {True: "enabled", False: "disabled"}[unit.enabled] if self.knows(name) else ""
+        there = "masked" if self._masked(name) else there
         active = "active" if unit.running and there else "inactive"
         return f"ActiveState={active}\nUnitFileState={there}"
+
+    def _masked(self, name: str) -> bool:
+        path = f"/etc/systemd/system/{name}"
+        return path in self.files and self.files[path].kind == "link"
 
     def _finds(self, path: str) -> bool:
         """Whether a path is there, as far as roles make it."""

@@ -26,3 +26,9 @@ def test_the_caches_stay(host):
     assert host.file("/srv/shared_cache/ff").is_directory
     assert host.file("/var/lib/cvmfs/shared/kept").exists
     assert host.file("/srv/cache/shared/data.example.org.squashfs").exists
+
+
+def test_autofs_is_as_the_site_had_it(host):
+    autofs = host.service("autofs")
+    assert not autofs.is_enabled
+    assert not autofs.is_running

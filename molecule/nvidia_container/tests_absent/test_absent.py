@@ -7,7 +7,6 @@ from __future__ import annotations
 
 def test_nothing_is_left(host):
     for path in (
-        "/run/cdi/nvidia.yaml",
         "/opt/gpufarm/bin/gpufarm-cdi",
         "/etc/systemd/system/gpufarm-cdi.service",
         "/etc/systemd/system/nvidia-cdi-refresh.service",
@@ -15,7 +14,17 @@ def test_nothing_is_left(host):
         "/etc/apt/keyrings/gpufarm-nvidia-container.asc",
     ):
         assert not host.file(path).exists
-    assert not host.package("nvidia-container-toolkit-base").is_installed
+
+
+def test_the_toolkit_of_the_site_is_as_before(host):
+    there = host.check_output("hostname") == "box12"
+    assert host.package("nvidia-container-toolkit-base").is_installed == there
+    assert host.check_output("apt-mark showhold") == ""
+    assert host.file("/etc/systemd/system/nvidia-cdi-refresh.path").exists == there, "a mask"
+    assert host.file("/run/cdi/nvidia.yaml").exists == there, "the toolkit's own unit has written it"
+    if there:
+        assert host.file("/run/cdi/nvidia.yaml").content_string == "overwritten\n"
+        assert host.service("nvidia-cdi-refresh.service").is_enabled
 
 
 def test_the_partitions_stay(host):

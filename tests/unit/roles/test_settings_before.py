@@ -163,6 +163,79 @@ def test_packages_that_a_site_holds_stay_held() -> None:
     assert host.held == {packages[0]}
 
 
+# Roles with packages that they bring, hold and remove, and a unit of the packages that they run or stop.
+BROUGHT = [
+    ("nvidia_container", "nvidia-container-toolkit-base", "nvidia-cdi-refresh.path"),
+    ("cvmfs_client", "cvmfs", "autofs.service"),
+    ("lustre_client", "lustre-client-utils", "lnet.service"),
+]
+
+
+@pytest.mark.parametrize(("role", "package", "unit"), BROUGHT)
+@pytest.mark.parametrize("held", [True, False])
+def test_a_package_of_the_site_stays_and_is_held_as_before(
+    role: str, package: str, unit: str, held: bool
+) -> None:
+    host = Host(packages={package: ""}, held={package} if held else set())
+    done(role, host)
+    assert package in host.held
+    done(role, host)
+    absent(role, host)
+    assert package in host.packages
+    assert host.held == ({package} if held else set())
+
+
+@pytest.mark.parametrize(("role", "package", "unit"), BROUGHT)
+def test_a_package_that_the_role_has_brought_goes(role: str, package: str, unit: str) -> None:
+    host = Host()
+    done(role, host)
+    assert package in host.packages
+    absent(role, host)
+    assert package not in host.packages
+    assert not host.held
+
+
+@pytest.mark.parametrize(("role", "package", "unit"), BROUGHT)
+@pytest.mark.parametrize("state", [Unit(True, True), Unit(False, False)])
+def test_a_unit_of_such_a_package_runs_as_before(role: str, package: str, unit: str, state: Unit) -> None:
+    host = Host(packages={package: ""}, units={unit: state})
+    done(role, host)
+    absent(role, host)
+    after = host.units[unit]
+    assert (after.enabled, after.running) == (state.enabled, state.running)
+
+
+MASKS = [f"/etc/systemd/system/nvidia-cdi-refresh.{kind}" for kind in ("path", "service")]
+
+
+def test_units_that_a_site_has_masked_stay_masked() -> None:
+    host = Host(files={MASKS[0]: File("link")}, packages={"nvidia-container-toolkit-base": ""})
+    for step in (done, done):
+        step("nvidia_container", host)
+        assert {*MASKS} <= host.files.keys()
+    absent("nvidia_container", host)
+    assert MASKS[0] in host.files
+    assert MASKS[1] not in host.files
+    assert not host.unread
+
+
+AUTOFS_MAP = "/etc/auto.master.d/cvmfs.autofs"
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_repositories_that_a_site_mounts_by_autofs_stay_so(there: bool) -> None:
+    host = Host(
+        files={AUTOFS_MAP: File("file", "/cvmfs program:/etc/auto.cvmfs\n")} if there else {},
+        packages={"cvmfs": ""},
+        units={"autofs.service": Unit(True, True)},
+    )
+    done("cvmfs_client", host)
+    assert AUTOFS_MAP in host.files
+    absent("cvmfs_client", host)
+    assert (AUTOFS_MAP in host.files) == there
+    assert host.units["autofs.service"].running
+
+
 @pytest.mark.parametrize("used", [True, False])
 def test_a_profile_of_pam_that_a_site_has_disabled_stays_so(used: bool) -> None:
     rules = "auth sufficient pam_sss.so\n" if used else "auth required pam_unix.so\n"
