@@ -4,6 +4,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -420,7 +421,8 @@ GPUS = {"GPU-1": True, "GPU-2": False}
 def mig(host: Host, on: dict[str, bool], **changed: Any) -> Any:
     """Run the role on a machine with two GPUs, some with MIG mode on."""
     known = [{"uuid": uuid, "mig_enabled": mode, "mig_pending": mode} for uuid, mode in on.items()]
-    layout = [{"gpu": uuid, "mig_enabled": True, "partitions": []} for uuid in on]
+    enabled = changed.get("mig_partition_flavor") != "disabled"
+    layout = [{"gpu": uuid, "mig_enabled": enabled, "partitions": []} for uuid in on]
     case = life_on(host, "mig").with_answers(
         {
             "gpufarm.cluster.gpu_info": {"gpus": known},
@@ -460,3 +462,27 @@ def test_mig_mode_of_a_machine_without_a_record_goes_off() -> None:
 def test_mig_mode_is_not_asked_for_where_partitions_stay_as_they_are() -> None:
     one = mig(Host(), GPUS, mig_partition_flavor="None")
     assert not [call for call in one.calls if call.action == "gpufarm.cluster.gpu_info"]
+
+
+def test_mig_mode_that_the_role_has_switched_off_is_on_again_where_it_was() -> None:
+    host = Host()
+    mig(host, GPUS, mig_partition_flavor="disabled")
+    off = dict.fromkeys(GPUS, False)
+    mig(host, off, mig_partition_flavor="disabled")
+    assert switched(mig(host, off, mig_state="absent")) == [("on", ["GPU-1"])]
+
+
+def test_mig_mode_of_gpus_with_partitions_of_another_owner_stays() -> None:
+    host = Host()
+    mig(host, GPUS, mig_partition_flavor="disabled")
+    stored = {"layout": [{"gpu": "GPU-1", "mig_enabled": True, "partitions": [], "owner": "bob"}]}
+    host.files["/etc/gpufarm/mig.json"] = File("file", json.dumps(stored), "0644")
+    assert switched(mig(host, dict.fromkeys(GPUS, False), mig_state="absent")) == []
+
+
+def test_without_the_python_of_gpus_a_removal_leaves_mig_mode_as_it_is() -> None:
+    host = Host()
+    mig(host, GPUS, mig_partition_flavor="disabled")
+    for path in [path for path in host.files if path.startswith("/opt/gpufarm/gpu")]:
+        del host.files[path]
+    assert switched(mig(host, dict.fromkeys(GPUS, False), mig_state="absent")) == []
