@@ -172,8 +172,8 @@ BROUGHT = [
 ]
 
 
-@pytest.mark.parametrize(("role", "package", "unit"), BROUGHT)
 @pytest.mark.parametrize("held", [True, False])
+@pytest.mark.parametrize(("role", "package", "unit"), BROUGHT)
 def test_a_package_of_the_site_stays_and_is_held_as_before(
     role: str, package: str, unit: str, held: bool
 ) -> None:
@@ -196,8 +196,8 @@ def test_a_package_that_the_role_has_brought_goes(role: str, package: str, unit:
     assert not host.held
 
 
-@pytest.mark.parametrize(("role", "package", "unit"), BROUGHT)
 @pytest.mark.parametrize("state", [Unit(True, True), Unit(False, False)])
+@pytest.mark.parametrize(("role", "package", "unit"), BROUGHT)
 def test_a_unit_of_such_a_package_runs_as_before(role: str, package: str, unit: str, state: Unit) -> None:
     host = Host(packages={package: ""}, units={unit: state})
     done(role, host)
@@ -270,8 +270,8 @@ def with_munge(state: Unit) -> Host:
     return Host(files=files, packages={"munge": ""}, units={"munge.service": state})
 
 
-@EACH_OF_SLURM
 @pytest.mark.parametrize("state", [Unit(True, True), Unit(False, False)])
+@EACH_OF_SLURM
 def test_munge_of_a_site_and_its_key_stay_as_they_were(role: str, state: Unit) -> None:
     host = with_munge(state)
     done(role, host)
@@ -288,6 +288,7 @@ def test_munge_of_a_site_and_its_key_stay_as_they_were(role: str, state: Unit) -
     assert not host.unread
 
 
+@pytest.mark.parametrize("there", [True, False])
 @pytest.mark.parametrize(
     ("first", "last"),
     [
@@ -297,7 +298,6 @@ def test_munge_of_a_site_and_its_key_stay_as_they_were(role: str, state: Unit) -
         ("slurm_accounting", "slurm_login"),
     ],
 )
-@pytest.mark.parametrize("there", [True, False])
 def test_the_last_role_of_slurm_leaves_munge_as_the_first_found_it(
     first: str, last: str, there: bool
 ) -> None:
@@ -338,6 +338,21 @@ def test_the_plugin_for_tokens_of_a_site_stays_behind_the_last_role_that_uses_it
     assert {"slurm-wlm-jwt-plugin", "slurmrestd"} <= host.packages.keys()
 
 
+@pytest.mark.parametrize(("other", "munge"), [("slurm_rest", True), ("slurm_login", False)])
+@pytest.mark.parametrize("role", ["slurm_node"])
+def test_packages_of_a_site_that_came_after_a_role_without_them_stay(
+    role: str, other: str, munge: bool
+) -> None:
+    host = Host()
+    done(other, host)
+    host.packages |= {"slurmd": "", "munge": ""}
+    done(role, host)
+    absent(role, host)
+    absent(other, host)
+    assert "slurmd" in host.packages
+    assert ("munge" in host.packages) == munge, "the login brings it, and takes it along"
+
+
 @EACH_OF_SLURM
 def test_munge_of_a_machine_where_the_role_was_never_stays(role: str) -> None:
     host = with_munge(Unit(True, True))
@@ -372,15 +387,18 @@ def test_without_a_record_of_it_munge_goes_with_the_role(role: str) -> None:
     ],
 )
 @pytest.mark.parametrize("there", [True, False])
-def test_munge_is_as_before_after_a_run_that_was_killed(state: str, task: str, there: bool) -> None:
+@pytest.mark.parametrize("role", ["slurm_login"])
+def test_munge_is_as_before_after_a_run_that_was_killed(
+    role: str, state: str, task: str, there: bool
+) -> None:
     host = with_munge(Unit(True, True)) if there else Host()
     if state == "absent":
-        done("slurm_login", host)
-    killed = life_on(host, "slurm_login").with_answers({task: {"failed": True, "msg": "killed"}})
-    one = killed.run("slurm_login", {"slurm_login_state": state})
+        done(role, host)
+    killed = life_on(host, role).with_answers({task: {"failed": True, "msg": "killed"}})
+    one = killed.run(role, {f"{role}_state": state})
     never = not there and task in ("Munge | Restore the mode of the key", "Units | Run the units as before")
     assert bool(one.failed) != never
-    absent("slurm_login", host)
+    absent(role, host)
     assert ("munge" in host.packages) == host.unit("munge.service").running == (KEY in host.files) == there
     assert not there or host.files[KEY].mode == "0600"
 
@@ -393,8 +411,8 @@ SITE_UNITS = [
 ]
 
 
-@pytest.mark.parametrize(("role", "unit", "package"), SITE_UNITS)
 @pytest.mark.parametrize("state", [Unit(True, True), Unit(False, False)])
+@pytest.mark.parametrize(("role", "unit", "package"), SITE_UNITS)
 def test_a_daemon_of_the_site_runs_as_before_a_role_of_slurm(
     role: str, unit: str, package: str, state: Unit
 ) -> None:
