@@ -20,8 +20,9 @@ def operations(
     """Return the playbooks of a node type of the source by the names of the operations.
 
     Args:
-        definition: the type. `play` has the name of the plays. An attribute has in `from` where its value is,
-            unless it has the same name in the role's result.
+        definition: the type. `play` has the name of the plays, and `become` if a role that runs on the
+            controller works on a machine of the inventory by itself. An attribute has in `from` where its
+            value is, unless it has the same name in the role's result.
         recorded: whether the role keeps a record of what it made, and for whom.
         left_out: whether the role has nothing to do while its record holds.
         console: whether the role tells what its tasks have printed.
@@ -88,7 +89,7 @@ def _play(
         "name": f"{words['name']}{what}",
         "hosts": f"{{{{ gpufarm_hosts | default('{'localhost' if on_controller else 'all'}') }}}}",
         "gather_facts": False,
-        **({} if on_controller else {"become": True}),
+        **({} if on_controller and not words.get("become") else {"become": True}),
         **({"vars": {"gpufarm_owner": OWNER}} if recorded else {}),
         "tasks": tasks,
     }

@@ -49,6 +49,7 @@ options:
       - shared_home
       - slurm_accounts
       - slurm_controller
+      - slurm_job
       - slurm_login
       - slurm_node
       - slurm_rest
@@ -193,6 +194,7 @@ MODULES = {
     "shared_home": "_shared_home.settings",
     "slurm_accounts": "_slurm.accounts_plan",
     "slurm_controller": "_slurm.controller",
+    "slurm_job": "_slurm.job",
     "slurm_login": "_slurm.login",
     "slurm_node": "_slurm.node",
     "slurm_rest": "_slurm.rest",

@@ -26,6 +26,7 @@ ONE_RELEASE = {
     "mpi": "refuses Debian 12, as slurm_node does, whose jobs it serves",
     "notebook_node": "refuses Debian 12, as slurm_node does",
     "slurm_controller": "refuses Debian 12, whose Slurm finds no slices",
+    "slurm_job": "asks a cluster of Slurm, which is on Debian 13",
     "slurm_login": "refuses Debian 12, whose Slurm has no sackd",
     "slurm_node": "refuses Debian 12, whose Slurm finds no slices",
     "slurm_rest": "refuses Debian 12, as slurm_controller does",

@@ -644,6 +644,21 @@ _CASES = {
         },
         elsewhere={"host2": {}},
     ),
+    "slurm_job": Case(
+        {"slurm_job_owner": "ada", "slurm_job_name": "train", "slurm_job_command": "python3 train.py"},
+        {
+            "gpufarm.cluster.slurm_job": {
+                "number": 17,
+                "state": "waiting",
+                "reason": "Resources",
+                "exit_code": "",
+                "stdout": "/home/ada/train-17.out",
+                "stderr": "/home/ada/train-17.err",
+            },
+            "gpufarm.cluster.slurm_job_console": {"tasks": []},
+        },
+        elsewhere={"host2": {"ansible_host": "host2"}},
+    ),
     "slurm_login": Case(
         {"slurm_login_controllers": ["host2"]},
         {

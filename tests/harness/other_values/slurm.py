@@ -21,6 +21,10 @@ VALUES: dict[str, Any] = {
     "slurm_controller_nodes": ["host2"],
     "slurm_controller_partitions": [{"name": "other-partitions"}],
     "slurm_controller_settings": {"KillWait": 71931},
+    "slurm_job_environment": {"DATA": "other"},
+    "slurm_job_folder": "work/other",
+    "slurm_job_gpu": "1g.10gb",
+    "slurm_job_machine": "host2",
     "slurm_login_controllers": ["host3"],
     "slurm_node_controllers": ["host2"],
     "slurm_rest_certificate_file": OTHER_CERTIFICATE,
@@ -31,6 +35,7 @@ NEEDS: dict[str, dict[str, Any]] = {
     **{
         f"{role}_remove_with_jobs": {f"{role}_state": "absent"} for role in ("slurm_controller", "slurm_node")
     },
+    "slurm_job_gpu": {"slurm_job_gpus": 1},
     "slurm_rest_certificate_file": PROVIDED,
     "slurm_rest_certificate_key_file": PROVIDED,
 }

@@ -114,6 +114,18 @@ REFUSED: dict[str, list[Refused]] = {
         Refused("chronos_job_urls must name the servers of Chronos", {"chronos_job_urls": []}),
         Refused("chronos_job_definition needs name", {"chronos_job_definition": {"command": "train"}}),
     ],
+    "slurm_job": [
+        Refused(
+            "slurm_job_owner is root, and jobs never run as root; name the user's account."
+            " slurm_job_name is 'a\\nb'; give letters",
+            {"slurm_job_owner": "root", "slurm_job_name": "a\nb"},
+        ),
+        Refused("slurm_job_command is empty", {"slurm_job_command": " \n"}),
+        Refused("slurm_job_folder is '../bob'; give a folder below the home", {"slurm_job_folder": "../bob"}),
+        Refused(
+            "slurm_job_machine is gone, which is no machine of the inventory", {"slurm_job_machine": "gone"}
+        ),
+    ],
     "container_request": [
         Refused(
             "container_request_owner is root, and containers never run as root; name the user's account."

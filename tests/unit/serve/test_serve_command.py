@@ -61,7 +61,7 @@ def test_the_examples_of_manual_and_help_are_right(tmp_path: Path) -> None:
     assert example
     path = tmp_path / "serve.yml"
     path.write_text(example[1])
-    assert [offer.name for offer in settings.read(path).offers] == ["notebooks", "containers"]
+    assert [offer.name for offer in settings.read(path).offers] == ["notebooks", "containers", "jobs"]
     status, output = invoked("serve", "--settings", path, "check")
     assert status == 1 and "issuer https://iam.example.org/ does not answer" in output
     text = commands.serve.help or ""

@@ -59,7 +59,7 @@ def test_playbooks_that_give_variables_of_their_own_are_not_checked_before() -> 
 
 
 def test_every_type_of_the_collection_with_checks_is_checked() -> None:
-    unchecked = {"chronos_job", "container_request", "marathon_app", "nvidia_container"}
+    unchecked = {"chronos_job", "container_request", "marathon_app", "nvidia_container", "slurm_job"}
     kinds = {path.parent.name for path in PLAYBOOKS.glob("*/configure.yml")}
     assert {kind for kind in kinds if not checks.role(step(kind))} == unchecked
 

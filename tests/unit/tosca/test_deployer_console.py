@@ -126,4 +126,5 @@ def test_templates_of_the_collection_have_one_where_users_run_programs() -> None
         "gpu_container": ["container"],
         "jupyter_container": ["container"],
         "marathon_app": ["app"],
+        "slurm_job": ["job"],
     }

@@ -1,0 +1,145 @@
+"""Jobs are remembered in files of root; folders and output are looked at with the rights of their owner."""
+
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+import os
+import pwd
+import tempfile
+from pathlib import Path
+
+import pytest
+from ansible_collections.gpufarm.cluster.plugins.module_utils._slurm.io.job import (
+    Memories,
+    account,
+    check_folder,
+    end_of,
+    rights_of,
+)
+from ansible_collections.gpufarm.cluster.plugins.module_utils._slurm.job import Job, JobProblem, Memory
+
+JOB = Job("train", "true", "", "", 1, 64, 0, "", 60, {"A": "b"})
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root takes the rights of others")
+
+
+def user(home: Path) -> pwd.struct_passwd:
+    return pwd.struct_passwd(("nobody", "x", 65534, 65534, "", str(home), "/bin/sh"))
+
+
+@pytest.fixture(name="home")
+def _home(tmp_path: Path) -> Path:
+    home = tmp_path / "home"
+    home.mkdir(mode=0o700)
+    os.chown(home, 65534, 65534)
+    # Processes of tests that run together have a folder of their own in that of the run.
+    base = Path(tempfile.gettempdir())
+    for above in (tmp_path, *tmp_path.parents):
+        if base in above.parents:
+            above.chmod(0o755)
+    return home
+
+
+def test_a_job_is_remembered_until_it_is_forgotten(tmp_path: Path) -> None:
+    memories = Memories("ada", tmp_path / "gpufarm" / "jobs")
+    assert memories.read("train") is None and not memories.forget("train")
+    with memories.alone():
+        memories.write(Memory(JOB, "0123456789abcdef", 17))
+    path = tmp_path / "gpufarm" / "jobs" / "ada" / "train.json"
+    assert memories.read("train") == Memory(JOB, "0123456789abcdef", 17)
+    assert [oct(one.stat().st_mode & 0o777) for one in (path, path.parent, path.parent.parent)] == [
+        "0o600",
+        "0o700",
+        "0o700",
+    ]
+    assert Memories("bob", tmp_path / "gpufarm" / "jobs").read("train") is None
+    assert memories.forget("train") and not path.parent.parent.exists()
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[]", '{"job": {"name": "x"}, "nonce": "", "number": 1}', "{"])
+def test_a_broken_memory_is_none_and_can_be_forgotten(tmp_path: Path, text: str) -> None:
+    memories = Memories("ada", tmp_path)
+    (tmp_path / "ada").mkdir()
+    (tmp_path / "ada" / "train.json").write_text(text)
+    assert memories.read("train") is None
+    assert memories.knows("train") and memories.forget("train")
+
+
+@pytest.mark.parametrize(("uid", "refused"), [(999, True), (1000, False), (59999, False), (60000, True)])
+def test_numbers_tell_accounts_of_people(uid: int, refused: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = pwd.struct_passwd(("ada", "x", uid, uid, "", "/home/ada", "/bin/sh"))
+    monkeypatch.setattr(pwd, "getpwnam", lambda _name: found)
+    if refused:
+        with pytest.raises(JobProblem, match="account of the system"):
+            account("ada", "farm")
+    else:
+        assert account("ada", "farm") == found
+
+
+def test_accounts_of_the_system_have_no_jobs() -> None:
+    for name in ("root", "daemon", "nobody"):
+        with pytest.raises(JobProblem, match="account of the system on farm"):
+            account(name, "farm")
+    with pytest.raises(JobProblem, match="farm has no account eve"):
+        account("eve", "farm")
+
+
+@needs_root
+def test_a_folder_is_made_with_the_rights_of_the_owner(home: Path) -> None:
+    job = JOB.__class__(**{**JOB.__dict__, "folder": "work/one"})
+    check_folder(user(home), job, make=False)
+    assert not (home / "work").exists()
+    check_folder(user(home), job, make=True)
+    assert (home / "work" / "one").stat().st_uid == 65534
+    check_folder(user(home), job, make=True)
+
+
+@needs_root
+@pytest.mark.parametrize("where", ["away", "away/new"])
+def test_a_link_out_of_the_home_is_refused(home: Path, where: str) -> None:
+    other = home.parent / "other"
+    other.mkdir(mode=0o777)
+    other.chmod(0o777)
+    (home / "away").symlink_to(other)
+    with pytest.raises(JobProblem, match="which is not in the home of nobody"):
+        check_folder(user(home), JOB.__class__(**{**JOB.__dict__, "folder": where}), make=True)
+    assert not [*other.iterdir()]
+
+
+@needs_root
+def test_a_folder_that_the_owner_cannot_use_is_refused(home: Path) -> None:
+    (home / "file").write_text("")
+    with pytest.raises(JobProblem, match=r"cannot use the folder .*/file \(File exists\)"):
+        check_folder(user(home), JOB.__class__(**{**JOB.__dict__, "folder": "file"}), make=True)
+    with pytest.raises(JobProblem, match="cannot use the folder"):
+        check_folder(user(home / "gone"), JOB, make=True)
+
+
+@needs_root
+def test_output_is_read_with_the_rights_of_the_owner(home: Path) -> None:
+    out = home / "train-1.out"
+    out.write_bytes(b"a" * 10 + b"\x1b[31mred\xff\n")
+    os.chown(out, 65534, 65534)
+    assert end_of(user(home), str(out), 1024) == ("aaaaaaaaaared\ufffd\n", False)
+    assert end_of(user(home), str(out), 2) == ("\ufffd\n", True)
+    secret = home.parent / "secret"
+    secret.write_text("secret")
+    secret.chmod(0o600)
+    with pytest.raises(OSError):
+        end_of(user(home), str(secret), 1024)
+    link, pipe = home / "link", home / "pipe"
+    link.symlink_to(out)
+    os.mkfifo(pipe)
+    os.chown(pipe, 65534, 65534)
+    for path in (link, pipe, home):
+        with pytest.raises(OSError):
+            end_of(user(home), str(path), 1024)
+
+
+@needs_root
+def test_rights_come_back(home: Path) -> None:
+    before = (os.geteuid(), os.getegid(), os.getgroups())
+    with pytest.raises(ValueError), rights_of(user(home)):
+        assert (os.geteuid(), os.getegid()) == (65534, 65534)
+        raise ValueError
+    assert (os.geteuid(), os.getegid(), os.getgroups()) == before
