@@ -69,7 +69,8 @@ def launch(host: Host, network: Network) -> subprocess.Popen[bytes]:
         *("-name", host.machine),
         *("-accel", f"tcg,thread=multi,tb-size={TRANSLATION_CACHE}"),
         *("-machine", "q35"),
-        *("-cpu", "qemu64"),
+        # OpenBLAS takes this processor of AMD for one with 3DNow, which it has not.
+        *("-cpu", "qemu64,vendor=GenuineIntel"),
         *("-smp", str(PROCESSORS)),
         *("-m", str(MEMORY_MEBIBYTES)),
         "-nographic",

@@ -83,6 +83,9 @@ options:
   links:
     description: For C(benchmarks) what C(ip -json -4 address show) prints, by the name of the machine.
     type: dict
+  adapters:
+    description: For C(benchmarks) the adapters that M(gpufarm.cluster.fabric_info) returns, likewise.
+    type: dict
   groups:
     description: For C(sssd) names of the machine's own groups.
     type: list

@@ -11,7 +11,7 @@ short_description: Measure a machine and keep the results
 version_added: 0.1.0
 description:
   - Measures processors and memory with the HPC Challenge, a file system with fio, or a link to another
-    machine with ping and iperf3, or with MPI. The programs must be installed.
+    machine with ping and iperf3, with perftest, or with MPI. The programs must be installed.
 extends_documentation_fragment:
   - gpufarm.cluster.attributes.changing_module
   - gpufarm.cluster.benchmark
@@ -50,6 +50,34 @@ options:
         description: Port at which it serves.
         type: int
         default: 5201
+  rdma:
+    description: Measure RDMA to a machine on which perftest serves.
+    type: dict
+    suboptions:
+      peer:
+        description: Name of the other machine.
+        type: str
+        required: true
+      network:
+        description: The network in CIDR notation, which names the values.
+        type: str
+        required: true
+      bind:
+        description: Address of this machine in the network.
+        type: str
+        required: true
+      address:
+        description: Address of the other machine in the network.
+        type: str
+        required: true
+      port:
+        description: Port at which it serves.
+        type: int
+        default: 5201
+      device:
+        description: Name of this machine's RDMA adapter in the network, such as V(mlx5_0).
+        type: str
+        required: true
   mpi:
     description: Measure a link to a machine on which mpirun waits for this one.
     type: dict
@@ -127,11 +155,13 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.gpufarm.cluster.plugins.module_utils._benchmarks.io import run
 from ansible_collections.gpufarm.cluster.plugins.module_utils._benchmarks.io.between import between
 from ansible_collections.gpufarm.cluster.plugins.module_utils._benchmarks.io.measure import OPTIONS, measure
+from ansible_collections.gpufarm.cluster.plugins.module_utils._benchmarks.io.rdma import rdma
 from ansible_collections.gpufarm.cluster.plugins.module_utils._benchmarks.part import Part
 
 ENDS = {name: {"type": "str", "required": True} for name in ("peer", "network", "bind", "address")}
 LINK = {**ENDS, "port": {"type": "int", "default": 5201}}
-PARTS = ("processors", "folder", "link", "mpi")
+RDMA = {**LINK, "device": {"type": "str", "required": True}}
+PARTS = ("processors", "folder", "link", "rdma", "mpi")
 MPI = {
     **ENDS,
     "interfaces": {"type": "list", "elements": "str", "required": True},
@@ -141,7 +171,7 @@ MPI = {
 
 def part(options: dict[str, Any]) -> Part:
     """Return what is asked for."""
-    for name, measured in (("link", run.link), ("mpi", between)):
+    for name, measured in (("link", run.link), ("rdma", rdma), ("mpi", between)):
         if link := options[name]:
             end = f"{link.pop('peer')} {link['address']}"
             return Part(f"{name}.{link['network']}.", end, partial(measured, **link))
@@ -160,6 +190,7 @@ def main() -> None:
             "folder": {"type": "path"},
             "file_mib": {"type": "int", "default": 1024},
             "link": {"type": "dict", "options": LINK},
+            "rdma": {"type": "dict", "options": RDMA},
             "mpi": {"type": "dict", "options": MPI},
         },
         mutually_exclusive=[PARTS],

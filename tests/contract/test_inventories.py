@@ -130,7 +130,11 @@ def test_roles_of_the_large_site_find_no_fault(role: str) -> None:
     plain = {name.removeprefix(f"{role}_"): value for name, value in given.items()}
     mounts = "1 0 8:2 / / rw - ext4 /dev/sda2 rw\n2 1 0:9 / /scratch rw - lustre s:/scratch rw\n"
     facts: dict[str, dict[str, Any]] = {
-        "benchmarks": {"name": "gpu32", "links": {"gpu32": links(32), "gpu01": links(1)}},
+        "benchmarks": {
+            "name": "gpu32",
+            "links": {"gpu32": links(32), "gpu01": links(1)},
+            "adapters": {"gpu32": infiniband(32)["adapters"], "gpu01": infiniband(1)["adapters"]},
+        },
         "fabric": {"machine": infiniband(32)},
         "mpi": {"machine": {"name": "gpu32", "links": links(32), "rails": ""}},
         "shared_home": {},
@@ -140,8 +144,10 @@ def test_roles_of_the_large_site_find_no_fault(role: str) -> None:
     planned = plan(plain, role, **facts[role])
     assert planned["problems"] == []
     if role == "benchmarks":
-        assert [one["peer"] for one in planned["links"]] == ["gpu01", "gpu01"]
-        assert [one["address"] for one in planned["links"]] == ["10.1.0.1", "10.0.0.1"]
+        for kind in ("link", "rdma"):
+            ends = [way["to"] for way in planned["links"] if way["kind"] == kind]
+            assert [one["peer"] for one in ends] == ["gpu01", "gpu01"], kind
+            assert [one["address"] for one in ends] == ["10.1.0.1", "10.0.0.1"], kind
 
 
 def test_the_controllers_of_the_large_site_find_no_fault() -> None:

@@ -16,7 +16,7 @@ from statistics import median
 from .results import LESS_IS_BETTER, Results
 
 # Beginnings of names of values of links between machines.
-PREFIXES = ("link.", "mpi.")
+PREFIXES = ("link.", "mpi.", "rdma.")
 # How many times worse than usual slow links are. A link with half of its lanes or an older rate has half of
 # the bandwidth or less. The times of links through one switch and through three differ by less than two.
 SLOWER, LONGER = 4 / 3, 2.0

@@ -8,10 +8,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from .._cidr import address, interfaces, networks
+from . import perftest
+
+ACTIVE = "ACTIVE"
 
 
 def plan(
-    settings: Mapping[str, Any], name: str, links: Mapping[str, Iterable[Mapping[str, Any]]]
+    settings: Mapping[str, Any],
+    name: str,
+    links: Mapping[str, Iterable[Mapping[str, Any]]],
+    adapters: Mapping[str, Iterable[Mapping[str, Any]]],
 ) -> dict[str, Any]:
     """Return what the settings result in on a machine.
 
@@ -21,13 +27,16 @@ def plan(
         name: of the machine in the inventory.
         links: what `ip -json -4 address show` prints on the machine and on the next one of the list, if that
             can be reached (ip-address(8)).
+        adapters: of RDMA, of the same machines, each with `name` and `ports` (module fabric_info).
 
     Returns:
-        `problems`; if there are none, also `links`, each with `peer`, the next machine, `network`, the
-        addresses `bind` of the machine and `address` of the peer, and `interfaces` of the machine in the
-        network; and `unmeasured`, sentences about links
-        that cannot be measured now.
+        `problems`; `links`, each with `kind`, ``link`` or ``rdma``, `serve`, the words by which the next
+        machine serves, and `to`: `peer`, that machine, `network`, the addresses `bind` of the machine and
+        `address` of the peer, `port`, and of RDMA `device`, the machine's adapter; `mpi`, links like `to`,
+        with `interfaces` of the machine in the network in place of a port; and `unmeasured`, sentences about
+        links that cannot be measured now.
     """
+    nothing: dict[str, Any] = {"problems": [], "links": [], "mpi": [], "unmeasured": []}
     found, problems = networks("benchmarks_networks", settings["networks"])
     problems += [
         f"benchmarks_folders has {folder!r}, which is no absolute path; give one such as /scratch."
@@ -51,16 +60,13 @@ def plan(
     if len(set(peers)) != len(peers) or len(peers) == 1:
         problems.append("benchmarks_peers needs at least two machines, each of them once.")
     if name not in peers or problems:
-        return {"problems": problems, "links": [], "unmeasured": []}
+        return {**nothing, "problems": problems}
     peer = peers[(peers.index(name) + 1) % len(peers)]
     if peer not in links:
-        return {
-            "problems": [],
-            "links": [],
-            "unmeasured": [
-                f"{peer} cannot be reached, so the links to it are not measured; see to it, or leave it out."
-            ],
-        }
+        unreached = (
+            f"{peer} cannot be reached, so the links to it are not measured; see to it, or leave it out."
+        )
+        return {**nothing, "unmeasured": [unreached]}
     problems = [
         f"{machine} has no address in {network}, which benchmarks_networks has; "
         "give the machine one, or take the network out."
@@ -68,14 +74,34 @@ def plan(
         for machine in (name, peer)
         if not address(network, links[machine])
     ]
-    measured = [
-        {
+    if problems:
+        return {**nothing, "problems": problems}
+    found_links, found_mpi = [], []
+    for network in found:
+        ends = {
             "peer": peer,
             "network": str(network),
             "bind": address(network, links[name]),
             "address": address(network, links[peer]),
-            "interfaces": interfaces(network, links[name]),
         }
-        for network in found
-    ]
-    return {"problems": problems, "links": measured, "unmeasured": []}
+        served = {**ends, "port": settings["port"]}
+        iperf = ["iperf3", "--server", f"--bind={ends['address']}", f"--port={settings['port']}"]
+        found_links.append({"kind": "link", "serve": iperf, "to": served})
+        own, others = (
+            _adapter(interfaces(network, links[machine]), adapters.get(machine, ()))
+            for machine in (name, peer)
+        )
+        if own and others:
+            serve = perftest.server(settings["port"])
+            found_links.append({"kind": "rdma", "serve": serve, "to": {**served, "device": own}})
+        found_mpi.append({**ends, "interfaces": interfaces(network, links[name])})
+    return {**nothing, "links": found_links, "mpi": found_mpi}
+
+
+def _adapter(names: Iterable[str], adapters: Iterable[Mapping[str, Any]]) -> str:
+    """Return the RDMA adapter with a link that one of the interfaces belongs to; empty if there is none."""
+    for one in adapters:
+        for port in one["ports"]:
+            if port["interface"] in names and port["state"] == ACTIVE:
+                return str(one["name"])
+    return ""

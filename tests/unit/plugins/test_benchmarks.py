@@ -149,27 +149,27 @@ def test_a_file_without_results_is_told(content: Any) -> None:
 
 
 def test_each_machine_measures_to_the_next_and_the_last_to_the_first() -> None:
-    planned = plan(SETTINGS, "n3", LINKS)
-    assert planned == {
-        "problems": [],
-        "unmeasured": [],
-        "links": [
-            {
-                "peer": "n1",
-                "network": f"10.{number}.0.0/24",
-                "bind": f"10.{number}.0.3",
-                "address": f"10.{number}.0.1",
-                "interfaces": [f"eth{number - 1}"],
-            }
-            for number in (1, 2)
-        ],
-    }
-    assert plan(SETTINGS, "other", {"other": []}) == {"problems": [], "links": [], "unmeasured": []}
+    planned = plan(SETTINGS, "n3", LINKS, {})
+    ends = [
+        {
+            "peer": "n1",
+            "network": f"10.{number}.0.0/24",
+            "bind": f"10.{number}.0.3",
+            "address": f"10.{number}.0.1",
+        }
+        for number in (1, 2)
+    ]
+    assert [way["to"] for way in planned["links"]] == [{**one, "port": 5201} for one in ends]
+    assert {way["kind"] for way in planned["links"]} == {"link"}
+    assert planned["links"][1]["serve"] == ["iperf3", "--server", "--bind=10.2.0.1", "--port=5201"]
+    assert planned["mpi"] == [{**one, "interfaces": [f"eth{number}"]} for number, one in enumerate(ends)]
+    nothing = {"problems": [], "links": [], "mpi": [], "unmeasured": []}
+    assert plan(SETTINGS, "other", {"other": []}, {}) == nothing
 
 
 def test_a_next_machine_that_is_away_takes_only_its_links(tmp_path: Path) -> None:
-    planned = plan(SETTINGS, "n1", {"n1": LINKS["n1"]})
-    assert not planned["problems"] and not planned["links"]
+    planned = plan(SETTINGS, "n1", {"n1": LINKS["n1"]}, {})
+    assert not planned["problems"] and not planned["links"] and not planned["mpi"]
     assert planned["unmeasured"][0].startswith("n2 cannot be reached")
 
 
@@ -219,7 +219,7 @@ def test_files_of_a_killed_run_go_and_those_of_other_machines_stay(
 
 def test_a_next_machine_without_an_address_is_named() -> None:
     (problem,) = plan(
-        SETTINGS, "n1", {**LINKS, "n2": [{"ifname": "eth0", "addr_info": [{"local": "10.1.0.2"}]}]}
+        SETTINGS, "n1", {**LINKS, "n2": [{"ifname": "eth0", "addr_info": [{"local": "10.1.0.2"}]}]}, {}
     )["problems"]
     assert problem.startswith("n2 has no address in 10.2.0.0/24")
 

@@ -38,6 +38,62 @@ def test_processes_are_told_the_network_by_mpirun_on_the_next_machine() -> None:
     assert asked["place"] == "prterun-host2-7@0.0;tcp://192.0.2.7:4242:24"
 
 
+def with_adapters(*machines: str, **answers: Any) -> Run:
+    """Run the role where these machines have an RDMA adapter."""
+
+    adapter = {"name": "mlx5_0", "ports": [{"state": "ACTIVE", "interface": "eth0"}]}
+    told = iter([{"adapters": [adapter] if name in machines else []} for name in ("host1", "host2")])
+    return CASE.with_answers({"gpufarm.cluster.fabric_info": lambda call: next(told), **answers}).run(
+        "benchmarks"
+    )
+
+
+def test_rdma_is_measured_where_both_machines_have_adapters() -> None:
+    run = with_adapters("host1", "host2")
+    assert not run.failed, run.refusal
+    asked = [call.args["rdma"] for call in run.calls if call.args.get("rdma")]
+    assert asked[0] == asked[-1] and (asked[0]["device"], asked[0]["peer"]) == ("mlx5_0", "host2")
+    (words,) = [call.args["argv"] for call in run.calls if "/bin/sh" in call.args.get("argv", ())]
+    assert words[-1].count("ib_") == 3 and "--property=LimitMEMLOCK=infinity" in words
+    assert "perftest" in installed(run)
+
+
+@pytest.mark.parametrize(("machine", "has_package"), [("host1", True), ("host2", False)])
+def test_rdma_is_left_out_where_one_machine_has_no_adapter(machine: str, has_package: bool) -> None:
+    run = with_adapters(machine)
+    assert not run.failed, run.refusal
+    assert not [call for call in run.calls if call.args.get("rdma")]
+    assert ("perftest" in installed(run)) is has_package
+
+
+def test_rdma_that_cannot_be_measured_is_told() -> None:
+    def answer(call: Call) -> dict[str, Any]:
+        if call.args.get("rdma") and not call.check_mode:
+            return {"failed": True, "msg": "RDMA was not measured: ib_write_lat failed."}
+        return {"measured": True, "values": {}, "worse": [], "links": {}}
+
+    run = with_adapters("host1", "host2", **{"gpufarm.cluster.benchmark": answer})
+    assert run.failed
+    assert f"RDMA over {NETWORK} to host2: RDMA was not measured: ib_write_lat failed." in run.refusal
+
+
+def test_processors_that_cannot_be_measured_keep_nothing_else_from_it() -> None:
+    def answer(call: Call) -> dict[str, Any]:
+        if call.args.get("processors") and not call.check_mode:
+            return {"failed": True, "msg": "mpirun failed: Illegal instruction."}
+        return {"measured": True, "values": {}, "worse": [], "links": {}}
+
+    run = CASE.with_answers({"gpufarm.cluster.benchmark": answer}).run("benchmarks")
+    assert run.failed and run.refusal == "mpirun failed: Illegal instruction."
+    assert measured_with_mpi(run)
+
+
+def installed(run: Run) -> list[str]:
+    """Return the packages that the role keeps in its record."""
+    (made,) = [call.args["made"] for call in run.calls if call.args.get("step") == "record"]
+    return made["packages"]
+
+
 @pytest.mark.parametrize(
     "versions",
     [("mpirun (Open MPI) 5.0.7", "mpirun (Open MPI) 4.1.4"), ("mpirun (Open MPI) 4.1.4",) * 2, ("", "")],
