@@ -4,6 +4,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 from __future__ import annotations
 
+import fcntl
 import os
 import pwd
 import tempfile
@@ -40,8 +41,24 @@ def _home(tmp_path: Path) -> Path:
     return home
 
 
+def test_runs_for_a_user_wait_for_one_another_and_for_nobody_else(tmp_path: Path) -> None:
+    """A job that does not end, or a home that does not answer, holds up its owner alone."""
+
+    def is_free(owner: str) -> bool:
+        with Memories(owner, tmp_path, tmp_path).lock.open("w") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return False
+            return True
+
+    with Memories("ada", tmp_path, tmp_path).alone():
+        assert is_free("bob") and not is_free("ada")
+    assert is_free("ada")
+
+
 def test_a_job_is_remembered_until_it_is_forgotten(tmp_path: Path) -> None:
-    memories = Memories("ada", tmp_path / "gpufarm" / "jobs")
+    memories = Memories("ada", tmp_path / "gpufarm" / "jobs", tmp_path)
     assert memories.read("train") is None and not memories.forget("train")
     with memories.alone():
         memories.write(Memory(JOB, "0123456789abcdef", 17))

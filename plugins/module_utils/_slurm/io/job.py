@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule
 
 FOLDER = Path("/var/lib/gpufarm/slurm_job")
+LOCKS = Path("/run")
 UMASK = 0o022  # that of jobs, as at a login
 PATIENCE = "120"  # seconds for an answer of Slurm
 
@@ -241,29 +242,46 @@ class Slurm:
         return found or jobs.Told(jobs.UNKNOWN, "Slurm has forgotten the job, and has no accounting of it")
 
 
+@contextlib.contextmanager
+def _locked(descriptor: int) -> Iterator[None]:
+    """Hold the lock of an open file, and close it."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
 class Memories:
     """The memory of the jobs of a user, in files that root alone can read.
 
     Args:
         owner: name of the account.
         folder: where the files are.
+        locks: where the locks of owners are.
     """
 
-    def __init__(self, owner: str, folder: Path = FOLDER) -> None:
+    def __init__(self, owner: str, folder: Path = FOLDER, locks: Path = LOCKS) -> None:
         self.above = folder
         self.folder = folder / owner
+        self.lock = locks / f"gpufarm-slurm-job-{owner}.lock"
 
     @contextlib.contextmanager
     def alone(self) -> Iterator[None]:
-        """Keep other runs out, so that no job is submitted twice."""
+        """Keep other runs for the user out, so that no job is submitted twice.
+
+        Runs for others go on, also while a home of this user does not answer, or a job does not end.
+        """
+        with _locked(os.open(self.lock, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)):
+            yield
+
+    @contextlib.contextmanager
+    def _folders(self) -> Iterator[None]:
+        """Keep others from making and removing the folders for a moment."""
         above = self.above.parent
         above.mkdir(mode=0o755, parents=True, exist_ok=True)
-        descriptor = os.open(above, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        with _locked(os.open(above, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)):
             yield
-        finally:
-            os.close(descriptor)
 
     def read(self, name: str) -> jobs.Memory | None:
         """Return what is remembered of a job; None for nothing, or nothing that can be read.
@@ -286,10 +304,11 @@ class Memories:
         Raises:
             OSError: it cannot be written.
         """
-        for folder in (self.above, self.folder):
-            folder.mkdir(mode=0o700, exist_ok=True)
         text = json.dumps({"job": asdict(memory.job), "nonce": memory.nonce, "number": memory.number})
-        replace_file(self.folder / f"{memory.job.name}.json", text + "\n", 0o600)
+        with self._folders():
+            for folder in (self.above, self.folder):
+                folder.mkdir(mode=0o700, exist_ok=True)
+            replace_file(self.folder / f"{memory.job.name}.json", text + "\n", 0o600)
 
     def forget(self, name: str) -> bool:
         """Forget a job.
@@ -301,11 +320,12 @@ class Memories:
             True if there was something to forget.
         """
         path = self.folder / f"{name}.json"
-        there = path.exists()
-        path.unlink(missing_ok=True)
-        for folder in (self.folder, self.above):
-            with contextlib.suppress(OSError):
-                folder.rmdir()
+        with self._folders():
+            there = path.exists()
+            path.unlink(missing_ok=True)
+            for folder in (self.folder, self.above):
+                with contextlib.suppress(OSError):
+                    folder.rmdir()
         return there
 
     def knows(self, name: str) -> bool:
