@@ -29,7 +29,7 @@ options:
   link:
     description: Measure a link to a machine at which iperf3 serves.
     type: dict
-    suboptions:
+    suboptions: &link
       peer:
         description: Name of the other machine.
         type: str
@@ -54,26 +54,7 @@ options:
     description: Measure RDMA to a machine on which perftest serves.
     type: dict
     suboptions:
-      peer:
-        description: Name of the other machine.
-        type: str
-        required: true
-      network:
-        description: The network in CIDR notation, which names the values.
-        type: str
-        required: true
-      bind:
-        description: Address of this machine in the network.
-        type: str
-        required: true
-      address:
-        description: Address of the other machine in the network.
-        type: str
-        required: true
-      port:
-        description: Port at which it serves.
-        type: int
-        default: 5201
+      <<: *link
       device:
         description: Name of this machine's RDMA adapter in the network, such as V(mlx5_0).
         type: str
