@@ -103,6 +103,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.gpufarm.cluster.plugins.module_utils._mesos.console import WAITING
 from ansible_collections.gpufarm.cluster.plugins.module_utils._slurm import job as jobs
 from ansible_collections.gpufarm.cluster.plugins.module_utils._slurm.io.job import (
+    COMPLETING,
     Memories,
     Slurm,
     account,
@@ -180,7 +181,7 @@ def absent(module: AnsibleModule, slurm: Slurm, memories: Memories) -> dict[str,
     if not module.check_mode:
         slurm.cancel([one.number for one in alive], waiting=False)
         deadline = time.monotonic() + PATIENCE
-        while alive and any(one.state != "COMPLETING" for one in alive):
+        while alive and any(one.state != COMPLETING for one in alive):
             if time.monotonic() > deadline:
                 raise jobs.JobProblem(
                     f"The job {alive[0].number} of {slurm.user.pw_name} does not end; look at its node, and "

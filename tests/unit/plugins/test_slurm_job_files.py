@@ -9,10 +9,12 @@ import os
 import pwd
 import tempfile
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 from ansible_collections.gpufarm.cluster.plugins.module_utils._slurm.io.job import (
     Memories,
+    Slurm,
     account,
     check_folder,
     end_of,
@@ -160,3 +162,26 @@ def test_rights_come_back(home: Path) -> None:
         assert (os.geteuid(), os.getegid()) == (65534, 65534)
         raise ValueError
     assert (os.geteuid(), os.getegid(), os.getgroups()) == before
+
+
+class Cluster:
+    """Slurm that refuses to end jobs, and tells a queue."""
+
+    def __init__(self, *queue: str) -> None:
+        self.queue = "".join(f"{line}\n" for line in queue)
+
+    def run_command(self, words: list[str], **_options: object) -> tuple[int, str, str]:
+        if "scancel" in words:
+            return 1, "", "scancel: error: Kill job error on job id 7: Invalid job id specified"
+        return 0, self.queue, ""
+
+
+@pytest.mark.parametrize("queue", [(), ("7|COMPLETING|train|",), ("7|COMPLETED|train|", "8|RUNNING|other|")])
+def test_a_job_that_has_just_ended_is_no_mistake(tmp_path: Path, queue: tuple[str, ...]) -> None:
+    Slurm(cast(Any, Cluster(*queue)), user(tmp_path), "login").cancel([7], waiting=False)
+
+
+def test_a_job_that_cannot_be_ended_is_told(tmp_path: Path) -> None:
+    cluster = Slurm(cast(Any, Cluster("7|RUNNING|train|")), user(tmp_path), "login")
+    with pytest.raises(JobProblem, match="Invalid job id specified"):
+        cluster.cancel([7], waiting=False)

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 FOLDER = Path("/var/lib/gpufarm/slurm_job")
 LOCKS = Path("/run")
+COMPLETING = "COMPLETING"  # of a job whose programs have ended
 UMASK = 0o022  # that of jobs, as at a login
 PATIENCE = "120"  # seconds for an answer of Slurm
 
@@ -223,7 +224,13 @@ class Slurm:
         """
         if numbers:
             only = ["--state=PENDING"] if waiting else []
-            self._ask(["scancel", f"--user={self.user.pw_name}", *only, *map(str, numbers)])
+            try:
+                self._ask(["scancel", f"--user={self.user.pw_name}", *only, *map(str, numbers)])
+            except jobs.JobProblem:
+                # Slurm refuses a job that has ended since the queue was read.
+                left = {one.number for one in self.queue() if not one.over and one.state != COMPLETING}
+                if left & {*numbers}:
+                    raise
 
     def told(self, name: str, number: int) -> jobs.Told:
         """Return how a job goes or went; the state is unknown if Slurm has forgotten it without accounting.
