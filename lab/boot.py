@@ -19,9 +19,9 @@ from lab.hosts import Bind, Host
 from lab.network import Network
 from lab.patience import PATIENCE
 
-# An idle machine boots a container in under a second and an emulated virtual machine in ten; a loaded one
-# takes a multiple of that.
-BOOT_SECONDS = {"nspawn": PATIENCE, "qemu": 2 * PATIENCE}
+# An idle machine boots a container in under a second and an emulated virtual machine in twenty; a loaded one
+# takes up to thirty times that.
+BOOT_SECONDS = {"nspawn": PATIENCE, "qemu": 4 * PATIENCE}
 SECONDS_PER_HOST = 4
 
 

@@ -20,6 +20,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+import click
+
 from lab import cgroups
 from lab.errors import LabError
 from lab.network import Network
@@ -314,12 +316,11 @@ class Host:
             run(["rm", "-rf", "--one-file-system", self.directory])
 
     def last_words(self) -> str:
-        """The last line of the console, for an error message."""
+        """The last line of the console that can be seen, for an error message."""
+        seen = ""
         with contextlib.suppress(OSError):
-            lines = self.log.read_text(errors="replace").strip().splitlines()
-            if lines:
-                return lines[-1].strip()
-        return "no output"
+            seen = click.unstyle(self.log.read_text(errors="replace"))
+        return next((line.strip() for line in reversed(seen.splitlines()) if line.strip()), "no output")
 
 
 def load(record: Path, bench: str) -> tuple[Host, list[Path], list[Bind]]:

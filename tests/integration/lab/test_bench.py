@@ -19,6 +19,7 @@ import pytest
 
 from lab import bytecode, cgroups
 from lab.bench import Bench, cache_dir
+from lab.boot import BOOT_SECONDS
 from lab.hosts import NSPAWN, RUN, Host
 from lab.patience import PATIENCE
 
@@ -43,7 +44,7 @@ class Lab:
             input=stdin,
             capture_output=True,
             text=True,
-            timeout=3 * PATIENCE,
+            timeout=2 * max(BOOT_SECONDS.values()),
         )
 
     def start(self, *words: str) -> subprocess.Popen[bytes]:
@@ -344,6 +345,6 @@ def test_a_virtual_machine_has_a_kernel_of_its_own(lab: Lab):
         done = lab.run("ssh", "vm", "--", "cat /proc/sys/kernel/random/boot_id")
         return done.returncode == 0 and done.stdout.strip() != boot
 
-    wait_for(rebooted)
+    wait_for(rebooted, PATIENCE + BOOT_SECONDS["qemu"])
     lab.out("down")
     assert lab.leftovers() == []
