@@ -20,7 +20,7 @@ from gpufarm.library import Library
 from gpufarm.problems import Place, Problem, Report, near
 from gpufarm.references import References
 from gpufarm.requirements import requirements
-from gpufarm.topology import Input, Node, Operation, Policy, Topology, is_secret
+from gpufarm.topology import Input, Node, Operation, Policy, Topology, is_person, is_secret
 
 # Properties of the capabilities of a Compute node by which machines are chosen.
 _HEEDED = {
@@ -151,7 +151,7 @@ class _Reader:
             wrong = values.unfit(definition.get("default"))
             if wrong:
                 self.report.add(self.at(*place, "default"), f"the default of input {name}: {wrong}")
-            found[name] = Input(name, definition, name in secrets or is_secret(name))
+            found[name] = Input(name, definition, name in secrets or is_secret(name), is_person(name))
         for name in secrets:
             if name not in found:
                 text = f"secret_inputs names {name}, which is no input; {near(name, found)}"
@@ -395,18 +395,22 @@ class _Reader:
         )
 
 
-def _with_secrets(topology: Topology) -> dict[str, Input]:
-    """The inputs; those that lead to something that is a secret by its name are secrets too."""
+def _marked(topology: Topology) -> dict[str, Input]:
+    """The inputs; those that lead to a secret or a person by its name are marked like it."""
     scope = Scope(topology, {})
-    found: set[str] = set()
+    secrets: set[str] = set()
+    persons: set[str] = set()
     for node in topology.nodes.values():
-        variables = [operation.inputs for operation in node.operations.values()]
-        for part in secrecy.parts([node.properties, node.capabilities, *variables]):
-            found |= scope.inputs_of(part, node.name)
+        variables = [node.properties, *(operation.inputs for operation in node.operations.values())]
+        for part in secrecy.parts([node.capabilities, *variables]):
+            secrets |= scope.inputs_of(part, node.name)
+        for part in [value for named in variables for name, value in named.items() if is_person(name)]:
+            persons |= scope.inputs_of(part, node.name)
     for part in secrecy.parts([policy.properties for policy in topology.policies.values()]):
-        found |= scope.inputs_of(part)
+        secrets |= scope.inputs_of(part)
     return {
-        name: replace(entry, secret=entry.secret or name in found) for name, entry in topology.inputs.items()
+        name: replace(entry, secret=entry.secret or name in secrets, person=entry.person or name in persons)
+        for name, entry in topology.inputs.items()
     }
 
 
@@ -527,4 +531,4 @@ def read(path: Path) -> tuple[Library, Topology]:
     )
     reader.references(found, bodies)
     report.conclude()
-    return source, replace(found, inputs=_with_secrets(found))
+    return source, replace(found, inputs=_marked(found))

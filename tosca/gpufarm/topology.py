@@ -15,6 +15,8 @@ UNDEPLOY = ("stop", "delete")
 CONTROLLER = "localhost"
 
 _SECRET = re.compile("secret|password|token|_auth$", re.IGNORECASE)
+# As the variables of this collection's roles are named, such as slurm_job_owner and jupyterhub_iam_subject.
+_PERSON = re.compile("(^|_)(owner|iam_subject)$")
 
 
 def is_secret(name: str) -> bool:
@@ -29,6 +31,18 @@ def is_secret(name: str) -> bool:
     return bool(_SECRET.search(name))
 
 
+def is_person(name: str) -> bool:
+    """Tell whether a value says by its name for which person something is made.
+
+    Args:
+        name: of an input or a property.
+
+    Returns:
+        True if the name is, or ends in, `owner` or `iam_subject`.
+    """
+    return bool(_PERSON.search(name))
+
+
 @dataclass(frozen=True)
 class Input:
     """An input of the template.
@@ -37,11 +51,13 @@ class Input:
         name: its name.
         schema: its definition as written in the template (type, default, constraints, entry_schema).
         secret: whether its value must never be shown or stored in clear.
+        person: whether its value says for which person something is made.
     """
 
     name: str
     schema: dict[str, Any]
     secret: bool
+    person: bool
 
     @property
     def kind(self) -> str:

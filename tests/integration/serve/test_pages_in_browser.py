@@ -21,7 +21,7 @@ AWAY = {"issuer": "ldaps://127.0.0.1:1", "directory": {"user_base": "ou=people,d
 WITH_PASSWORDS = {
     "issuers": [AWAY],
     "pages": {"issuer": AWAY["issuer"]},
-    "templates": {"containers": {"template": "jupyter_container"}},
+    "templates": {"containers": {"template": "jupyter_container", "people": {"owner": "sub"}}},
 }
 
 

@@ -69,7 +69,7 @@ def test_a_value_arrives_as_it_was_meant(notes: Offered, name: str, sent: Any, m
 
 def test_empty_fields_and_those_of_the_form_itself_are_left_out(notes: Offered) -> None:
     parameters = {"cpus": "", "names": "", "text": "", "public": None, "additional_description": "mine"}
-    assert forms.given(notes, parameters | {"owner": "root"}) == {}
+    assert forms.given(notes, parameters | {"owner": "root"}, {"owner": "sub"}) == {}
 
 
 WRONG: list[tuple[str, Any]] = [
@@ -223,3 +223,31 @@ def test_hidden_inputs_leave_what_the_pool_says(paas: Site) -> None:
     assert answer.status_code == 201, answer.text
     with paas.service.database.reading() as session:
         assert session.get_one(Deployment, answer.json()["uuid"]).parameters == inputs
+
+
+@pytest.mark.parametrize("paas", [{"templates": {"notebooks": {"template": "ml_infn"}}}], indirect=True)
+def test_a_request_cannot_name_another_person(paas: Site) -> None:
+    """The form of the dashboard says which claim the input gets, so the settings need not."""
+    text = (collection.root() / "tosca" / "templates" / "ml_infn.yaml").read_text()
+    ann = paas.user("ann")
+    wanted = {"iam_subject": "bob", "iam_url": "https://iam.example.org"}
+    body = {"template": text, "parameters": wanted}
+    answer = ann.post("/deployments", json=body)
+    assert answer.status_code == 201, answer.text
+    uuid = answer.json()["uuid"]
+    with paas.service.database.reading() as session:
+        owner = session.get_one(Deployment, uuid).parameters["iam_subject"]
+    assert owner == ann.get(f"/deployments/{uuid}").json()["createdBy"]["subject"] != "bob"
+    paas.work()
+    assert ann.put(f"/deployments/{uuid}", json=body).status_code == 202
+    with paas.service.database.reading() as session:
+        assert session.get_one(Deployment, uuid).parameters["iam_subject"] == owner
+
+
+@pytest.mark.parametrize("paas", [{"templates": {"notes": {"template": "notes.yaml"}}}], indirect=True)
+def test_a_person_that_no_claim_names_is_the_operators(paas: Site) -> None:
+    answer = paas.user("ann").post(
+        "/deployments", json={"template": TEMPLATE, "parameters": {"owner": "root"}}
+    )
+    assert answer.status_code == 400
+    assert "input owner: the operator of this service sets it" in answer.text

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from gpufarm import collection
+from gpufarm.errors import BadInput
 from gpufarm.serve import forms
 from gpufarm.serve.offers import Offered, Offers
 from gpufarm.serve.people import User
@@ -22,13 +23,17 @@ ANN = User("https://iam.example.org/", "ann", claims={"sub": "ann", "name": "Ann
 NAMES = sorted(path.stem for path in (collection.root() / "tosca/templates").glob("*.yaml"))
 
 
+# Templates whose input `owner` has no default.
+OWNED = ("gpu_container", "jupyter_container", "slurm_job")
+
+
 def offered(name: str, **more: Any) -> Offered:
     return Offers([Offer(name, name, **more)]).named(name)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_form_that_nobody_touched_means_its_defaults(name: str) -> None:
-    of = offered(name)
+    of = offered(name, people={"owner": "sub"} if name in OWNED else {})
     made = form.read(of)
     given_, wrong = entered.parameters(made, entered.begun(made), ANN)
     assert wrong == {}
@@ -62,7 +67,32 @@ def test_inputs_that_the_service_sets_are_not_asked_for() -> None:
     assert "iam_subject" not in {one.name for one in with_person.fields}
     without = form.read(offered("ml_infn"))
     assert without.claims() == {"sub"}
-    assert entered.parameters(without, {}, ANN)[0]["iam_subject"] == "ann"
+    assert without.of_person(ANN) == {"iam_subject": "ann"}
+
+
+@pytest.mark.parametrize("name", OWNED)
+def test_a_template_in_which_users_could_name_anybody_is_not_offered(name: str) -> None:
+    with pytest.raises(
+        BadInput, match=r"could name anybody in the input owner; add the claim .* people: {owner: "
+    ):
+        form.read(offered(name))
+    assert form.read(offered(name, people={"owner": "sub"})).of_person(ANN) == {"owner": "ann"}
+
+
+def test_an_operator_may_name_one_person_for_all(tmp_path: Path) -> None:
+    path = tmp_path / "jobs.yml"
+    path.write_text("inputs: {owner: {type: string, default: course, tab: Job}}\n")
+    assert form.read(offered("slurm_job", form=path)).hidden()["owner"] == "course"
+
+
+def test_an_input_that_leads_to_a_person_is_known_whatever_its_name(tmp_path: Path) -> None:
+    root = collection.root() / "tosca"
+    text = (root / "templates/slurm_job.yaml").read_text()
+    text = text.replace("../types", str(root / "types")).replace("get_input: owner", "get_input: whom")
+    path = tmp_path / "mine.yaml"
+    path.write_text(text.replace("    owner:\n", "    whom:\n"))
+    with pytest.raises(BadInput, match="could name anybody in the input whom"):
+        form.read(Offers([Offer("mine", str(path))]).named("mine"))
 
 
 def test_partitions_are_those_of_the_model() -> None:
@@ -76,14 +106,14 @@ def test_partitions_are_those_of_the_model() -> None:
 
 def test_secrets_are_passwords_whatever_the_form_says(tmp_path: Path) -> None:
     (tmp_path / "form.yml").write_text("inputs: {jupyter_password: {type: textarea}}")
-    found = form.read(offered("jupyter_container", form=tmp_path / "form.yml"))
+    found = form.read(offered("jupyter_container", people={"owner": "sub"}, form=tmp_path / "form.yml"))
     assert {one.name: one.widget for one in found.fields}["jupyter_password"] == "password"
 
 
 def test_an_account_is_the_entry_of_the_dashboard() -> None:
     field = Field("users", "account", "", "", "", required=False)
     key = {"input.users.name": " ann ", "input.users.key": "ssh-ed25519 AAAA ann\r\n"}
-    found, _wrong = entered.parameters(Form((field,), {}), key, ANN)
+    found, _wrong = entered.parameters(Form((field,), {}, {}), key, ANN)
     assert found == {
         "users": [
             {
@@ -93,11 +123,11 @@ def test_an_account_is_the_entry_of_the_dashboard() -> None:
             }
         ]
     }
-    assert entered.parameters(Form((field,), {}), {}, ANN) == ({}, {})
+    assert entered.parameters(Form((field,), {}, {}), {}, ANN) == ({}, {})
 
 
 def one(widget: str, default: Any = None) -> Form:
-    return Form((Field("x", widget, "X", "", "", required=False, default=default),), {})
+    return Form((Field("x", widget, "X", "", "", required=False, default=default),), {}, {})
 
 
 _line = st.text(st.characters(exclude_categories=["Cs", "Cc", "Zs", "Zl", "Zp"]), min_size=1)

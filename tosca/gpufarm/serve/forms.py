@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import ast
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from gpufarm import document, values
@@ -23,15 +23,16 @@ MOST = 20
 _SIMPLE = ("integer", "float", "number", "boolean")
 
 
-def given(offered: Offered, parameters: Mapping[str, Any]) -> dict[str, Any]:
+def given(offered: Offered, parameters: Mapping[str, Any], ours: Collection[str] = ()) -> dict[str, Any]:
     """Convert the parameters of a request.
 
     Args:
         offered: the template.
         parameters: as the client sent them.
+        ours: names of inputs that the service sets.
 
     Returns:
-        The values by name. Empty fields and the additional description are left out.
+        The values by name. Those of the service, empty fields and the additional description are left out.
 
     Raises:
         BadInput: there is no such input, or a text is no value of its type; all of them are told.
@@ -48,7 +49,7 @@ def given(offered: Offered, parameters: Mapping[str, Any]) -> dict[str, Any]:
                 template = offered.offer.name
                 wrong.append(f"template {template} has no input {name[:100]}; {near(name[:100], known)}")
             continue
-        if name in (offered.offer.people or {}) or value is None or value == "":
+        if name in ours or value is None or value == "":
             continue
         try:
             found[name] = _converted(known[name].schema, value, offered.data_types)

@@ -60,29 +60,6 @@ class Offered:
             return False
         return not self.offer.groups or bool(self.offer.groups & user.groups)
 
-    def of_person(self, user: User) -> dict[str, Any]:
-        """Give the inputs that identify the owner.
-
-        Args:
-            user: the owner.
-
-        Returns:
-            The values by name.
-
-        Raises:
-            Forbidden: the issuer does not tell a claim that one of them needs.
-        """
-        found = {}
-        for name, claim in (self.offer.people or {}).items():
-            value = user.claims.get(claim)
-            if value in (None, "", []):
-                raise Forbidden(
-                    f"template {self.offer.name} needs the claim {claim}, which your issuer does not give; "
-                    "ask its administrators for it"
-                )
-            found[name] = value
-        return found
-
     def known(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Leave out what the template has no more, such as after a new release of it.
 
@@ -241,15 +218,6 @@ class Offers:
             The templates, in the order of the settings.
         """
         return [one for one in self._named.values() if one.admits(user)]
-
-    def claims(self) -> Iterator[str]:
-        """List the claims that inputs get.
-
-        Yields:
-            Their names.
-        """
-        for one in self._named.values():
-            yield from (one.offer.people or {}).values()
 
 
 def _texts(path: Path) -> Iterator[Path]:

@@ -44,7 +44,9 @@ class Service:
         self.settings = settings
         self.offers = Offers(settings.offers)
         self.forms = {one.offer.name: form.read(one) for one in self.offers.all()}
-        self.identity = Identity(settings.issuers, {*self.offers.claims()})
+        self.identity = Identity(
+            settings.issuers, {claim for one in self.forms.values() for claim in one.people.values()}
+        )
         settings.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.key = Key(settings.folder / "key")
         self.database = Database(settings.database)
@@ -76,7 +78,7 @@ class Service:
         if group and offered.offer.groups and group not in offered.offer.groups:
             raise Forbidden(f"template {offered.offer.name} is not for group {group}; choose another group")
         given = self._given(offered, body, {})
-        given |= self._hidden(offered) | offered.of_person(user)
+        given |= self._hidden(offered) | self.forms[offered.offer.name].of_person(user)
         return self.deployments.create(user, self._wanted(offered, body, given, {}, group))
 
     def update(self, user: User, uuid: str, body: Update) -> None:
@@ -184,8 +186,9 @@ class Service:
 
         Else an address of a user would get the operator's password. The dashboard sends the defaults back.
         """
-        given = forms.given(offered, body.parameters or {})
-        hidden = self.forms[offered.offer.name].hidden()
+        asked = self.forms[offered.offer.name]
+        given = forms.given(offered, body.parameters or {}, asked.people)
+        hidden = asked.hidden()
         own = forms.given(offered, hidden)
         for name in hidden.keys() & given.keys():
             if given.pop(name) not in ([], {}, own.get(name), before.get(name)):

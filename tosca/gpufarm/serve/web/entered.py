@@ -72,7 +72,7 @@ def updating(form: Form, values: Mapping[str, Any], sealed: Collection[str] = ()
             widget = "area"
         if field.shown:
             fields.append(replace(field, widget=widget, required=False, default=value, sealed=hidden))
-    return Form(tuple(fields), form.outputs)
+    return replace(form, fields=tuple(fields))
 
 
 def _fits(field: Field, value: Any) -> bool:

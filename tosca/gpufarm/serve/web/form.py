@@ -12,6 +12,8 @@ from gpufarm import collection, document
 from gpufarm.errors import BadInput
 from gpufarm.problems import near
 from gpufarm.serve.offers import Offered
+from gpufarm.serve.people import User
+from gpufarm.serve.refusals import Forbidden
 from gpufarm.topology import Input
 
 # Heading of inputs for which a file with tabs names none, and of all without such a file.
@@ -96,10 +98,12 @@ class Form:
     Attributes:
         fields: in the order of the file.
         outputs: label of each output that has one.
+        people: claim of the user that an input gets, whatever the request says.
     """
 
     fields: tuple[Field, ...]
     outputs: Mapping[str, str]
+    people: Mapping[str, str]
 
     def tabs(self) -> dict[str, list[Field]]:
         """Sort the fields that users see.
@@ -127,7 +131,30 @@ class Form:
         Returns:
             Their names.
         """
-        return {field.claim for field in self.fields if field.widget == "claim"}
+        return {*self.people.values()} | {one.claim for one in self.fields if one.widget == "claim"}
+
+    def of_person(self, user: User) -> dict[str, Any]:
+        """Give the inputs that identify the owner.
+
+        Args:
+            user: the owner.
+
+        Returns:
+            The values by name.
+
+        Raises:
+            Forbidden: the issuer does not tell a claim that one of them needs.
+        """
+        found = {}
+        for name, claim in self.people.items():
+            value = user.claims.get(claim)
+            if value in (None, "", []):
+                raise Forbidden(
+                    f"input {name} needs the claim {claim}, which your issuer does not give; "
+                    "ask its administrators for it"
+                )
+            found[name] = value
+        return found
 
 
 def read(offered: Offered) -> Form:
@@ -140,7 +167,7 @@ def read(offered: Offered) -> Form:
         The form; without a file, one of all inputs.
 
     Raises:
-        BadInput: the file is none of a form of this template.
+        BadInput: the file is none of a form of this template, or nobody sets an input that names a person.
     """
     path, inputs = _file(offered), offered.topology.inputs
     data = document.read(path).data if path else {}
@@ -151,14 +178,22 @@ def read(offered: Offered) -> Form:
     order = [tab for tab in data.get("tabs") or [] if isinstance(tab, str)]
     rest = MORE if order else ALL
     made = [_field(one, {"tab": rest, **_words(said, one.name, path)}) for one in inputs.values()]
-    kept = [field for field in made if field.name not in (offered.offer.people or {})]
+    people = {one.name: one.claim for one in made if inputs[one.name].person and one.claim}
+    people |= offered.offer.people or {}
+    kept = [field for field in made if field.name not in people]
+    for field in kept:
+        if inputs[field.name].person and field.required and field.default is None:
+            raise BadInput(
+                f"template {offered.offer.name}: users could name anybody in the input {field.name}; "
+                f"add the claim with their own name, such as people: {{{field.name}: preferred_username}}"
+            )
     kept.sort(key=lambda field: order.index(field.tab) if field.tab in order else len(order))
     outputs = {
         name: str(words["display_name"])
         for name, words in _map(data, "outputs", path).items()
         if isinstance(words, dict) and "display_name" in words
     }
-    return Form(tuple(kept), outputs)
+    return Form(tuple(kept), outputs, people)
 
 
 def _file(offered: Offered) -> Path | None:
@@ -195,6 +230,8 @@ def _field(known: Input, said: Mapping[str, Any]) -> Field:
         widget = "json"
     if known.secret and widget not in ("hidden", "claim"):
         widget = "password"
+    if known.person and widget != "claim":
+        widget = "hidden"
     return Field(
         name=known.name,
         widget=widget,

@@ -66,10 +66,10 @@ class Site:
         Raises:
             BadInput: a form is wrong.
         """
-        offers, identity, url = service.offers, service.identity, service.settings.url
+        identity, url = service.identity, service.settings.url
         self.service = service
         self.forms = service.forms
-        claims = {*offers.claims()}.union(*(one.claims() for one in self.forms.values()))
+        claims = {claim for one in self.forms.values() for claim in one.claims()}
         self.signing_in = SigningIn(settings, identity, url, {*claims, logins.NAMES[0]})
         issuer = identity.settings(settings.issuer)
         self.passwords = Passwords(Directory(issuer), service.key) if issuer.directory else None
