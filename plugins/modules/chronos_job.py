@@ -42,6 +42,17 @@ options:
     type: str
     choices: [present, absent]
     default: present
+  made_for:
+    description:
+      - For whom the job is made, such as a deployment; empty for nobody in particular. It becomes a variable
+        of its environment, as jobs have no labels.
+      - A job that was made for somebody else is not changed, and not removed.
+    type: str
+    default: ""
+  take_over:
+    description: Whether a job that was made for somebody else is changed or removed all the same.
+    type: bool
+    default: false
 """
 
 EXAMPLES = r"""
@@ -86,6 +97,12 @@ from ansible_collections.gpufarm.cluster.plugins.module_utils._chronos.job impor
     read_name,
 )
 from ansible_collections.gpufarm.cluster.plugins.module_utils._cluster.io.module import run
+from ansible_collections.gpufarm.cluster.plugins.module_utils._cluster.made_for import (
+    MADE_FOR,
+    OPTIONS,
+    foreign,
+    refusal,
+)
 
 
 def shown(job: dict[str, Any]) -> dict[str, Any]:
@@ -93,14 +110,25 @@ def shown(job: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in job.items() if name != "environmentVariables"}
 
 
+def holder(job: dict[str, Any]) -> str:
+    """Return for whom a job says it was made."""
+    values = {one["name"]: one["value"] for one in job.get("environmentVariables") or ()}
+    return str(values.get(MADE_FOR, ""))
+
+
 def present(module: AnsibleModule, chronos: Chronos) -> dict[str, Any]:
     """Make the job be as it is defined."""
     secret = module.params["secret_env"]
     wanted = read_job(module.params["job"])
-    if secret:
-        more = [{"name": name, "value": value} for name, value in sorted(secret.items())]
-        wanted["environmentVariables"] = [*(wanted.get("environmentVariables") or ()), *more]
+    more = sorted(secret.items())
+    if module.params["made_for"]:
+        more.append((MADE_FOR, module.params["made_for"]))
+    if more:
+        own = [one for one in wanted.get("environmentVariables") or () if one["name"] != MADE_FOR]
+        wanted["environmentVariables"] = [*own, *({"name": name, "value": value} for name, value in more)]
     current = chronos.job(wanted["name"])
+    if foreign(bool(current), holder(current), module.params):
+        raise JobProblem(refusal(f"job {wanted['name']}"))
     before, after = difference(current, wanted, datetime.now(timezone.utc))
     result: dict[str, Any] = {
         "changed": bool(before or after),
@@ -115,6 +143,9 @@ def absent(module: AnsibleModule, chronos: Chronos) -> dict[str, Any]:
     """Make the job be gone."""
     name = read_name(module.params["job"].get("name"))
     current = chronos.job(name)
+    if foreign(bool(current), holder(current), module.params):
+        module.warn(f"The job {name} was not made for this deployment; it stays.")
+        return {"changed": False, "diff": {"before": {}, "after": {}}, "job": shown(current)}
     if current and not module.check_mode:
         chronos.delete(name)
     return {
@@ -135,6 +166,7 @@ def main() -> None:
         "job": {"type": "dict", "required": True},
         "secret_env": {"type": "dict", "default": {}, "no_log": True},
         "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+        **OPTIONS,
     }
     run(Chronos.at, keep, options, JobProblem)
 

@@ -43,6 +43,17 @@ options:
     type: str
     choices: [present, absent]
     default: present
+  made_for:
+    description:
+      - For whom the app is made, such as a deployment; empty for nobody in particular. It becomes a label
+        of the app.
+      - An app that was made for somebody else is not changed, and not removed.
+    type: str
+    default: ""
+  take_over:
+    description: Whether an app that was made for somebody else is changed or removed all the same.
+    type: bool
+    default: false
   force:
     description: Whether another deployment that holds the app is given up; if not, it is waited for.
     type: bool
@@ -104,6 +115,12 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.gpufarm.cluster.plugins.module_utils._cluster.io.http import ClusterError
 from ansible_collections.gpufarm.cluster.plugins.module_utils._cluster.io.module import run
+from ansible_collections.gpufarm.cluster.plugins.module_utils._cluster.made_for import (
+    MADE_FOR,
+    OPTIONS,
+    foreign,
+    refusal,
+)
 from ansible_collections.gpufarm.cluster.plugins.module_utils._marathon.app import (
     AppProblem,
     difference,
@@ -127,6 +144,11 @@ def shown(app: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def holder(app: dict[str, Any]) -> str:
+    """Return for whom an app says it was made."""
+    return str((app.get("labels") or {}).get(MADE_FOR, ""))
+
+
 def present(module: AnsibleModule, marathon: Marathon) -> dict[str, Any]:
     """Make the app be as it is defined."""
     secret = module.params["secret_env"]
@@ -135,7 +157,11 @@ def present(module: AnsibleModule, marathon: Marathon) -> dict[str, Any]:
     for text in warnings(wanted):
         module.warn(text)
     path, seconds = wanted["id"], module.params["wait_timeout"]
+    if module.params["made_for"]:
+        wanted["labels"] = {**(wanted.get("labels") or {}), MADE_FOR: module.params["made_for"]}
     current = marathon.app(path)
+    if foreign(bool(current), holder(current), module.params):
+        raise AppProblem(refusal(f"app {path}"))
     before, after = difference(current, wanted)
     changed = bool(before or after)
     result: dict[str, Any] = {
@@ -165,6 +191,9 @@ def absent(module: AnsibleModule, marathon: Marathon) -> dict[str, Any]:
     """Make the app be gone."""
     path = read_path(str(module.params["app"].get("id", "")))
     current = marathon.app(path)
+    if foreign(bool(current), holder(current), module.params):
+        module.warn(f"The app {path} was not made for this deployment; it stays.")
+        return {"changed": False, "deployment": "", "diff": {"before": {}, "after": {}}, **shown(current)}
     result = {
         "changed": bool(current),
         "deployment": "",
@@ -190,6 +219,7 @@ def main() -> None:
         "app": {"type": "dict", "required": True},
         "secret_env": {"type": "dict", "default": {}, "no_log": True},
         "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+        **OPTIONS,
         "force": {"type": "bool", "default": False},
         "wait": {"type": "bool", "default": True},
         "wait_timeout": {"type": "float", "default": 300},

@@ -42,9 +42,9 @@ ASKED = {
     "docker_image": "registry.example.org/lab:1",
     "ssh_keys": "ssh-ed25519 AAAA",
     "jupyter_password": "correct horse battery",
-    "app_id": "/ada/plots",
+    "app_name": "plots",
     "users": [{"os_user_name": "ada", "os_user_ssh_public_key": "ssh-ed25519 AAAA", "os_user_guid": 3001}],
-    "job_name": "ada.train",
+    "job_name": "train",
     "schedule": "R/2027-01-01T02:00:00Z/P1D",
     "command": "serve",
 }

@@ -27,7 +27,7 @@ INCLUDES = {f"ansible.builtin.{verb}_{what}" for verb in ("include", "import") f
 # Variables and functions of Ansible, and variables that plays of this collection give to all roles.
 GIVEN = {"groups", "hostvars", "inventory_hostname", "item", "omit", "role_path"}
 GIVEN |= {"dict", "lookup", "loop", "namespace", "now", "q", "query", "range"}
-GIVEN |= {"gpufarm_owner", "gpufarm_record", "validate_later"}
+GIVEN |= {"gpufarm_owner", "gpufarm_record", "gpufarm_take_over", "validate_later"}
 
 
 def own(role: str) -> tuple[str, ...]:

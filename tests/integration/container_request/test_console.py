@@ -26,7 +26,8 @@ from lab.patience import PATIENCE
 
 CONTAINER = ("owner=ada", "docker_image=registry.example.org/lab:1", f"ssh_keys={KEY}")
 JOB = (
-    "job_name=ada.night",
+    "owner=ada",
+    "job_name=night",
     "schedule=R/2030-01-01T00:00:00Z/P1D",
     "command=train",
     "docker_image=y",
@@ -48,7 +49,7 @@ def console(site: Site, name: str) -> dict[str, Any]:
 
 @pytest.fixture
 def job(site: Site) -> Iterator[str]:
-    done = site.deploy("chronos_job", *inputs(*JOB[:4]))
+    done = site.deploy("chronos_job", *inputs(*JOB[:5]))
     assert done.returncode == 0, done.stderr
     yield "chronos_job"
     gone = site.gpufarm("undeploy", "chronos_job", "--yes")
@@ -104,8 +105,14 @@ def test_a_job_that_others_have_changed_is_not_told(site: Site, job: str) -> Non
     site.runs(("C", "ct:1:0:ada.night:", "TASK_FINISHED"), stdout="of somebody else")
     definition = site.jobs()["ada.night"]
     changed = {name: definition[name] for name in ("name", "schedule", "container", "cpus", "mem")}
-    for command, words in (("other", "was changed by others (command)"), ("train", "")):
-        body = json.dumps(changed | {"command": command, "disabled": True}).encode()
+    own = definition["environmentVariables"]
+    for command, environment, words in (
+        ("train", [], "was not made for this deployment"),
+        ("other", own, "was changed by others (command)"),
+        ("train", own, ""),
+    ):
+        more = {"command": command, "environmentVariables": environment, "disabled": True}
+        body = json.dumps(changed | more).encode()
         headers = {"Content-Type": "application/json"}
         request = urllib.request.Request(f"{site.chronos}/v1/scheduler/iso8601", body, headers)
         urllib.request.urlopen(request).close()
@@ -136,15 +143,15 @@ def test_a_worker_reads_what_a_user_asks_for(site: Site, tmp_path: Path) -> None
         "folder": "serve",
         "deployer": {"state": "state", "pool": str(site.pool)},
         "issuers": [{"issuer": "https://iam.example.org/", "administrators": "admins"}],
-        "templates": {"jobs": {"template": "chronos_job"}},
+        "templates": {"jobs": {"template": "chronos_job", "people": {"owner": "sub"}}},
         "hours_minutes": 0,
     }
     (tmp_path / "serve.yml").write_text(yaml.safe_dump(content))
     service = Service(settings.read(tmp_path / "serve.yml"))
-    ann = User("https://iam.example.org", "ann")
+    ada = User("https://iam.example.org", "ada", claims={"sub": "ada"})
     text = (TEMPLATES / "chronos_job.yaml").read_text()
-    given = dict(pair.split("=", 1) for pair in JOB[:4])
-    made = service.create(ann, Create(template=text, parameters=given))
+    given = dict(pair.split("=", 1) for pair in JOB[:5])
+    made = service.create(ada, Create(template=text, parameters=given))
     site.runs(("C", "ct:5:0:ada.night:", "TASK_FAILED"), stdout=HOSTILE)
     worker = Worker(service)
     thread = threading.Thread(target=worker.run)
@@ -152,7 +159,7 @@ def test_a_worker_reads_what_a_user_asks_for(site: Site, tmp_path: Path) -> None
     try:
 
         def known() -> Deployment:
-            return service.deployments.find(ann, made.uuid)
+            return service.deployments.find(ada, made.uuid)
 
         until(lambda: not known().status.endswith("IN_PROGRESS"))
         assert known().status == "CREATE_COMPLETE", known().reason
@@ -161,7 +168,7 @@ def test_a_worker_reads_what_a_user_asks_for(site: Site, tmp_path: Path) -> None
         until(lambda: not service.consoles.show(known()).waits)
         shown = service.consoles.show(known())
         assert (shown.failure, [(one.state, one.stdout) for one in shown.tasks]) == ("", [("failed", CLEAN)])
-        service.deployments.delete(ann, made.uuid)
+        service.deployments.delete(ada, made.uuid)
         until(lambda: known().status == "DELETE_COMPLETE")
         assert service.consoles.show(known()).tasks == []
     finally:

@@ -86,7 +86,7 @@ def test_what_is_short_is_told_before_anything_is_submitted(
 
 
 def test_a_service_on_marathon(site: Site) -> None:
-    words = ("app_id=/ada/plots", "command=serve", "docker_image=registry.example.org/plots:1", "instances=2")
+    words = ("owner=ada", "app_name=plots", "command=serve", "docker_image=plots:1", "instances=2")
     done = site.deploy("marathon_app", *(word for one in words for word in ("--input", one)))
     assert done.returncode == 0, done.stderr
     assert "app_id: /ada/plots" in done.stdout
@@ -96,8 +96,41 @@ def test_a_service_on_marathon(site: Site) -> None:
     assert site.app("/ada/plots") is None
 
 
+def test_a_deployment_leaves_the_service_and_job_of_another_alone(site: Site) -> None:
+    """Two of one user with the same name, one of them by mistake or by a program that repeats its request."""
+    service = ("owner=ada", "app_name=plots", "command=serve", "docker_image=plots:1")
+    none = "", []
+    job = (
+        "owner=ada",
+        "job_name=train",
+        "command=train",
+        "docker_image=x",
+        "schedule=R/2030-01-01T00:00:00Z/P1D",
+    )
+
+    def known() -> tuple[str, list[str]]:
+        """Version of the app, and commands of jobs."""
+        version = (site.app("/ada/plots") or {}).get("version", "")
+        return version, [one["command"] for one in site.jobs().values()]
+
+    for template, words in (("marathon_app", service), ("chronos_job", job)):
+        asked = [word for one in words for word in ("--input", one)]
+        assert site.deploy(template, *asked).returncode == 0
+        before = known()
+        refused = site.deploy(template, *asked, "--input", "command=other", "--name", "second")
+        assert refused.returncode == 1 and "was not made for this deployment" in refused.stderr, (
+            refused.stderr
+        )
+        assert site.gpufarm("undeploy", "second", "--yes").returncode == 0
+        assert known() == before != none
+        again = site.deploy(template)
+        assert again.returncode == 0 and "nothing changed" in again.stderr, again.stderr
+        assert site.gpufarm("undeploy", template, "--yes").returncode == 0
+        assert known() == none
+
+
 def test_a_job_on_chronos(site: Site) -> None:
-    words = ["job_name=ada.train", "command=train", "docker_image=registry.example.org/train:1"]
+    words = ["owner=ada", "job_name=train", "command=train", "docker_image=registry.example.org/train:1"]
     words.append("schedule=R/2027-01-01T02:00:00Z/P1D")
     asked = [word for one in words for word in ("--input", one)]
     # The bench's Chronos is the stock one, which would drop the GPUs without a word.

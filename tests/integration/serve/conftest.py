@@ -98,7 +98,7 @@ def content(folder: Path, iam: Issuer, port: int) -> dict[str, Any]:
         "templates": {
             "notebooks": {"template": "ml_infn", "groups": ["physics"], "people": {"iam_subject": "sub"}},
             "containers": {"template": "jupyter_container", "people": {"owner": "preferred_username"}},
-            "training": {"template": "chronos_job"},
+            "training": {"template": "chronos_job", "people": {"owner": "preferred_username"}},
         },
         "quotas": {"user": {"deployments": 3, "machines": 4}, "groups": {"physics": {"machines": 10}}},
     }

@@ -198,7 +198,7 @@ def test_what_a_job_has_printed(pages) -> None:
     sign_in(ann, pages.url, "ann").goto(f"{pages.url}/ui/catalogue/training")
     (pages.state / "go").touch()
     for label, text in (
-        ("Name", "ann.train"),
+        ("Name", "train"),
         ("Schedule", "R/2027-01-01T02:00:00Z/P1D"),
         ("Image", "train:1"),
     ):

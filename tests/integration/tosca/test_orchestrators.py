@@ -25,9 +25,9 @@ GIVEN = {
     "docker_image": "registry.example.org/tool:1",
     "ssh_keys": "ssh-ed25519 AAAA ada",
     "jupyter_password": "correct horse battery",
-    "app_id": "/ada/tool",
+    "app_name": "tool",
     "command": "run",
-    "job_name": "ada-tool",
+    "job_name": "tool",
     "schedule": "R1//PT1M",
     "users": [{"os_user_name": "ada", "os_user_ssh_public_key": "ssh-ed25519 AAAA ada"}],
 }

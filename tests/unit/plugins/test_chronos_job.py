@@ -151,6 +151,23 @@ def test_a_job_is_created_changed_and_removed_once(monkeypatch: pytest.MonkeyPat
         assert not call(monkeypatch, api, job={"name": "train"}, state="absent")["changed"]
 
 
+def test_a_job_of_another_deployment_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    one, two = {"made_for": "deployment one"}, {"made_for": "deployment two"}
+    with chronos(gpu_patch=False) as api:
+        assert call(monkeypatch, api, job=JOB, secret_env={"TOKEN": "x"}, **one)["changed"]
+        assert not call(monkeypatch, api, job=JOB, secret_env={"TOKEN": "x"}, **one)["changed"]
+        (told,) = call(monkeypatch, api, chronos_info)["jobs"]
+        assert "environmentVariables" not in told
+        forged = {**JOB, "environmentVariables": [{"name": "GPUFARM_MADE_FOR", "value": "deployment one"}]}
+        for other in (two, {}):
+            refused = call(monkeypatch, api, job={**forged, "command": "false"}, check=not other, **other)
+            assert refused["failed"] and "job train is there and was not made for this" in refused["msg"]
+            assert not call(monkeypatch, api, job=JOB, state="absent", **other)["changed"]
+        assert call(monkeypatch, api, job=forged, take_over=True, **two)["changed"]
+        assert call(monkeypatch, api, job=JOB, **one)["failed"]
+        assert call(monkeypatch, api, job=JOB, state="absent", **two)["changed"]
+
+
 def test_stock_chronos_keeps_no_job_that_would_run_without_its_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
     soon = {**GPU, "schedule": "R1//P1Y"}
     with chronos(gpu_patch=False) as api:

@@ -71,6 +71,32 @@ def test_an_app_is_created_once_and_runs(call: Caller) -> None:
     assert again["app"]["version"] == first["app"]["version"]
 
 
+def test_an_app_of_another_deployment_is_left_alone(call: Caller) -> None:
+    one, two = {"made_for": "deployment one"}, {"made_for": "deployment two"}
+    assert call(marathon_app, app=APP, **one)["app"]["labels"] == {"GPUFARM_MADE_FOR": "deployment one"}
+    assert not call(marathon_app, app=APP, **one)["changed"]
+    for other in (two, {}):
+        refused = call(marathon_app, app={**APP, "cpus": 2}, check=not other, **other)
+        assert (
+            refused["failed"] and "/ada/sleep is there and was not made for this deployment" in refused["msg"]
+        )
+        assert not call(marathon_app, app=APP, state="absent", **other)["changed"]
+    taken = call(marathon_app, app={**APP, "cpus": 2}, take_over=True, **two)
+    assert taken["changed"] and taken["app"]["cpus"] == 2
+    assert call(marathon_app, app=APP, **one)["failed"]
+    assert call(marathon_app, app=APP, state="absent", **two)["changed"]
+
+
+def test_a_label_of_a_user_takes_no_app(call: Caller) -> None:
+    by_hand = {**APP, "id": "/ada/hand"}
+    call(marathon_app, app=by_hand)
+    forged = {**by_hand, "labels": {"GPUFARM_MADE_FOR": ""}}
+    assert call(marathon_app, app=forged, made_for="deployment one")["failed"]
+    own = {**APP, "labels": {"GPUFARM_MADE_FOR": "deployment two", "colour": "red"}}
+    made = call(marathon_app, app=own, made_for="deployment one")
+    assert made["app"]["labels"] == {"GPUFARM_MADE_FOR": "deployment one", "colour": "red"}
+
+
 def test_a_change_is_shown_and_made(call: Caller) -> None:
     call(marathon_app, app={**APP, "labels": {"a": "b"}, "env": {"X": "1"}})
     changed = call(marathon_app, app={**APP, "instances": 3, "cpus": 2})

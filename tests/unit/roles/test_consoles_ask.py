@@ -34,8 +34,10 @@ def asked(run: Run) -> dict[str, tuple[str, str, str]]:
 def test_the_console_of_a_job_asks_chronos_and_mesos_with_the_account_of_each(role: str) -> None:
     case = CASES[role].with_answers({"gpufarm.cluster.chronos_job": {"diff": {"before": {}, "after": {}}}})
     given = settings("chronos_job", CHRONOS) | settings("chronos_job_mesos", MESOS)
-    run = case.run(role, given, entry="console")
+    run = case.run(role, {**given, "gpufarm_owner": "deployment one"}, entry="console")
     assert asked(run) == {"chronos_job": CHRONOS, "mesos_console": MESOS}
+    [compared] = [call for call in run.calls if call.action == "gpufarm.cluster.chronos_job"]
+    assert compared.args["made_for"] == "deployment one"
 
 
 @pytest.mark.parametrize(
@@ -59,13 +61,15 @@ def test_the_console_of_an_app_asks_marathon_and_mesos_with_the_account_of_each(
         }
     )
     given = settings("marathon_app", MARATHON) | settings("marathon_app_mesos", MESOS)
-    run = case.run(role, given, entry="console")
+    run = case.run(role, {**given, "gpufarm_owner": "deployment one"}, entry="console")
     assert problem in run.refusal
     if not problem:
         expected = {"marathon_app": MARATHON, "marathon_info": MARATHON, "mesos_console": MESOS}
         assert asked(run) == expected
         [told] = [call for call in run.calls if call.action == "gpufarm.cluster.mesos_console"]
         assert (told.args["framework"], told.args["tasks"]) == ("f1", ["t1", "t0"])
+        [compared] = [call for call in run.calls if call.action == "gpufarm.cluster.marathon_app"]
+        assert compared.args["made_for"] == "deployment one"
 
 
 @pytest.mark.parametrize("role", ["chronos_job", "marathon_app"])

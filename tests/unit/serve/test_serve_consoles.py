@@ -24,7 +24,7 @@ from sqlalchemy import select, update
 
 FAKE = (sys.executable, serve_fake.__file__)
 INPUTS = {
-    "job_name": "ann.night",
+    "job_name": "night",
     "schedule": "R/2030-01-01T00:00:00Z/P1D",
     "command": "x",
     "docker_image": "y",
@@ -38,7 +38,10 @@ def paas(tmp_path: Path, iam: Issuer, request: pytest.FixtureRequest) -> Iterato
     changes = with_pages(tmp_path, iam)
     if request.param == "postgresql":
         changes["database"] = empty_database(request.getfixturevalue("postgresql"))
-    templates = {"notes": {"template": "notes.yaml"}, "jobs": {"template": "chronos_job"}}
+    templates = {
+        "notes": {"template": "notes.yaml"},
+        "jobs": {"template": "chronos_job", "people": {"owner": "sub"}},
+    }
     with site(tmp_path, iam, templates=templates, **changes) as made:
         yield made
 

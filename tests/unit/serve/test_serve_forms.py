@@ -213,16 +213,18 @@ def test_a_template_is_there_once() -> None:
         Offers([Offer("a", "jupyter_vm")]).named("b")
 
 
-@pytest.mark.parametrize("paas", [{"templates": {"jobs": {"template": "chronos_job"}}}], indirect=True)
+@pytest.mark.parametrize(
+    "paas", [{"templates": {"jobs": {"template": "chronos_job", "people": {"owner": "sub"}}}}], indirect=True
+)
 def test_hidden_inputs_leave_what_the_pool_says(paas: Site) -> None:
     """An empty list of servers that the service gives would count, and that of the inventory would not."""
     text = (collection.root() / "tosca" / "templates" / "chronos_job.yaml").read_text()
-    inputs = {"job_name": "ann.night", "schedule": "R//P1D", "command": "x", "docker_image": "y"}
+    inputs = {"job_name": "night", "schedule": "R//P1D", "command": "x", "docker_image": "y"}
     body = {"template": text, "parameters": {**inputs, "chronos_urls": [], "ca_file": ""}}
     answer = paas.user("ann").post("/deployments", json=body)
     assert answer.status_code == 201, answer.text
     with paas.service.database.reading() as session:
-        assert session.get_one(Deployment, answer.json()["uuid"]).parameters == inputs
+        assert session.get_one(Deployment, answer.json()["uuid"]).parameters == {**inputs, "owner": "ann"}
 
 
 @pytest.mark.parametrize("paas", [{"templates": {"notebooks": {"template": "ml_infn"}}}], indirect=True)

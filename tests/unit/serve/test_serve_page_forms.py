@@ -24,7 +24,7 @@ NAMES = sorted(path.stem for path in (collection.root() / "tosca/templates").glo
 
 
 # Templates whose input `owner` has no default.
-OWNED = ("gpu_container", "jupyter_container", "slurm_job")
+OWNED = ("chronos_job", "gpu_container", "jupyter_container", "marathon_app", "slurm_job")
 
 
 def offered(name: str, **more: Any) -> Offered:

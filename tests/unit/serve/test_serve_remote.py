@@ -156,9 +156,11 @@ def test_a_user_gets_the_own_hours(ann: Client, paas: Site) -> None:
         assert words in ann.refused("report", *wrong)
 
 
-@pytest.mark.parametrize("paas", [{"templates": {"jobs": {"template": "chronos_job"}}}], indirect=True)
+@pytest.mark.parametrize(
+    "paas", [{"templates": {"jobs": {"template": "chronos_job", "people": {"owner": "sub"}}}}], indirect=True
+)
 def test_a_user_gets_the_output_of_the_own_job(ann: Client, paas: Site) -> None:
-    inputs = {"job_name": "ann.night", "schedule": "R//P1D", "command": "x", "docker_image": "y"}
+    inputs = {"job_name": "night", "schedule": "R//P1D", "command": "x", "docker_image": "y"}
     words = [word for name, text in inputs.items() for word in ("--input", f"{name}={text}")]
     made = ann.run("deploy", "chronos_job", *words)
     assert made.exit_code == 0, made.stderr

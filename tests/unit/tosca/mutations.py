@@ -55,7 +55,12 @@ WORDS = (
 )
 # A value for each required input that has to have a certain form.
 GIVEN: dict[str, Any] = {
-    **{"iam_url": "https://iam.example.org/", "marathon_urls": ["https://m1:8443"], "app_id": "/a"},
+    **{
+        "iam_url": "https://iam.example.org/",
+        "marathon_urls": ["https://m1:8443"],
+        "app_name": "a",
+        "owner": "ada",
+    },
     **{"jupyter_password": "a long password of mine"},
     **{"users": [{"os_user_name": "ada", "os_user_ssh_public_key": "ssh-ed25519 AAAA"}]},
     **{"chronos_urls": ["https://c1:8444"], "job_name": "job", "schedule": "R/2030-01-01T00:00:00Z/PT1H"},

@@ -14,7 +14,10 @@ from gpufarm import files
 from gpufarm.errors import BadInput
 
 ROOT = Path(__file__).resolve().parents[3]
-NEEDED = {"marathon_urls": ["https://m1:8443"], "app_id": "/a", "command": "sleep", "docker_image": "debian"}
+NEEDED = {
+    **{"marathon_urls": ["https://m1:8443"], "owner": "ada", "app_name": "a"},
+    **{"command": "sleep", "docker_image": "debian"},
+}
 TEMPLATES = ROOT / "tosca" / "templates"
 
 
