@@ -10,7 +10,7 @@ short_description: Say what an INDIGO template runs in the words of Marathon, Ch
 version_added: 0.1.0
 description:
   - Does with the properties of INDIGO's TOSCA types what INDIGO's orchestrator does with them.
-positional: _input, service
+positional: _input, service, made_for
 options:
   _input:
     description:
@@ -26,6 +26,12 @@ options:
     type: str
     choices: [marathon, chronos, compose, environment]
     required: true
+  made_for:
+    description: >-
+      Deployment for which it is made. A few letters that stand for it follow the name of an app or a job, as
+      deployments of one template have the same names. If empty, the name is as it is.
+    type: str
+    default: ""
 author:
   - gpufarm maintainers (@gpufarm)
 """
@@ -56,12 +62,14 @@ DEFINITIONS: dict[str, Callable[[Any], dict[str, Any]]] = {
     "compose": _indigo_app.compose_definition,
     "environment": _indigo_app.environment,
 }
+# Services at which all deployments have their names side by side.
+NAMED = ("marathon", "chronos")
 
 
-def indigo_definition(words: Any, service: str) -> dict[str, Any]:
+def indigo_definition(words: Any, service: str, made_for: str = "") -> dict[str, Any]:
     """Return the definition."""
     try:
-        return DEFINITIONS[service](words)
+        return DEFINITIONS[service]({**words, "made_for": made_for} if service in NAMED else words)
     except _indigo_app.IndigoError as error:
         raise AnsibleFilterError(str(error)) from error
     except KeyError as error:

@@ -9,6 +9,7 @@ Docker.
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -62,12 +63,19 @@ def _docker(words: dict[str, Any]) -> dict[str, Any]:
     return found if words.get("num_gpus") else {**found, "privileged": bool(words.get("privileged"))}
 
 
+def _own(name: str, words: dict[str, Any]) -> str:
+    """A name of the template, and letters for the deployment: others of the template have the same name."""
+    made_for = words.get("made_for")
+    return f"{name}-{hashlib.sha256(made_for.encode()).hexdigest()[:8]}" if made_for else name
+
+
 def marathon_app(words: dict[str, Any]) -> dict[str, Any]:
     """Say an app in the words of Marathon.
 
     Args:
         words: properties of the node and of the runtime that it stands on, by their names in INDIGO's types,
-            and ``name`` and ``image``. Entries that are None or empty are left out.
+            and ``name`` and ``image``, and ``made_for``, the deployment. Entries that are None or empty are
+            left out.
 
     Returns:
         The definition, without its environment.
@@ -75,7 +83,7 @@ def marathon_app(words: dict[str, Any]) -> dict[str, Any]:
     Raises:
         IndigoError: something cannot be said.
     """
-    found = {"id": f"/{words['name'].lower().replace('_', '-')}", **_common(words)}
+    found = {"id": f"/{_own(words['name'], words).lower().replace('_', '-')}", **_common(words)}
     if words.get("command"):
         found["cmd"] = words["command"]
     if words.get("constraints"):
@@ -120,9 +128,9 @@ def chronos_job(words: dict[str, Any]) -> dict[str, Any]:
         IndigoError: something cannot be said.
     """
     common = _common(words)
-    parents = [parent for parent in words.get("parents") or [] if parent]
+    parents = [_own(parent, words) for parent in words.get("parents") or [] if parent]
     found = {
-        "name": words["name"],
+        "name": _own(words["name"], words),
         "command": words["command"],
         **({"parents": parents} if parents else {"schedule": words.get("schedule") or ONCE}),
         "description": words.get("description") or "",

@@ -89,11 +89,18 @@ def test_an_app_and_a_job(tmp_path: Path) -> None:
         assert json.loads(gpufarm(tmp_path, "outputs", "apps", "--json"))["gateway"] == "192.0.2.9"
         gpufarm(tmp_path, "deploy", APPS, "--pool", pool, "--input", "gpus=0")
         (app,) = ask(f"{marathon}/v2/apps")["apps"]
-        assert app["id"] == "/tensorflow" and app["env"] == {"TOKEN": "opensesame"}
+        assert app["id"].startswith("/tensorflow-") and app["env"] == {"TOKEN": "opensesame"}
         assert app["container"]["portMappings"][0]["containerPort"] == 8888
-        jobs = {job["name"]: job for job in ask(f"{chronos}/v1/scheduler/jobs")}
+        jobs = {job["name"].partition("-")[0]: job for job in ask(f"{chronos}/v1/scheduler/jobs")}
         job, upload = jobs["job"], jobs["upload"]
-        assert upload["parents"] == ["job"] and job["container"]["image"] == "indigodatacloud/ambertools_app"
+        assert (
+            upload["parents"] == [job["name"]]
+            and job["container"]["image"] == "indigodatacloud/ambertools_app"
+        )
         assert {"name": "OUTPUT_FILENAME", "value": "result"} in job["environmentVariables"]
+        gpufarm(tmp_path, "deploy", APPS, "--pool", pool, "--name", "others")
+        assert len(ask(f"{marathon}/v2/apps")["apps"]) == 2 and len(ask(f"{chronos}/v1/scheduler/jobs")) == 4
+        gpufarm(tmp_path, "undeploy", "others", "--yes")
+        assert ask(f"{marathon}/v2/apps")["apps"][0]["id"] == app["id"]
         gpufarm(tmp_path, "undeploy", "apps", "--yes")
         assert ask(f"{marathon}/v2/apps")["apps"] == [] and ask(f"{chronos}/v1/scheduler/jobs") == []

@@ -15,6 +15,7 @@ from ansible_collections.gpufarm.cluster.plugins.module_utils._indigo_app import
     marathon_app,
     mebibytes,
 )
+from ansible_collections.gpufarm.cluster.plugins.module_utils._marathon.app import PATH
 
 APP: dict[str, Any] = {
     "name": "Tensor_Flow",
@@ -58,6 +59,18 @@ def test_an_app_with_gpus_is_run_by_mesos_itself() -> None:
     assert found["gpus"] == 2 and found["networks"] == [{"mode": "host"}]
     assert found["container"] == {"type": "MESOS", "docker": {"image": APP["image"], "forcePullImage": True}}
     assert found["portDefinitions"] == [{"port": 0, "protocol": "tcp"}, {"port": 10022, "protocol": "tcp"}]
+
+
+def test_deployments_of_one_template_have_apps_and_jobs_of_their_own() -> None:
+    job = {**APP, "schedule": "", "parents": ["first"]}
+    one, other = (
+        {**job, "made_for": f"deployment {name} of 2026-11-28T10:00:00Z"} for name in ("one", "two")
+    )
+    assert PATH.fullmatch(marathon_app(one)["id"])
+    assert marathon_app(one)["id"] == marathon_app(dict(one))["id"] != marathon_app(other)["id"]
+    assert chronos_job(one)["name"] != chronos_job(other)["name"]
+    first = chronos_job({**one, "name": "first"})["name"]
+    assert chronos_job(one)["parents"] == [first] != chronos_job(other)["parents"]
 
 
 def test_what_is_not_said() -> None:
