@@ -341,7 +341,12 @@ def _begin(
         deployment.group = request.group
     # machines that are to be given up stay reserved until that is done
     deployment.machines = {**deployment.machines, **chosen.machines}
+    todo = list(todo)
     deployment.begin(step.name for step in todo)
+    for step in todo:
+        entry = deployment.steps[step.name]
+        if not entry.get("made", True) or "named" not in entry:
+            entry["named"] = reasons.names(store.digest, step)
     store.save(deployment)
 
 

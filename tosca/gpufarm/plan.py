@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,7 @@ class Step:
         needs: names of the steps that have to be done before.
         disruption: what it interrupts, as its type says; empty if nothing.
         switch: name of the variable that switches the node off when it is false; empty if none does.
+        named: values that name what it makes.
     """
 
     node: str
@@ -42,6 +43,7 @@ class Step:
     needs: tuple[str, ...] = ()
     disruption: str = ""
     switch: str = ""
+    named: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -98,7 +100,7 @@ def _variables(
         own = _own_property(node, expression)
         source = node.properties[own] if own else expression
         used = scope.inputs_of(source, node.name)
-        value = scope.property(node, own) if own else scope.evaluate(expression, node.name)
+        value = _value(node, expression, scope)
         if own == variable and value == node.defaults.get(own) and not used & given:
             continue
         if value is None:
@@ -112,6 +114,30 @@ def _variables(
         if is_secret(variable) or any(topology.inputs[name].secret for name in used):
             secrets.add(variable)
     return variables, frozenset(secrets)
+
+
+def _value(node: Node, expression: Any, scope: Scope) -> Any:
+    own = _own_property(node, expression)
+    return scope.property(node, own) if own else scope.evaluate(expression, node.name)
+
+
+def names(node: Node, operation: Operation, scope: Scope) -> dict[str, Any]:
+    """Tell the names of what an operation makes.
+
+    Args:
+        node: the node.
+        operation: one of its operations.
+        scope: the template and its values.
+
+    Returns:
+        Values by the words of the type's metadata, such as ``chronos_job_definition.name``.
+    """
+    found = {}
+    for path in node.names:
+        name, _dot, key = path.partition(".")
+        value = _value(node, operation.inputs.get(name), scope)
+        found[path] = value.get(key) if key and isinstance(value, Mapping) else value
+    return found
 
 
 def _before(topology: Topology, *, undeploy: bool) -> dict[str, tuple[str, ...]]:
@@ -165,7 +191,7 @@ def steps(
     """
     topology = scope.topology
     found = []
-    named: dict[tuple[str | None, str, str], str] = {}
+    holders: dict[tuple[str | None, str], str] = {}
     last: dict[str, tuple[str, ...]] = {}
     for name, before in _before(topology, undeploy=undeploy).items():
         node = topology.nodes[name]
@@ -179,19 +205,20 @@ def steps(
                 raise BadInput(f"{topology.path}: node {name} stands on no machine; add the requirement host")
             try:
                 variables, secrets = _variables(node, operation, scope, given, undeploy=undeploy)
+                named = {} if undeploy else names(node, operation, scope)
             except Unknown as error:
                 raise BadInput(
                     f"{topology.path}: node {name} uses attribute {error.attribute} of node "
                     f"{error.node}, which is known only afterwards; use a property"
                 ) from error
-            if node.names and not undeploy:
-                variable = node.names
-                value = variables.get(variable)
-                other = named.setdefault((machine, variable, str(value)), name)
-                if value is not None and other != name:
+            if named and all(named.values()):
+                other = holders.setdefault((machine, str(named)), name)
+                if other != name:
+                    place = f" on machine {machine}" if machine else ""
+                    told = " and ".join(f"{path}, {value}" for path, value in named.items())
                     raise BadInput(
-                        f"{topology.path}: nodes {other} and {name} on machine {machine} have the same "
-                        f"{variable}, {value}; give each a name of its own"
+                        f"{topology.path}: nodes {other} and {name}{place} have the same {told}; "
+                        "give each a name of its own"
                     )
             step = Step(
                 node=name,
@@ -204,6 +231,7 @@ def steps(
                 needs=needs,
                 disruption=node.disruption,
                 switch=node.switch,
+                named=named,
             )
             found.append(step)
             needs = (step.name,)

@@ -293,6 +293,8 @@ def _prepared(
     hosts = {node: entry["host"] for node, entry in placed.items()}
     steps = plan.steps(scope, hosts, frozenset(found.given))
     known = found.previous.steps if found.previous else {}
+    if wrong := reasons.renamed(store.digest, steps, known):
+        raise BadInput("\n".join(wrong))
     why = reasons.explain(store.digest, steps, known)
     off = [step for step in steps if step.off and (step.name not in known or not why[step.name].needed)]
     steps = plan.without(steps, {step.name for step in off})

@@ -49,13 +49,51 @@ def remembered(digest: Digest, step: Step) -> dict[str, Any]:
         step: the step.
 
     Returns:
-        ``digest`` of everything, ``host``, and a hash of each of the ``variables``.
+        ``digest`` of everything, ``host``, and a hash of each of the ``variables`` and of what is ``named``.
     """
     return {
         "digest": fingerprint(digest, step),
         "host": step.host,
         "variables": {name: digest(value) for name, value in step.variables.items()},
+        "named": names(digest, step),
     }
+
+
+def names(digest: Digest, step: Step) -> dict[str, str]:
+    """Fingerprint the names of what a step makes.
+
+    Args:
+        digest: a keyed hash.
+        step: the step.
+
+    Returns:
+        A hash of each.
+    """
+    return {path: digest(value) for path, value in step.named.items()}
+
+
+def renamed(digest: Digest, steps: Iterable[Step], known: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Find what a deployment has made under another name; nothing would take that away.
+
+    Args:
+        digest: a keyed hash.
+        steps: that are planned.
+        known: what is remembered of each step.
+
+    Returns:
+        A sentence for each.
+    """
+    found = []
+    for step in steps:
+        before = known.get(step.name, {})
+        former = before.get("named") or {}
+        changed = [path for path, value in names(digest, step).items() if former.get(path, value) != value]
+        if changed and before.get("made", True):
+            found.append(
+                f"node {step.node} has made something under the former {' and '.join(changed)}; keep it, or "
+                "make another deployment with the new one"
+            )
+    return found
 
 
 def _own(digest: Digest, step: Step, known: Mapping[str, Any] | None) -> Reason:

@@ -274,7 +274,7 @@ class _Reader:
             disruption=str(kind.metadata.get("disruption") or ""),
             switch=str(kind.metadata.get("switch") or ""),
             inventory_group=self.inventory_group(name, body, kind),
-            names=str(kind.metadata.get("names") or ""),
+            names=tuple(str(kind.metadata.get("names") or "").split()),
             lists=kind.lists,
             artifacts=_files(body.get("artifacts")),
             workers=self._workers(kind),

@@ -117,8 +117,8 @@ class Node:
         switch: property that switches it off when it is false, as the type's metadata says; empty if none.
         inventory_group: group of machines on which the collection's playbooks set it up, as the metadata of
             the node or of its type says; empty if there is none.
-        names: variable that names a thing of the machine, which another node with the same value would
-            overwrite, as the type's metadata says; empty if none does.
+        names: variables, or entries of them with a dot between, that name what it makes, as the type's
+            metadata says: another node with the same values would overwrite it.
         lists: names of the attributes that are lists.
         artifacts: expression of the file of each artifact.
         among: expression of the names of machines that may be taken for it; None for all.
@@ -141,7 +141,7 @@ class Node:
     disruption: str = ""
     switch: str = ""
     inventory_group: str = ""
-    names: str = ""
+    names: tuple[str, ...] = ()
     lists: frozenset[str] = frozenset()
     artifacts: dict[str, Any] = field(default_factory=dict)
     requirements: dict[str, tuple[str, ...]] = field(default_factory=dict)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -253,3 +254,26 @@ def test_a_person_that_no_claim_names_is_the_operators(paas: Site) -> None:
     )
     assert answer.status_code == 400
     assert "input owner: the operator of this service sets it" in answer.text
+
+
+@pytest.mark.parametrize(
+    "paas",
+    [{"templates": {"jobs": {"template": "chronos_job", "people": {"owner": "sub"}}}}],
+    indirect=True,
+)
+def test_an_update_gives_what_is_there_no_other_name(paas: Site) -> None:
+    text = (collection.root() / "tosca" / "templates" / "chronos_job.yaml").read_text()
+    inputs = {"job_name": "night", "schedule": "R//P1D", "command": "x", "docker_image": "y"}
+    form = paas.service.forms["jobs"]
+    own = [replace(one, default="site.pem") if one.name == "ca_file" else one for one in form.fields]
+    paas.service.forms["jobs"] = replace(
+        form, fields=tuple(own)
+    )  # a file that workers have, and this server has not
+    ann = paas.user("ann")
+    uuid = ann.post("/deployments", json={"template": text, "parameters": inputs}).json()["uuid"]
+    paas.work()
+    answer = ann.put(f"/deployments/{uuid}", json={"template": text, "parameters": {"job_name": "day"}})
+    assert answer.status_code == 400
+    assert "an update cannot change chronos_job_definition.name, " in answer.text
+    kept = {"template": text, "parameters": {"command": "z", "job_name": "night"}}
+    assert ann.put(f"/deployments/{uuid}", json=kept).status_code == 202

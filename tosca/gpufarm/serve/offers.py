@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gpufarm import asking, collection, document, evaluated, instances
+from gpufarm import asking, collection, document, evaluated, instances, plan
 from gpufarm import inputs as values
 from gpufarm import template as templates
 from gpufarm.catalogue import Catalogue
@@ -22,7 +22,7 @@ from gpufarm.secrecy import holds_secret
 from gpufarm.serve.people import User
 from gpufarm.serve.refusals import Forbidden, Refused
 from gpufarm.serve.settings import Offer
-from gpufarm.topology import Topology
+from gpufarm.topology import DEPLOY, Topology
 
 # Times by which a text, and the number of its values, may be larger than the largest of the catalogue:
 # programs write the same data with other layout and comments.
@@ -112,6 +112,23 @@ class Offered:
         except BadTemplate as error:  # its places are files of this server
             raise BadInput("\n".join(problem.text for problem in error.problems)) from error
         return sum(instances.counts(self.topology, full, {}).values())
+
+    def names(self, given: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+        """Tell the names of what a deployment makes, where an update cannot change them.
+
+        Args:
+            given: values by name that `machines` has accepted.
+
+        Returns:
+            Names by variable, of each step.
+        """
+        scope = Scope(self.topology, values.known(self.topology, given, self.data_types))
+        return {
+            f"{node.name}.{name}": plan.names(node, operation, scope)
+            for node in self.topology.nodes.values()
+            for name, operation in node.operations.items()
+            if name in DEPLOY
+        }
 
 
 class Offers:

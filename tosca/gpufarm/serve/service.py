@@ -100,6 +100,7 @@ class Service:
         # inputs that identify a person stay those of the owner
         given = {**public, **self._given(offered, body, {**public, **secrets})}
         wanted = self._wanted(offered, body, given, secrets, seen.user_group)
+        self._keeps_names(offered, {**secrets, **public}, {**secrets, **given})
         if body.timeoutMins is None:
             wanted = replace(wanted, timeout=seen.timeout)
         if body.callback is None:
@@ -216,6 +217,20 @@ class Service:
             user_group=group,
             callback=self._callback(body.callback),
         )
+
+    @staticmethod
+    def _keeps_names(offered: Offered, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
+        try:
+            former = offered.names(before)
+        except BadInput:  # values for an older release of the template
+            return
+        new = offered.names(after)
+        changed = {path for step, named in former.items() for path in named if named[path] != new[step][path]}
+        if changed:
+            raise Refused(
+                f"an update cannot change {' and '.join(sorted(changed))}, as what has the former name would "
+                "stay; make another deployment with the new one"
+            )
 
     def _callback(self, url: str | None) -> str:
         if not url:
