@@ -70,8 +70,8 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.gpufarm.cluster.plugins.module_utils._host.io.module_files import replace_file
+from ansible_collections.gpufarm.cluster.plugins.module_utils._host.io.patience import PATIENCE, answers
 from ansible_collections.gpufarm.cluster.plugins.module_utils._lmod.io import tree
-from ansible_collections.gpufarm.cluster.plugins.module_utils._lmod.io.patience import PATIENCE, answers
 
 
 def inspect(folder: Path) -> dict[str, Any]:

@@ -103,8 +103,8 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.gpufarm.cluster.plugins.module_utils._environments.io import versions
 from ansible_collections.gpufarm.cluster.plugins.module_utils._environments.plan import KERNELS
+from ansible_collections.gpufarm.cluster.plugins.module_utils._host.io.patience import PATIENCE, answers
 from ansible_collections.gpufarm.cluster.plugins.module_utils._lmod.io import tree
-from ansible_collections.gpufarm.cluster.plugins.module_utils._lmod.io.patience import PATIENCE, answers
 
 # A file of Debian's package environment-modules.
 RIVAL = Path("/usr/share/modules/init/bash")

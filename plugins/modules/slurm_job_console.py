@@ -97,7 +97,7 @@ def gather(module: AnsibleModule) -> dict[str, Any]:
         try:
             task[stream], cut = end_of(user, path, module.params["kib"] * 1024)
         except OSError as error:
-            task["unread"] = f"{owner} cannot read {path} on {machine}: {error.strerror}."
+            task["unread"] = f"{owner} cannot read {path} on {machine}: {error}."
             continue
         task["cut"] += [stream] if cut else []
     return {"changed": False, "tasks": [task]}

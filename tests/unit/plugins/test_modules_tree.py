@@ -6,8 +6,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -15,7 +13,7 @@ from typing import Any
 import pytest
 from ansible.module_utils.testing import patch_module_args
 from ansible_collections.gpufarm.cluster.plugins.module_utils._environments import plan as environments
-from ansible_collections.gpufarm.cluster.plugins.module_utils._lmod.io import command, patience, tree
+from ansible_collections.gpufarm.cluster.plugins.module_utils._lmod.io import command, tree
 from ansible_collections.gpufarm.cluster.plugins.module_utils._lmod.lua import HEADER
 from ansible_collections.gpufarm.cluster.plugins.modules import environment_modules, environment_modules_info
 
@@ -182,36 +180,6 @@ def test_a_tree_that_hangs_is_told(
     monkeypatch.setattr(tree, "read", lambda folder: time.sleep(1000))
     refused = write(capsys, tmp_path, state=state)
     assert refused["msg"].startswith(f"{tmp_path} does not answer; ")
-
-
-def test_a_question_that_fails_is_an_error() -> None:
-    def fails() -> None:
-        raise PermissionError(13, "Permission denied", "/x")
-
-    with pytest.raises(OSError, match="Permission denied"):
-        patience.answers({"a": fails}, 60)
-
-
-def test_long_answers_are_read_to_their_end() -> None:
-    assert patience.answers({"a": lambda: "x" * 1000000, "b": lambda: [1]}, 60) == {
-        "a": "x" * 1000000,
-        "b": [1],
-    }
-
-
-def test_who_waits_for_the_output_waits_for_no_question_that_hangs() -> None:
-    program = (
-        "import os, sys, time\n"
-        "sys.path.insert(0, sys.argv[1])\n"
-        "from patience import answers\n"
-        "os.kill = lambda *words: None\n"  # as if it hung in the kernel
-        "print(answers({'hangs': lambda: time.sleep(300), 'works': lambda: 1}, 0.2))"
-    )
-    folder = str(Path(patience.__file__).parent)
-    done = subprocess.run(
-        [sys.executable, "-c", program, folder], capture_output=True, text=True, timeout=120, check=True
-    )
-    assert done.stdout == "{'works': 1}\n"
 
 
 @pytest.fixture

@@ -8,19 +8,22 @@ import fcntl
 import os
 import pwd
 import tempfile
+import time
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from ansible_collections.gpufarm.cluster.plugins.module_utils._slurm.io import job
 from ansible_collections.gpufarm.cluster.plugins.module_utils._slurm.io.job import (
     Memories,
     Slurm,
     account,
     check_folder,
     end_of,
-    rights_of,
 )
 from ansible_collections.gpufarm.cluster.plugins.module_utils._slurm.job import Job, JobProblem, Memory
+
+from lab.patience import PATIENCE
 
 JOB = Job("train", "true", "", "", 1, 64, 0, "", 60, {"A": "b"})
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root takes the rights of others")
@@ -105,12 +108,12 @@ def test_accounts_of_the_system_have_no_jobs() -> None:
 
 @needs_root
 def test_a_folder_is_made_with_the_rights_of_the_owner(home: Path) -> None:
-    job = JOB.__class__(**{**JOB.__dict__, "folder": "work/one"})
-    check_folder(user(home), job, make=False)
+    wanted = JOB.__class__(**{**JOB.__dict__, "folder": "work/one"})
+    check_folder(user(home), wanted, make=False)
     assert not (home / "work").exists()
-    check_folder(user(home), job, make=True)
+    check_folder(user(home), wanted, make=True)
     assert (home / "work" / "one").stat().st_uid == 65534
-    check_folder(user(home), job, make=True)
+    check_folder(user(home), wanted, make=True)
 
 
 @needs_root
@@ -156,12 +159,24 @@ def test_output_is_read_with_the_rights_of_the_owner(home: Path) -> None:
 
 
 @needs_root
-def test_rights_come_back(home: Path) -> None:
-    before = (os.geteuid(), os.getegid(), os.getgroups())
-    with pytest.raises(ValueError), rights_of(user(home)):
-        assert (os.geteuid(), os.getegid()) == (65534, 65534)
-        raise ValueError
-    assert (os.geteuid(), os.getegid(), os.getgroups()) == before
+def test_a_home_that_hangs_is_not_waited_for(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A user may mount something there that never answers, and other requests wait for this one."""
+    out = home / "train-1.out"
+    out.write_text("")
+    monkeypatch.setattr(job, "FILE_SECONDS", 0.2)
+    for place, name in ((os.path, "commonpath"), (job, "readable")):
+        monkeypatch.setattr(place, name, lambda *_words: time.sleep(PATIENCE))
+    with pytest.raises(JobProblem, match=r"cannot use the folder .* \(it does not answer within 0 seconds\)"):
+        check_folder(user(home), JOB, make=True)
+    with pytest.raises(OSError, match="does not answer"):
+        end_of(user(home), str(out), 1024)
+
+
+@needs_root
+def test_the_rights_of_root_stay(home: Path) -> None:
+    before = (os.getresuid(), os.getresgid(), os.getgroups(), os.umask(0o077))
+    check_folder(user(home), JOB, make=True)
+    assert (os.getresuid(), os.getresgid(), os.getgroups(), os.umask(before[3])) == (*before[:3], 0o077)
 
 
 class Cluster:

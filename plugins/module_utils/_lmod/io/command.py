@@ -12,7 +12,7 @@ import sys
 from functools import partial
 from pathlib import Path
 
-from .patience import answers
+from ..._host.io.patience import answers
 
 SETTINGS = Path("/etc/gpufarm/environment_modules.json")
 # Modules of a user, below the home.

@@ -14,12 +14,14 @@ import os
 import pwd
 import shlex
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..._host.io.files import replace_file
+from ..._host.io.patience import PATIENCE as FILE_SECONDS
+from ..._host.io.patience import answers
 from ..._mesos.console import readable
 from .. import job as jobs
 
@@ -60,19 +62,28 @@ def _of_system(name: str, machine: str) -> jobs.JobProblem:
     )
 
 
-@contextlib.contextmanager
-def rights_of(user: pwd.struct_passwd) -> Iterator[None]:
-    """Have the rights of a user, and no others, for what touches files."""
-    groups, gid = os.getgroups(), os.getegid()
-    os.setgroups(os.getgrouplist(user.pw_name, user.pw_gid))
-    os.setegid(user.pw_gid)
-    os.seteuid(user.pw_uid)
-    try:
-        yield
-    finally:
-        os.seteuid(0)
-        os.setegid(gid)
-        os.setgroups(groups)
+def _asked(user: pwd.struct_passwd, question: Callable[[], Any]) -> Any:
+    """Ask about files with the rights of a user, and no others.
+
+    The user may have mounted what never answers, so that is not waited for.
+
+    Raises:
+        OSError: the question could not be answered, or not in time.
+    """
+
+    def answer() -> Any:
+        os.setgroups(os.getgrouplist(user.pw_name, user.pw_gid))
+        os.setgid(user.pw_gid)
+        os.setuid(user.pw_uid)
+        try:
+            return question()
+        except OSError as error:
+            raise OSError(error.strerror or str(error)) from error
+
+    found = answers({"": answer}, FILE_SECONDS)
+    if not found:
+        raise OSError(f"it does not answer within {FILE_SECONDS:.0f} seconds")
+    return found[""]
 
 
 def check_folder(user: pwd.struct_passwd, job: jobs.Job, *, make: bool) -> None:
@@ -87,23 +98,29 @@ def check_folder(user: pwd.struct_passwd, job: jobs.Job, *, make: bool) -> None:
         JobProblem: it leads elsewhere, or the user cannot use it.
     """
     path = jobs.folder_of(job, user.pw_dir)
-    with rights_of(user):
-        try:
-            home = os.path.realpath(user.pw_dir, strict=True)
-            # Links are followed as far as the path exists; the node follows them again, as the user.
-            real = os.path.realpath(path)
-            if os.path.commonpath([home, real]) != home:
-                raise jobs.JobProblem(
-                    f"{path} leads to {real}, which is not in the home of {user.pw_name}; give a folder in "
-                    "it."
-                )
-            if make:
-                Path(path).mkdir(mode=0o755, parents=True, exist_ok=True)
-        except OSError as error:
-            raise jobs.JobProblem(
-                f"{user.pw_name} cannot use the folder {path} ({error.strerror}); correct slurm_job_folder, "
-                "or have the home set up on this machine."
-            ) from error
+
+    def outside() -> str:
+        home = os.path.realpath(user.pw_dir, strict=True)
+        # Links are followed as far as the path exists; the node follows them again, as the user.
+        real = os.path.realpath(path)
+        if os.path.commonpath([home, real]) != home:
+            return real
+        if make:
+            os.umask(UMASK)
+            Path(path).mkdir(mode=0o755, parents=True, exist_ok=True)
+        return ""
+
+    try:
+        real = _asked(user, outside)
+    except OSError as error:
+        raise jobs.JobProblem(
+            f"{user.pw_name} cannot use the folder {path} ({error}); correct slurm_job_folder, or have the "
+            "home set up on this machine."
+        ) from error
+    if real:
+        raise jobs.JobProblem(
+            f"{path} leads to {real}, which is not in the home of {user.pw_name}; give a folder in it."
+        )
 
 
 def end_of(user: pwd.struct_passwd, path: str, most: int) -> tuple[str, bool]:
@@ -117,16 +134,17 @@ def end_of(user: pwd.struct_passwd, path: str, most: int) -> tuple[str, bool]:
     Raises:
         OSError: it cannot be read.
     """
-    with rights_of(user):
+
+    def read() -> tuple[str, bool]:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-        try:
-            shape = os.fstat(descriptor)
-            if not stat.S_ISREG(shape.st_mode):
-                raise OSError(0, "it is no plain file", path)
-            start = max(0, shape.st_size - most)
-            return readable(os.pread(descriptor, most, start), not start), start > 0
-        finally:
-            os.close(descriptor)
+        shape = os.fstat(descriptor)
+        if not stat.S_ISREG(shape.st_mode):
+            raise OSError("it is no plain file")
+        start = max(0, shape.st_size - most)
+        return readable(os.pread(descriptor, most, start), not start), start > 0
+
+    text, cut = _asked(user, read)
+    return text, cut
 
 
 class Slurm:

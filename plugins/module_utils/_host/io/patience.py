@@ -45,6 +45,8 @@ def answers(questions: Mapping[str, Callable[[], Any]], seconds: float) -> dict[
                 continue
             os.close(reader)
             os.waitpid(process, 0)
+            if not before:  # such as by a user with whose rights it asked
+                raise OSError("the process that asks was ended")
             said = json.loads(before)
             if "error" in said:
                 raise OSError(said["error"])
@@ -59,12 +61,15 @@ def answers(questions: Mapping[str, Callable[[], Any]], seconds: float) -> dict[
 def _answer(question: Callable[[], Any], writer: int) -> NoReturn:
     """Answer in a process of its own.
 
-    It holds none of the caller's streams, as a shell waits for all that can write to them.
+    It holds nothing of the caller open: a shell waits for all that can write to its streams, and a lock is
+    held as long as anybody has its file.
     """
     try:
         nothing = os.open(os.devnull, os.O_RDWR)
         for stream in (0, 1, 2):
             os.dup2(nothing, stream)
+        os.closerange(3, writer)
+        os.closerange(writer + 1, 1024)
         try:
             said = {"answer": question()}
         except (OSError, ValueError) as error:
