@@ -97,7 +97,7 @@ from ansible_collections.gpufarm.cluster.plugins.module_utils._chronos.job impor
     read_name,
 )
 from ansible_collections.gpufarm.cluster.plugins.module_utils._cluster.io.module import run
-from ansible_collections.gpufarm.cluster.plugins.module_utils._cluster.made_for import (
+from ansible_collections.gpufarm.cluster.plugins.module_utils._made_for import (
     MADE_FOR,
     OPTIONS,
     foreign,
@@ -110,10 +110,10 @@ def shown(job: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in job.items() if name != "environmentVariables"}
 
 
-def holder(job: dict[str, Any]) -> str:
-    """Return for whom a job says it was made."""
+def holder(job: dict[str, Any]) -> str | None:
+    """Return for whom a job says it was made; None if there is none."""
     values = {one["name"]: one["value"] for one in job.get("environmentVariables") or ()}
-    return str(values.get(MADE_FOR, ""))
+    return str(values.get(MADE_FOR, "")) if job else None
 
 
 def present(module: AnsibleModule, chronos: Chronos) -> dict[str, Any]:
@@ -127,7 +127,7 @@ def present(module: AnsibleModule, chronos: Chronos) -> dict[str, Any]:
         own = [one for one in wanted.get("environmentVariables") or () if one["name"] != MADE_FOR]
         wanted["environmentVariables"] = [*own, *({"name": name, "value": value} for name, value in more)]
     current = chronos.job(wanted["name"])
-    if foreign(bool(current), holder(current), module.params):
+    if foreign(holder(current), module.params):
         raise JobProblem(refusal(f"job {wanted['name']}"))
     before, after = difference(current, wanted, datetime.now(timezone.utc))
     result: dict[str, Any] = {
@@ -143,7 +143,7 @@ def absent(module: AnsibleModule, chronos: Chronos) -> dict[str, Any]:
     """Make the job be gone."""
     name = read_name(module.params["job"].get("name"))
     current = chronos.job(name)
-    if foreign(bool(current), holder(current), module.params):
+    if foreign(holder(current), module.params):
         module.warn(f"The job {name} was not made for this deployment; it stays.")
         return {"changed": False, "diff": {"before": {}, "after": {}}, "job": shown(current)}
     if current and not module.check_mode:

@@ -115,7 +115,7 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.gpufarm.cluster.plugins.module_utils._cluster.io.http import ClusterError
 from ansible_collections.gpufarm.cluster.plugins.module_utils._cluster.io.module import run
-from ansible_collections.gpufarm.cluster.plugins.module_utils._cluster.made_for import (
+from ansible_collections.gpufarm.cluster.plugins.module_utils._made_for import (
     MADE_FOR,
     OPTIONS,
     foreign,
@@ -144,9 +144,9 @@ def shown(app: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def holder(app: dict[str, Any]) -> str:
-    """Return for whom an app says it was made."""
-    return str((app.get("labels") or {}).get(MADE_FOR, ""))
+def holder(app: dict[str, Any]) -> str | None:
+    """Return for whom an app says it was made; None if there is none."""
+    return str((app.get("labels") or {}).get(MADE_FOR, "")) if app else None
 
 
 def present(module: AnsibleModule, marathon: Marathon) -> dict[str, Any]:
@@ -160,7 +160,7 @@ def present(module: AnsibleModule, marathon: Marathon) -> dict[str, Any]:
     if module.params["made_for"]:
         wanted["labels"] = {**(wanted.get("labels") or {}), MADE_FOR: module.params["made_for"]}
     current = marathon.app(path)
-    if foreign(bool(current), holder(current), module.params):
+    if foreign(holder(current), module.params):
         raise AppProblem(refusal(f"app {path}"))
     before, after = difference(current, wanted)
     changed = bool(before or after)
@@ -191,7 +191,7 @@ def absent(module: AnsibleModule, marathon: Marathon) -> dict[str, Any]:
     """Make the app be gone."""
     path = read_path(str(module.params["app"].get("id", "")))
     current = marathon.app(path)
-    if foreign(bool(current), holder(current), module.params):
+    if foreign(holder(current), module.params):
         module.warn(f"The app {path} was not made for this deployment; it stays.")
         return {"changed": False, "deployment": "", "diff": {"before": {}, "after": {}}, **shown(current)}
     result = {

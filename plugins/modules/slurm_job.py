@@ -50,6 +50,16 @@ options:
     type: str
     choices: [present, absent]
     default: present
+  made_for:
+    description:
+      - For whom the job is made, such as a deployment; empty for nobody in particular.
+      - A job that was made for somebody else is not changed, and not ended.
+    type: str
+    default: ""
+  take_over:
+    description: Whether a job that was made for somebody else is changed or ended all the same.
+    type: bool
+    default: false
 author:
   - gpufarm maintainers (@gpufarm)
 """
@@ -100,6 +110,7 @@ import time
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.gpufarm.cluster.plugins.module_utils._made_for import OPTIONS, foreign, refusal
 from ansible_collections.gpufarm.cluster.plugins.module_utils._mesos.console import WAITING
 from ansible_collections.gpufarm.cluster.plugins.module_utils._slurm import job as jobs
 from ansible_collections.gpufarm.cluster.plugins.module_utils._slurm.io.job import (
@@ -145,9 +156,11 @@ def present(module: AnsibleModule, slurm: Slurm, memories: Memories) -> dict[str
     slurm.refuse_its_own()
     check_folder(user, job, make=False)
     queued, memory = slurm.queue(), memories.read(job.name)
+    if foreign(memory.made_for if memory else None, module.params):
+        raise jobs.JobProblem(refusal(f"job {job.name} of {user.pw_name}"))
     decision = jobs.decide(user.pw_name, job, queued, memory)
     submits = decision.number == 0
-    known = jobs.Memory(job, decision.nonce, decision.number)
+    known = jobs.Memory(job, decision.nonce, decision.number, module.params["made_for"])
     diff = {"before": memory.job.shown() if memory else {}, "after": job.shown()}
     changed = submits or bool(decision.cancel)
     if module.check_mode:
@@ -159,7 +172,7 @@ def present(module: AnsibleModule, slurm: Slurm, memories: Memories) -> dict[str
         decision = jobs.decide(user.pw_name, job, slurm.queue(), memory)
     if submits:
         check_folder(user, job, make=True)
-        known = jobs.Memory(job, secrets.token_hex(8), 0)
+        known = known._replace(nonce=secrets.token_hex(8), number=0)
         # Before the job is there, so that a run that ends here is gone on with.
         memories.write(known)
         try:
@@ -176,6 +189,9 @@ def absent(module: AnsibleModule, slurm: Slurm, memories: Memories) -> dict[str,
     """End the job, and forget it."""
     name = jobs.read_name(module.params["owner"], module.params["job"])
     memory = memories.read(name)
+    if foreign(memory.made_for if memory else None, module.params):
+        module.warn(f"The job {name} of {slurm.user.pw_name} was not made for this deployment; it stays.")
+        return {"changed": False, "diff": {"before": {}, "after": {}}, **NOTHING}
     alive = jobs.ours(name, slurm.queue(), memory)
     changed = bool(alive) or memories.knows(name)
     if not module.check_mode:
@@ -225,6 +241,7 @@ def main() -> None:
             "owner": {"type": "str", "required": True},
             "job": {"type": "dict", "required": True, "options": JOB},
             "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+            **OPTIONS,
         },
         supports_check_mode=True,
     )

@@ -94,7 +94,7 @@ class Job:
 
 
 class Memory(NamedTuple):
-    """The memory of a job: its definition, what tells its mark from others, and its number.
+    """The memory of a job: its definition, what tells its mark from others, its number, and for whom it is.
 
     The number is 0 if the run ended while it submitted the job.
     """
@@ -102,6 +102,7 @@ class Memory(NamedTuple):
     job: Job
     nonce: str
     number: int
+    made_for: str = ""
 
 
 class Queued(NamedTuple):

@@ -5,11 +5,13 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import pwd
 import tempfile
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -22,6 +24,7 @@ from ansible_collections.gpufarm.cluster.plugins.module_utils._slurm.io.job impo
     end_of,
 )
 from ansible_collections.gpufarm.cluster.plugins.module_utils._slurm.job import Job, JobProblem, Memory
+from ansible_collections.gpufarm.cluster.plugins.modules import slurm_job
 
 from lab.patience import PATIENCE
 
@@ -200,3 +203,48 @@ def test_a_job_that_cannot_be_ended_is_told(tmp_path: Path) -> None:
     cluster = Slurm(cast(Any, Cluster("7|RUNNING|train|")), user(tmp_path), "login")
     with pytest.raises(JobProblem, match="Invalid job id specified"):
         cluster.cancel([7], waiting=False)
+
+
+class Quiet:
+    """Slurm without jobs."""
+
+    user = user(Path("/home/nobody"))
+
+    def refuse_its_own(self) -> None:
+        """Refuse nobody."""
+
+    def queue(self) -> list[object]:
+        return []
+
+    def cancel(self, numbers: list[int], *, waiting: bool) -> None:
+        assert not numbers
+
+
+def test_a_job_of_another_deployment_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(slurm_job, "check_folder", lambda *_words, **_more: None)
+    memories, said = Memories("nobody", tmp_path / "memory" / "jobs", tmp_path), []
+    memories.write(Memory(JOB, "n", 7, "deployment one"))
+
+    def run(work: Any, **params: Any) -> dict[str, Any]:
+        asked = {"owner": "nobody", "job": JOB.__dict__, "made_for": "", "take_over": False, **params}
+        module = SimpleNamespace(params=asked, check_mode=False, warn=said.append)
+        return work(module, cast(Any, Quiet()), memories)
+
+    for other in ("deployment two", ""):
+        with pytest.raises(JobProblem, match="job train of nobody is there and was not made"):
+            run(slurm_job.present, made_for=other)
+        assert not run(slurm_job.absent, made_for=other)["changed"]
+        assert memories.read("train") == Memory(JOB, "n", 7, "deployment one")
+    assert said == ["The job train of nobody was not made for this deployment; it stays."] * 2
+    assert run(slurm_job.absent, made_for="deployment two", take_over=True)["changed"]
+    assert not memories.knows("train")
+
+
+def test_a_memory_that_names_no_deployment_is_of_nobody(tmp_path: Path) -> None:
+    memories = Memories("nobody", tmp_path / "memory" / "jobs", tmp_path)
+    memories.write(Memory(JOB, "n", 7))
+    [file] = (tmp_path / "memory").rglob("train.json")
+    known = json.loads(file.read_text())
+    del known["made_for"]
+    file.write_text(json.dumps(known))
+    assert memories.read("train") == Memory(JOB, "n", 7, "")

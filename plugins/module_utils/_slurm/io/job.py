@@ -316,7 +316,8 @@ class Memories:
         """
         try:
             found = json.loads((self.folder / f"{name}.json").read_text(encoding="utf-8"))
-            return jobs.Memory(jobs.Job(**found["job"]), str(found["nonce"]), int(found["number"]))
+            job, made_for = jobs.Job(**found["job"]), str(found.get("made_for", ""))
+            return jobs.Memory(job, str(found["nonce"]), int(found["number"]), made_for)
         except (FileNotFoundError, NotADirectoryError, ValueError, KeyError, TypeError):
             return None
 
@@ -329,7 +330,7 @@ class Memories:
         Raises:
             OSError: it cannot be written.
         """
-        text = json.dumps({"job": asdict(memory.job), "nonce": memory.nonce, "number": memory.number})
+        text = json.dumps({**memory._asdict(), "job": asdict(memory.job)})
         with self._folders():
             for folder in (self.above, self.folder):
                 folder.mkdir(mode=0o700, exist_ok=True)

@@ -15,18 +15,17 @@ OPTIONS: dict[str, dict[str, Any]] = {
 }
 
 
-def foreign(there: bool, holder: str, params: dict[str, Any]) -> bool:
+def foreign(holder: str | None, params: dict[str, Any]) -> bool:
     """Tell whether something was made for somebody else.
 
     Args:
-        there: whether it exists.
-        holder: for whom it says it was made; empty if it does not say.
+        holder: for whom it says it was made; empty if it does not say, None if it is not there.
         params: of the module: ``made_for`` and ``take_over``.
 
     Returns:
         True if it may be neither changed nor removed.
     """
-    return there and holder != params["made_for"] and not params["take_over"]
+    return holder not in (None, params["made_for"]) and not params["take_over"]
 
 
 def refusal(thing: str) -> str:
