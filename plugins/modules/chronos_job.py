@@ -21,6 +21,7 @@ description:
 extends_documentation_fragment:
   - gpufarm.cluster.cluster_http
   - gpufarm.cluster.attributes.changing_module
+  - gpufarm.cluster.made_for
 attributes:
   diff_mode:
     support: full
@@ -42,17 +43,6 @@ options:
     type: str
     choices: [present, absent]
     default: present
-  made_for:
-    description:
-      - For whom the job is made, such as a deployment; empty for nobody in particular. It becomes a variable
-        of its environment, as jobs have no labels.
-      - A job that was made for somebody else is not changed, and not removed.
-    type: str
-    default: ""
-  take_over:
-    description: Whether a job that was made for somebody else is changed or removed all the same.
-    type: bool
-    default: false
 """
 
 EXAMPLES = r"""

@@ -19,6 +19,7 @@ description:
 extends_documentation_fragment:
   - gpufarm.cluster.cluster_http
   - gpufarm.cluster.attributes.changing_module
+  - gpufarm.cluster.made_for
 attributes:
   diff_mode:
     support: full
@@ -43,17 +44,6 @@ options:
     type: str
     choices: [present, absent]
     default: present
-  made_for:
-    description:
-      - For whom the app is made, such as a deployment; empty for nobody in particular. It becomes a label
-        of the app.
-      - An app that was made for somebody else is not changed, and not removed.
-    type: str
-    default: ""
-  take_over:
-    description: Whether an app that was made for somebody else is changed or removed all the same.
-    type: bool
-    default: false
   force:
     description: Whether another deployment that holds the app is given up; if not, it is waited for.
     type: bool

@@ -21,6 +21,7 @@ description:
     no patterns.
 extends_documentation_fragment:
   - gpufarm.cluster.attributes.changing_module
+  - gpufarm.cluster.made_for
 attributes:
   diff_mode:
     support: full
@@ -50,16 +51,6 @@ options:
     type: str
     choices: [present, absent]
     default: present
-  made_for:
-    description:
-      - For whom the job is made, such as a deployment; empty for nobody in particular.
-      - A job that was made for somebody else is not changed, and not ended.
-    type: str
-    default: ""
-  take_over:
-    description: Whether a job that was made for somebody else is changed or ended all the same.
-    type: bool
-    default: false
 author:
   - gpufarm maintainers (@gpufarm)
 """

@@ -266,9 +266,8 @@ def test_an_update_gives_what_is_there_no_other_name(paas: Site) -> None:
     inputs = {"job_name": "night", "schedule": "R//P1D", "command": "x", "docker_image": "y"}
     form = paas.service.forms["jobs"]
     own = [replace(one, default="site.pem") if one.name == "ca_file" else one for one in form.fields]
-    paas.service.forms["jobs"] = replace(
-        form, fields=tuple(own)
-    )  # a file that workers have, and this server has not
+    # a file that workers have, and this server has not
+    paas.service.forms["jobs"] = replace(form, fields=tuple(own))
     ann = paas.user("ann")
     uuid = ann.post("/deployments", json={"template": text, "parameters": inputs}).json()["uuid"]
     paas.work()
