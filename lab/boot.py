@@ -15,7 +15,7 @@ from pathlib import Path
 
 from lab import vm
 from lab.errors import LabError
-from lab.hosts import Bind, Host
+from lab.hosts import RUN, Bind, Host
 from lab.network import Network
 from lab.patience import PATIENCE
 
@@ -31,6 +31,7 @@ def boot(hosts: Sequence[tuple[Host, list[Bind]]], network: Network, subnet: ipa
     :param hosts: prepared hosts that do not run, with their binds.
     :raises LabError: if a host ends while booting or takes too long; the others go on running.
     """
+    RUN.mkdir(mode=0o700, parents=True, exist_ok=True)
     containers = [(host, binds) for host, binds in hosts if host.spec.kind == "nspawn"]
     machines = [host for host, _ in hosts if host.spec.kind == "qemu"]
     deadline = time.monotonic() + SECONDS_PER_HOST * len(hosts)
@@ -64,7 +65,6 @@ def boot(hosts: Sequence[tuple[Host, list[Bind]]], network: Network, subnet: ipa
 @contextlib.contextmanager
 def _listener(path: Path) -> Iterator[socket.socket]:
     """A datagram socket for messages of the guest's systemd (sd_notify(3))."""
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     path.unlink(missing_ok=True)
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listener:
         listener.bind(str(path))
