@@ -56,8 +56,9 @@ framework_id:
 apps:
   description:
     - The apps, each with C(id), C(instances), C(role), C(cpus), C(mem), C(disk), C(gpus), C(running),
-      C(healthy), C(unhealthy), C(version), C(tasks) with C(id), C(host), C(ports) and C(state), and
-      C(failed_task), the id of the task that failed last, which is empty if none did.
+      C(healthy), C(unhealthy), C(version), C(tasks) with C(id), C(host), C(ports) and C(state),
+      C(failed_task), the id of the task that failed last, which is empty if none did, and C(made_for), for
+      whom M(gpufarm.cluster.marathon_app) has made it, which is empty if the app does not say so.
   returned: success
   type: list
   elements: dict
@@ -78,6 +79,7 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.gpufarm.cluster.plugins.module_utils._cluster.io.module import run
+from ansible_collections.gpufarm.cluster.plugins.module_utils._made_for import MADE_FOR
 from ansible_collections.gpufarm.cluster.plugins.module_utils._marathon.app import AppProblem, read_path
 from ansible_collections.gpufarm.cluster.plugins.module_utils._marathon.io.api import Marathon
 from ansible_collections.gpufarm.cluster.plugins.module_utils._marathon.wait import waiting
@@ -98,6 +100,7 @@ def row(app: Mapping[str, Any]) -> dict[str, Any]:
             for task in app.get("tasks", ())
         ],
         "failed_task": (app.get("lastTaskFailure") or {}).get("taskId") or "",
+        "made_for": (app.get("labels") or {}).get(MADE_FOR) or "",
     }
 
 

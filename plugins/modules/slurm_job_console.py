@@ -22,6 +22,10 @@ options:
     description: Name of the job.
     type: str
     required: true
+  made_for:
+    description: For whom M(gpufarm.cluster.slurm_job) has submitted it. A job for anybody else is not told.
+    type: str
+    default: ""
   kib:
     description: KiB at the end of each of C(stdout) and C(stderr) that are read.
     type: int
@@ -73,10 +77,13 @@ def gather(module: AnsibleModule) -> dict[str, Any]:
     name = jobs.read_name(owner, {"name": module.params["name"]})
     user = account(owner, machine)
     memory, slurm = Memories(owner).read(name), Slurm(module, user, machine)
-    number = jobs.number_of(slurm.queue(), memory) if memory else 0
+    number = 0
+    if memory is not None and memory.made_for == module.params["made_for"]:
+        number = jobs.number_of(slurm.queue(), memory)
     if memory is None or not number:
         raise jobs.JobProblem(
-            f"{machine} has submitted no job {name} of {owner}; apply its definition again."
+            f"{machine} has submitted no job {name} of {owner} for this deployment; apply its definition"
+            " again."
         )
     told = slurm.told(name, number)
     task: dict[str, Any] = {
@@ -109,6 +116,7 @@ def main() -> None:
         argument_spec={
             "owner": {"type": "str", "required": True},
             "name": {"type": "str", "required": True},
+            "made_for": {"type": "str", "default": ""},
             "kib": {"type": "int", "default": 64},
         },
         supports_check_mode=True,

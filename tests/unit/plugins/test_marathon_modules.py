@@ -75,6 +75,7 @@ def test_an_app_of_another_deployment_is_left_alone(call: Caller) -> None:
     one, two = {"made_for": "deployment one"}, {"made_for": "deployment two"}
     assert call(marathon_app, app=APP, **one)["app"]["labels"] == {"GPUFARM_MADE_FOR": "deployment one"}
     assert not call(marathon_app, app=APP, **one)["changed"]
+    assert [app["made_for"] for app in call(marathon_info)["apps"]] == ["deployment one"]
     for other in (two, {}):
         refused = call(marathon_app, app={**APP, "cpus": 2}, check=not other, **other)
         assert (

@@ -24,7 +24,7 @@ from ansible_collections.gpufarm.cluster.plugins.module_utils._slurm.io.job impo
     end_of,
 )
 from ansible_collections.gpufarm.cluster.plugins.module_utils._slurm.job import Job, JobProblem, Memory
-from ansible_collections.gpufarm.cluster.plugins.modules import slurm_job
+from ansible_collections.gpufarm.cluster.plugins.modules import slurm_job, slurm_job_console
 
 from lab.patience import PATIENCE
 
@@ -238,6 +238,25 @@ def test_a_job_of_another_deployment_is_left_alone(tmp_path: Path, monkeypatch: 
     assert said == ["The job train of nobody was not made for this deployment; it stays."] * 2
     assert run(slurm_job.absent, made_for="deployment two", take_over=True)["changed"]
     assert not memories.knows("train")
+
+
+def test_what_a_job_of_another_deployment_prints_is_not_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memories = Memories("nobody", tmp_path / "memory" / "jobs", tmp_path)
+    memories.write(Memory(JOB, "n", 7, "deployment one"))
+    monkeypatch.setattr(slurm_job_console, "account", lambda *_words: user(tmp_path))
+    monkeypatch.setattr(slurm_job_console, "Memories", lambda _owner: memories)
+
+    def console(made_for: str) -> dict[str, Any]:
+        asked = {"owner": "nobody", "name": "train", "kib": 64, "made_for": made_for}
+        module = SimpleNamespace(params=asked, run_command=Cluster("7|PENDING|train|").run_command)
+        return slurm_job_console.gather(cast(Any, module))
+
+    for other in ("deployment two", ""):
+        with pytest.raises(JobProblem, match="no job train of nobody for this deployment"):
+            console(other)
+    assert [task["id"] for task in console("deployment one")["tasks"]] == ["7"]
 
 
 def test_a_memory_that_names_no_deployment_is_of_nobody(tmp_path: Path) -> None:

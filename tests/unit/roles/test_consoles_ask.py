@@ -80,7 +80,9 @@ def test_nothing_changes_if_mesos_does_not_tell(role: str) -> None:
     assert f"gpufarm.cluster.{role}" not in {call.action for call in run.calls}
 
 
-@pytest.mark.parametrize("found", [[APP], []])
+@pytest.mark.parametrize(
+    "found", [[APP | {"made_for": "deployment one"}], [APP | {"made_for": "deployment two"}], []]
+)
 @pytest.mark.parametrize("role", ["container_request"])
 def test_the_console_of_a_container_asks_marathon_and_mesos_with_the_account_of_each(
     role: str,
@@ -88,8 +90,15 @@ def test_the_console_of_a_container_asks_marathon_and_mesos_with_the_account_of_
 ) -> None:
     case = CASES[role].with_answers({"gpufarm.cluster.marathon_info": {"apps": found, "framework_id": "f1"}})
     given = settings("container_request_marathon", MARATHON) | settings("container_request_mesos", MESOS)
-    run = case.run(role, given, entry="console")
-    if found:
+    run = case.run(role, {**given, "gpufarm_owner": "deployment one"}, entry="console")
+    if found and found[0]["made_for"] == "deployment one":
         assert asked(run) == {"marathon_info": MARATHON, "mesos_console": MESOS}
     else:
-        assert "Marathon has no app" in run.refusal
+        assert "Marathon has no app /ada/lab that was made for this deployment" in run.refusal
+
+
+def test_the_console_of_a_job_of_slurm_is_of_one_deployment() -> None:
+    run = CASES["slurm_job"].run("slurm_job", {"gpufarm_owner": "deployment one"}, entry="console")
+    assert not run.failed, run.refusal
+    [told] = [call for call in run.calls if call.action == "gpufarm.cluster.slurm_job_console"]
+    assert told.args["made_for"] == "deployment one"
