@@ -114,6 +114,50 @@ def test_right_passwords_of_many_at_one_address_cost_nothing(hub: Login) -> None
         assert attempt(hub, Browser("192.0.2.1"), f"user{number}", "right") == 200
 
 
+def test_a_course_that_logs_in_at_the_same_moment_comes_in(hub: Login) -> None:
+    """Thirty people and more behind one address; nobody knows yet whether their passwords are right."""
+    hub.seconds = 0.01
+
+    async def course() -> list[Any]:
+        names = [f"user{number}" for number in range(3 * RULES["address"].burst)]
+        asked = [
+            hub.authenticate(Browser("192.0.2.1"), {"username": name, "password": "right"}) for name in names
+        ]
+        return await asyncio.gather(*asked, return_exceptions=True)
+
+    assert [answer for answer in asyncio.run(course()) if not isinstance(answer, dict)] == []
+
+
+def test_guesses_that_come_together_are_no_more_than_one_by_one(hub: Login) -> None:
+    async def guesses(names: list[str]) -> list[Any]:
+        asked = [
+            hub.authenticate(Browser("192.0.2.1"), {"username": name, "password": "wrong"}) for name in names
+        ]
+        return await asyncio.gather(*asked, return_exceptions=True)
+
+    burst = RULES["address"].burst
+    answers = asyncio.run(guesses([f"user{number}" for number in range(3 * burst)]))
+    assert [getattr(answer, "status_code", 403) for answer in answers].count(429) == 2 * burst
+    assert answers.count(None) == burst
+
+
+def test_a_line_of_one_address_is_bounded(hub: Login, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(attempts, "LONGEST", 5)
+    hub.seconds = 0.01
+
+    async def crowd() -> list[Any]:
+        asked = [
+            hub.authenticate(Browser("192.0.2.1"), {"username": f"user{number}", "password": "right"})
+            for number in range(8)
+        ]
+        return await asyncio.gather(*asked, return_exceptions=True)
+
+    answers = asyncio.run(crowd())
+    refused = [answer for answer in answers if isinstance(answer, HTTPError)]
+    assert len(refused) == 3 and all("at this moment" in str(answer) for answer in refused)
+    assert attempt(hub, Browser("192.0.2.1"), "carol", "right") == 200
+
+
 def test_a_name_that_many_addresses_guess_at(hub: Login, clock: Clock) -> None:
     """The user still comes in with a browser of old, from any address, and after the attack from anywhere."""
     home = Browser("198.51.100.7")

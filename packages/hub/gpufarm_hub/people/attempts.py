@@ -8,6 +8,7 @@ import contextlib
 import os
 import secrets
 from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -22,6 +23,15 @@ REMEMBERED = 180  # days for which a browser is known
 
 # At once from one client: the delay after wrong passwords must not occupy all threads.
 AT_ONCE = 2
+LONGEST = 200  # attempts of one client that wait; a course that begins has one address
+
+
+@dataclass
+class Line:
+    """Attempts of one client: its turns, and how many attempts there are."""
+
+    turn: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(AT_ONCE))
+    length: int = 0
 
 
 class Attempts:
@@ -29,31 +39,43 @@ class Attempts:
 
     def __init__(self, counts: Throttle | None = None) -> None:
         self._counts = counts or Throttle()
-        self._turns: WeakValueDictionary[Key, asyncio.Semaphore] = WeakValueDictionary()
+        self._lines: WeakValueDictionary[Key, Line] = WeakValueDictionary()
 
     @contextlib.asynccontextmanager
     async def one(self, handler: Any, name: str) -> AsyncIterator[Attempt]:
         """Make way for an attempt; one that ends with an error was no wrong password.
 
+        It counts when its turn comes, not while it waits for others of whom nobody knows how they end.
+
         Raises:
             tornado.web.HTTPError: it must wait; the page says how long.
         """
         keys = _keys(handler, name)
+        line = self._lines.setdefault(keys[0], Line())
+        if line.length >= LONGEST:
+            raise _too_many(throttle.CROWD)
+        line.length += 1
+        try:
+            async with line.turn, self._counted(keys) as attempt:
+                yield attempt
+        finally:
+            line.length -= 1
+        if not attempt.wrong:
+            _know(handler, name)
+
+    @contextlib.asynccontextmanager
+    async def _counted(self, keys: list[Key]) -> AsyncIterator[Attempt]:
         wait = self._counts.take(keys)
         if wait:
-            raise HTTPError(429, throttle.refusal(wait), reason="Too Many Requests")
+            raise _too_many(throttle.refusal(wait))
         attempt = Attempt()
-        turn = self._turns.get(keys[0]) or asyncio.Semaphore(AT_ONCE)
-        self._turns[keys[0]] = turn
         try:
-            async with turn:
-                yield attempt
+            yield attempt
         except Exception:
             self._counts.give_back(keys)
             raise
         if not attempt.wrong:
             self._counts.give_back(keys)
-            _know(handler, name)
 
 
 class Attempt:
@@ -64,6 +86,10 @@ class Attempt:
     """
 
     wrong = False
+
+
+def _too_many(sentence: str) -> HTTPError:
+    return HTTPError(429, sentence, reason="Too Many Requests")
 
 
 def _keys(handler: Any, name: str) -> list[Key]:

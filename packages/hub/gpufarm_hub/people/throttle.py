@@ -101,6 +101,9 @@ def network(header: str | None, secret: str) -> str:
     return str(parsed.ipv4_mapped or ipaddress.ip_network((parsed, 64), strict=False))
 
 
+CROWD = "Very many people log in from your address at this moment. Try again in a minute."
+
+
 def refusal(wait: float) -> str:
     """Return what those are told who have to wait."""
     return (
