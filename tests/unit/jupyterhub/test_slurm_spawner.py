@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -394,6 +395,41 @@ def test_the_script_tells_where_the_hub_is_and_nothing_secret(
     (script,) = scripts
     assert "exec /opt/jupyterhub-node/bin/python -I -m gpufarm_hub.slurm.job <<" in script
     assert '"hub": "https://hub:8083"' in script and "PRIVATE KEY" not in script
+
+
+def test_the_job_of_an_earlier_start_says_nothing_of_this_one(
+    made: Callable[..., SlurmSpawner], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, seen = made(), []
+    earlier = partial(job, one, number=11, node="gpu1")
+    steps = [
+        (11, earlier(("COMPLETED",))),
+        (0, earlier(("COMPLETED", "COMPLETING"))),
+        (12, earlier(("COMPLETED",))),
+        (12, job(one, reason="Resources")),
+        (12, job(one, ("RUNNING",), node="gpu2")),
+        (12, job(one, ("FAILED",), node="gpu2")),
+    ]
+
+    def of_now(_unit: str) -> Job:
+        if not steps:
+            raise asyncio.CancelledError
+        one._job, found = steps.pop(0)
+        return found
+
+    monkeypatch.setattr(engine, "job_of", of_now)
+
+    async def told() -> None:
+        async for event in one.progress():
+            seen.append(event["message"])
+
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(told())
+    assert seen == [
+        "Your notebook is being prepared.",
+        "Your notebook waits in the queue of the cluster: what you chose is in use.",
+        "Your notebook begins on gpu2.",
+    ]
 
 
 def test_a_start_that_is_stopped_while_it_is_queued_leaves_no_job_behind(

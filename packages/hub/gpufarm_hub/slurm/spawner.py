@@ -339,8 +339,10 @@ class SlurmSpawner(NotebookSpawner):
         while True:
             with contextlib.suppress(EngineError):
                 found = await client.in_thread(engine.job_of, engine.name_of(self.owner))
-                told = reasons.of(found) if found else "Your notebook is being prepared."
-                if told != before:
-                    yield {"progress": 20 if found and found.waits else 60, "message": told}
+                # Slurm still knows the job of an earlier start, until that of this one is queued.
+                own = found if found and found.number == self._job else None
+                told = reasons.of(own) if own else "Your notebook is being prepared."
+                if told != before and not (own and own.is_over):
+                    yield {"progress": 60 if own and not own.waits else 20, "message": told}
                     before = told
             await asyncio.sleep(LOOKS_EVERY)
