@@ -6,6 +6,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
@@ -23,11 +24,14 @@ from gpufarm.serve.refusals import TooMany, Unauthorized
 from gpufarm.serve.settings import Directory as Settings
 from gpufarm.serve.settings import Issuer as Entry
 from gpufarm.serve.tables import Login
+from gpufarm.serve.web import passwords as module
 from gpufarm.serve.web.passwords import AT_ONCE, Passwords
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from serve_site import Browser, Site, site
 from sqlalchemy import select
+
+from lab.patience import PATIENCE
 
 COOKIE = "__Host-gpufarm"
 
@@ -424,6 +428,36 @@ def test_right_passwords_are_not_counted_and_wrong_ones_forgotten(monkeypatch: p
     later = time.monotonic() + 61
     monkeypatch.setattr(limits.time, "monotonic", lambda: later)
     assert passwords.claims("ann", "right", "192.0.2.1") == {"sub": "ann"}
+
+
+def test_a_course_that_signs_in_at_the_same_moment_comes_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Thirty people and more behind one address; nobody knows yet whether their passwords are right."""
+    monkeypatch.setattr(module, "WAITS", PATIENCE)
+
+    class Slow(Fake):
+        def claims(self, name: str, password: str) -> dict[str, Any]:
+            time.sleep(0.01)
+            return super().claims(name, password)
+
+    passwords, names = checks(Slow()), [f"user{number}" for number in range(40)]
+    with ThreadPoolExecutor(len(names)) as course:
+        answers = course.map(lambda name: passwords.claims(name, "right", "192.0.2.1"), names)
+        assert [answer["sub"] for answer in answers] == names
+
+
+def test_guesses_that_come_together_are_no_more_than_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "WAITS", PATIENCE)
+    fake = Fake()
+    passwords, names = checks(fake), [f"user{number}" for number in range(40)]
+
+    def wrong(name: str) -> type[Exception]:
+        with pytest.raises((Unauthorized, TooMany)) as refused:
+            passwords.claims(name, "wrong", "192.0.2.1")
+        return refused.type
+
+    with ThreadPoolExecutor(len(names)) as guessers:
+        answers = list(guessers.map(wrong, names))
+    assert answers.count(Unauthorized) == fake.asked == 20
 
 
 def test_a_slow_directory_occupies_few_connections() -> None:

@@ -23,6 +23,8 @@ from gpufarm.serve.refusals import TooMany, Unauthorized
 OF_ADDRESS, OF_NAME = (20, 2), (10, 1)
 # Checks at the same moment: a slow directory occupies no more connections of this service.
 AT_ONCE = 8
+# Seconds for which one waits for its turn: each occupies a thread of the service.
+WAITS = 1.0
 # Seconds for which a browser is known.
 REMEMBERED = 180 * 86_400
 
@@ -67,19 +69,9 @@ class Passwords:
             counts = [(self._browsers, own)]
         for rate, key in counts:
             rate.check(key)
-        for rate, key in counts:  # before the check, so that many at once count, too
-            rate.take(key)
-        wrong = False
-        try:
-            with self._turn():
-                return self._directory.claims(name, password)
-        except Unauthorized:
-            wrong = True
-            raise
-        finally:
-            if not wrong:
-                for rate, key in counts:
-                    rate.give(key)
+        # Not while it waits for others, of whom nobody knows how they end: a course has one address.
+        with self._turn(), self._counted(counts):
+            return self._directory.claims(name, password)
 
     def mark(self, name: str) -> str:
         """Make the cookie of a browser in which a user has signed in.
@@ -97,8 +89,25 @@ class Passwords:
         return self._key.digest(["known browser", _spelt(name), own])
 
     @contextlib.contextmanager
+    def _counted(self, counts: list[tuple[Rate, str]]) -> Iterator[None]:
+        for rate, key in counts:
+            rate.check(key)
+        for rate, key in counts:  # before the check, so that many at once count, too
+            rate.take(key)
+        wrong = False
+        try:
+            yield
+        except Unauthorized:
+            wrong = True
+            raise
+        finally:
+            if not wrong:
+                for rate, key in counts:
+                    rate.give(key)
+
+    @contextlib.contextmanager
     def _turn(self) -> Iterator[None]:
-        if not self._free.acquire(timeout=1):
+        if not self._free.acquire(timeout=WAITS):
             raise TooMany("many users sign in at this moment; try again in a few seconds")
         try:
             yield
