@@ -72,6 +72,16 @@ def test_a_job_holds_its_slices_from_prolog_to_epilog(run: Run, tmp_path: Path) 
     assert holders(tmp_path) == []
 
 
+def test_the_first_jobs_of_a_node_start_at_the_same_moment(run: Run, tmp_path: Path) -> None:
+    faster = tmp_path / "bin" / "mkdir"
+    faster.parent.mkdir()
+    faster.write_text('#!/bin/sh\nfor folder; do :; done\n/bin/mkdir -p "$folder"\nexec /bin/mkdir "$@"\n')
+    faster.chmod(0o755)
+    (tmp_path / "run").mkdir()
+    run("prolog", **JOB, CUDA_VISIBLE_DEVICES="MIG-1")
+    assert [holder.who for holder in holders(tmp_path)] == ["job 18 of alice"]
+
+
 def test_a_whole_gpu_is_held_by_its_uuid(run: Run, tmp_path: Path) -> None:
     (tmp_path / "run").mkdir()
     for minor, uuid in enumerate(("GPU-a", "GPU-b")):
