@@ -157,6 +157,10 @@ bench-run: setup ## Cost of runs on 1, 4 and 32 hosts for the controller, with a
 bench-hub: setup-test ## 50 people ask the hub for 14 slices at once: nobody twice, nobody lost; how fast it is; BENCH=NAME (root)
 	@python -m lab.hub_load $(if $(BENCH),--bench $(BENCH))
 
+.PHONY: bench-slurm
+bench-slurm: setup ## Start of jobs and notebooks beside Slurm and batchspawner alone, and a change of slices, on the hosts of demo-farm (root)
+	@python -m lab.slurm_timing
+
 .PHONY: on-a-real-gpu
 on-a-real-gpu: ## Print, as JSON, what this machine's GPUs say to what we infer; reads only (docs/unproved.md)
 	@./scripts/on-a-real-gpu
@@ -225,7 +229,7 @@ lock: setup ## Resolve the Python packages of controller, GPU modules and hub an
 			molecule/notebook_environments/files/training.in; do \
 		$(LOCK) --python-version 3.11 --no-annotate --output-file $${environment%.in}.lock $$environment; \
 	done
-	for oracle in im puccini mesos_clients gpu_tools; do \
+	for oracle in im puccini mesos_clients gpu_tools batchspawner; do \
 		$(LOCK) --no-annotate --python-version 3.11 --output-file requirements/oracles/$$oracle.lock requirements/oracles/$$oracle.in; \
 	done
 	# of Infrastructure Manager only what reads TOSCA is needed, not what its own package asks for

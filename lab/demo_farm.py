@@ -43,7 +43,6 @@ SETTINGS = {
     "slurm_controller_partitions": [
         {"name": "gpu", "default": True, "default_time": "60", "max_time": "8:00:00"}
     ],
-    "slurm_accounts_accounts": [{"name": "physics", "users": list(USERS)}],
     "jupyterhub_spawner": "slurm",
     "jupyterhub_login": "pam",
     "jupyterhub_pam_groups": ["users"],
@@ -54,9 +53,19 @@ SETTINGS = {
 
 @dataclass
 class Demo(Stage):
-    """The demo of a cluster with a hub."""
+    """The demo of a cluster with a hub.
+
+    Attributes:
+        users: people with accounts on all hosts.
+    """
 
     name: str = field(default_factory=lambda: os.environ.get("LAB_BENCH", "demo-farm"))
+    users: tuple[str, ...] = USERS
+
+    @property
+    def inventory_file(self) -> Path:
+        """The inventory of Ansible for the hosts of the bench."""
+        return self.directory / "inventory.json"
 
     def up(self) -> None:
         """Bring everything up, prove it, and tell how to use it."""
@@ -68,15 +77,16 @@ class Demo(Stage):
             bench = self.bench(say)
             started = bench.up(HOSTS)
             status = bench.status()
-        files = str(self._inventory(status))
+        self._write_inventory(status)
         for phase, title, playbooks in PHASES:
             with self.phase(phase, title):
-                self.program(["ansible-playbook", "-i", files, *playbooks], self.slurm_on_bench)
+                command = ["ansible-playbook", "-i", str(self.inventory_file), *playbooks]
+                self.program(command, self.slurm_on_bench)
         address = next(host["address"] for host in status["hosts"] if host["name"] == HUB)
         hub = f"https://{address}:8888"
         authority = self.directory / "hub-ca.crt"
         write_atomically(authority, run(["ssh", "-F", status["ssh_config"], HUB, "cat", AUTHORITY]))
-        passwords = self._passwords()
+        passwords = self.passwords()
         title = f"{USERS[0]} runs Python on a slice, beside a job of {USERS[1]}"
         with self.phase("check", title) as say:
             say(f"{USERS[1]} runs a job")
@@ -86,16 +96,16 @@ class Demo(Stage):
         timings = self.timings(cold=cold, started=bool(started))
         _tell(self.name, hub, authority, passwords, job, proof, timings)
 
-    def _passwords(self) -> dict[str, str]:
+    def passwords(self) -> dict[str, str]:
         """The users' passwords, made by the first run."""
         path = self.directory / "passwords"
         if not path.exists():
-            lines = "".join(f"{name}:{secrets.token_urlsafe(9)}\n" for name in USERS)
+            lines = "".join(f"{name}:{secrets.token_urlsafe(9)}\n" for name in self.users)
             write_atomically(path, lines, 0o600)
         return dict(line.split(":") for line in path.read_text().splitlines())
 
-    def _inventory(self, status: dict[str, Any]) -> Path:
-        self._passwords()
+    def _write_inventory(self, status: dict[str, Any]) -> None:
+        self.passwords()
         hosts = inventory(status).pop("_meta")["hostvars"]
         for name, (_gpu, flavor) in GPUS.items():
             hosts[name]["mig_partition_flavor"] = flavor
@@ -104,11 +114,14 @@ class Demo(Stage):
             **dict.fromkeys(("slurm_controllers", "slurm_accounting", "jupyterhubs"), one),
             **dict.fromkeys(("slurm_nodes", "gpu_nodes"), nodes),
         }
-        own = {"farm_users": USERS, "farm_passwords": str(self.directory / "passwords")}
-        path = self.directory / "inventory.json"
+        accounts = [{"name": "physics", "users": self.users}]
+        own = {
+            "slurm_accounts_accounts": accounts,
+            "farm_users": self.users,
+            "farm_passwords": str(self.directory / "passwords"),
+        }
         found = {"all": {"hosts": hosts, "children": groups, "vars": {**SETTINGS, **own}}}
-        write_atomically(path, json.dumps(found, indent=2) + "\n")
-        return path
+        write_atomically(self.inventory_file, json.dumps(found, indent=2) + "\n")
 
 
 def _tell(

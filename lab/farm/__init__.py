@@ -1,0 +1,4 @@
+"""Parts of the demo of a farm, and of its measurement."""
+
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
