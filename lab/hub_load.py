@@ -222,7 +222,7 @@ class Load:
             with self._phase("login of everybody"):
                 guests = {name: stack.enter_context(Guest(url, context)) for name in logins}
                 self.figures["memory_idle_mebibytes"] = self._memory()["VmRSS"] / 1024
-                with ThreadPoolExecutor(4) as pool:
+                with ThreadPoolExecutor(len(guests)) as pool:
                     list(pool.map(lambda name: guests[name].login(name, logins[name]), guests))
             admin, plain = guests.pop("bob"), guests.pop("plain")
             hoarders = [guests.pop(name) for name in list(guests) if name.startswith("hoarder")]
