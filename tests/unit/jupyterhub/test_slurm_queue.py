@@ -189,6 +189,11 @@ def test_a_user_reads_when_a_notebook_is_expected_to_begin() -> None:
     assert told.endswith("It is expected to begin at 2026-11-26 19:17 UTC.")
 
 
+def test_what_can_never_begin_has_no_time() -> None:
+    told = reasons.of(replace(WAITS, reason="BadConstraints", start=1795720649.0))
+    assert told.endswith("no machine has what you chose any more.")
+
+
 def test_an_administrator_reads_where_a_notebook_runs() -> None:
     assert reasons.state(replace(RUNS, end=1795720649.0)) == "running on gpu1 until 2026-11-26 19:17 UTC"
     assert reasons.of(RUNS) == "Your notebook begins on gpu1."

@@ -332,6 +332,7 @@ def test_notebooks_that_wait_turn_no_others_away() -> None:
         ({"states": ("NODE_FAIL",)}, Death("node"), "the machine that it ran on has failed"),
         ({"states": ("RUNNING",), "start": 1.0, "node": "gpu1"}, None, "began on gpu1, but did not reach"),
         ({"number": 11}, None, "was taken out of the queue"),
+        ({"reason": "BadConstraints"}, None, "has what you chose any more"),
     ],
 )
 def test_a_job_that_comes_to_nothing_is_explained(

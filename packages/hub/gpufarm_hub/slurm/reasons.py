@@ -7,6 +7,8 @@ from gpufarm_hub.sharing import keeping
 
 from .queue import Job
 
+# Of a job for which the cluster has no node any more; Slurm holds it.
+GONE = "BadConstraints"
 # squeue(1), JOB REASON CODES. Reasons that begin with the words of the second table are about limits.
 WORDS = {
     "None": "Slurm has not looked at it yet",
@@ -23,6 +25,7 @@ WORDS = {
     "JobHeldUser": "you hold it back",
     "Licenses": "licences that it needs are in use",
     "BeginTime": "its time has not come",
+    GONE: "no machine has what you chose any more",
 }
 LIMITS = ("Assoc", "QOS", "MaxCpu", "MaxGRES", "MaxJobs", "MaxMem", "MaxNode")
 
@@ -40,7 +43,8 @@ def of(job: Job) -> str:
     if why is None:
         limited = job.reason.startswith(LIMITS)
         why = f"{'your account is at its limit' if limited else 'Slurm gives a reason'} ({job.reason})"
-    expected = f" It is expected to begin at {keeping.in_words(job.start)}." if job.start else ""
+    start = job.start if job.reason != GONE else None
+    expected = f" It is expected to begin at {keeping.in_words(start)}." if start else ""
     return f"Your notebook waits in the queue of the cluster: {why}.{expected}"
 
 

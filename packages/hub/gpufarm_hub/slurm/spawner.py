@@ -219,7 +219,7 @@ class SlurmSpawner(NotebookSpawner):
         """Return the notebook's address when its job has asked for what it needs.
 
         Raises:
-            RefusedSpawnError: the job is over, or does not ask.
+            RefusedSpawnError: the job is over, can never begin, or does not ask.
         """
         while True:
             done, _pending = await asyncio.wait([self._arrived], timeout=LOOKS_EVERY)
@@ -232,6 +232,13 @@ class SlurmSpawner(NotebookSpawner):
                 continue
             if found is None or found.number != self._job or found.is_over:
                 raise await self._refusal()
+            if found.waits and found.reason == reasons.GONE:
+                raise RefusedSpawnError(
+                    "No machine of the cluster has what you chose any more, as slices were changed; start "
+                    "the notebook with something else.",
+                    "engine",
+                    409,
+                )
             if not found.waits and not found.may_ask(ASKS_WITHIN, time.time()):
                 raise RefusedSpawnError(
                     f"The notebook began on {found.node}, but did not reach this service; tell the "
