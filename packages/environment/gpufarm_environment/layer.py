@@ -7,10 +7,11 @@ Python is the one that the shared environment was made with.
 
 from __future__ import annotations
 
-import os
+import contextlib
 import shutil
 import sys
 import sysconfig
+import uuid
 from collections.abc import Iterator
 from dataclasses import replace
 from importlib import metadata
@@ -59,11 +60,12 @@ class Layer:
         for path, text in texts.items():
             path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
             if not path.is_file() or path.read_text(encoding="utf-8", errors="replace") != text:
-                _replace(path, text)
+                with _replacing(path) as new:
+                    new.write_text(text, encoding="utf-8")
         (self.folder / "bin" / "pip").chmod(0o755)
         if not self.python.is_symlink() or self.python.readlink() != base:
-            self.python.unlink(missing_ok=True)
-            self.python.symlink_to(base)
+            with _replacing(self.python) as new:
+                new.symlink_to(base)
 
     def installed(self) -> dict[str, str]:
         """Return the versions of the user's own packages by name."""
@@ -105,10 +107,15 @@ def _folders(path: Path) -> list[Path]:
     return [one for one in path.iterdir() if one.is_dir() and not one.is_symlink()] if path.is_dir() else []
 
 
-def _replace(path: Path, text: str) -> None:
-    new = path.with_name(f".{path.name}.{os.getpid()}")
+@contextlib.contextmanager
+def _replacing(path: Path) -> Iterator[Path]:
+    """Give a path to make a file at, which then takes the place of another one.
+
+    Other kernels of the user do the same at this moment, also on other machines that have the home.
+    """
+    new = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
     try:
-        new.write_text(text, encoding="utf-8")
+        yield new
         new.replace(path)
     finally:
         new.unlink(missing_ok=True)

@@ -88,6 +88,33 @@ def test_kernels_that_start_at_the_moment_are_no_failures(user: User) -> None:
     assert user.notice == ""
 
 
+# Another kernel makes the link to the interpreter just before this one does.
+FASTER = """
+import sys
+from pathlib import Path
+from gpufarm_environment import shared
+from gpufarm_environment.layer import Layer
+
+layer, link = Layer(shared.read(), Path.home()), Path.symlink_to
+
+def faster(path, target):
+    if not layer.python.is_symlink():
+        link(layer.python, target)
+    link(path, target)
+
+Path.symlink_to = faster
+layer.prepare()
+"""
+
+
+def test_the_first_kernels_start_at_the_same_moment(user: User) -> None:
+    """JupyterLab starts the kernels of all notebooks that were open, also after a new version."""
+    done = user.run(user.shared / "bin/python", "-I", "-c", FASTER)
+    assert done.returncode == 0, done.stderr
+    assert user.start()["prefix"] == str(user.layer)
+    assert not list((user.layer / "bin").glob(".*"))
+
+
 def test_a_start_that_was_killed_and_those_on_other_machines_are_no_failures(user: User) -> None:
     user.start()
     mark(user, 4194305)  # above the highest number of a process
