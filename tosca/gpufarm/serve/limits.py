@@ -44,9 +44,12 @@ class Rate:
             TooMany: the key has no request left now.
         """
         with self._lock:
-            if self._filled(key) < 1:
-                wait = "a few seconds" if self._each_minute > 10 else "a minute"
-                raise TooMany(f"there were too many requests; wait {wait}")
+            self._check(key)
+
+    def _check(self, key: str) -> None:
+        if self._filled(key) < 1:
+            wait = "a few seconds" if self._each_minute > 10 else "a minute"
+            raise TooMany(f"there were too many requests; wait {wait}")
 
     def take(self, key: str) -> None:
         """Count a request.
@@ -57,8 +60,8 @@ class Rate:
         Raises:
             TooMany: the key had no request left.
         """
-        self.check(key)
         with self._lock:
+            self._check(key)
             self._left[key] = (self._filled(key) - 1, time.monotonic())
             self._left.move_to_end(key)
             if len(self._left) > MOST:

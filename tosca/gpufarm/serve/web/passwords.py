@@ -90,20 +90,15 @@ class Passwords:
 
     @contextlib.contextmanager
     def _counted(self, counts: list[tuple[Rate, str]]) -> Iterator[None]:
-        for rate, key in counts:
-            rate.check(key)
-        for rate, key in counts:  # before the check, so that many at once count, too
-            rate.take(key)
-        wrong = False
-        try:
-            yield
-        except Unauthorized:
-            wrong = True
-            raise
-        finally:
-            if not wrong:
-                for rate, key in counts:
-                    rate.give(key)
+        with contextlib.ExitStack() as taken:
+            for rate, key in counts:  # before the check, so that many at once count, too
+                rate.take(key)
+                taken.callback(rate.give, key)
+            try:
+                yield
+            except Unauthorized:
+                taken.pop_all()  # a wrong one stays counted
+                raise
 
     @contextlib.contextmanager
     def _turn(self) -> Iterator[None]:
