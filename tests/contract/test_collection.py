@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import configparser
 import re
 import subprocess
 from pathlib import Path
@@ -71,6 +72,15 @@ def test_lock_files_name_no_registry_host() -> None:
                 r"(npmjs|pypi|pythonhosted|registry)",
                 path.read_text(),
             ), path
+
+
+def test_roles_and_the_deployer_may_notice_sooner_that_a_machine_is_gone() -> None:
+    """They set extra arguments of ssh, which takes the first value of an option that it finds."""
+    settings = configparser.ConfigParser()
+    settings.read(ROOT / "ansible.cfg")
+    ssh = settings["ssh_connection"]
+    assert "ServerAlive" not in ssh["ssh_args"]
+    assert "ServerAliveInterval" in ssh["ssh_extra_args"] and "ServerAliveCountMax" in ssh["ssh_extra_args"]
 
 
 def test_test_files_that_run_together_have_names_of_their_own() -> None:
