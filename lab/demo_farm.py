@@ -51,6 +51,12 @@ SETTINGS = {
 }
 
 
+def parts(flavor: str) -> list[tuple[int, str]]:
+    """Return how many slices of which profile a flavor of `GPUS` has."""
+    counted = (part.split("x ") for part in flavor.split(", "))
+    return [(int(count), profile) for count, profile in counted]
+
+
 @dataclass
 class Demo(Stage):
     """The demo of a cluster with a hub.
@@ -66,6 +72,16 @@ class Demo(Stage):
     def inventory_file(self) -> Path:
         """The inventory of Ansible for the hosts of the bench."""
         return self.directory / "inventory.json"
+
+    @property
+    def authority(self) -> Path:
+        """The certificate that users of the hub must trust."""
+        return self.directory / "hub-ca.crt"
+
+    @staticmethod
+    def hub(address: str) -> str:
+        """Address of the hub on a machine."""
+        return f"https://{address}:8888"
 
     def up(self) -> None:
         """Bring everything up, prove it, and tell how to use it."""
@@ -83,18 +99,17 @@ class Demo(Stage):
                 command = ["ansible-playbook", "-i", str(self.inventory_file), *playbooks]
                 self.program(command, self.slurm_on_bench)
         address = next(host["address"] for host in status["hosts"] if host["name"] == HUB)
-        hub = f"https://{address}:8888"
-        authority = self.directory / "hub-ca.crt"
-        write_atomically(authority, run(["ssh", "-F", status["ssh_config"], HUB, "cat", AUTHORITY]))
+        hub = self.hub(address)
+        write_atomically(self.authority, run(["ssh", "-F", status["ssh_config"], HUB, "cat", AUTHORITY]))
         passwords = self.passwords()
         title = f"{USERS[0]} runs Python on a slice, beside a job of {USERS[1]}"
         with self.phase("check", title) as say:
             say(f"{USERS[1]} runs a job")
             job = run(["ssh", "-F", status["ssh_config"], HUB, f"runuser -u {USERS[1]} -- {JOB}"]).split()
-            context = trust(authority.read_text())
+            context = trust(self.authority.read_text())
             proof = check(hub, context, USERS[0], passwords[USERS[0]], say, Visitor.login_here)
         timings = self.timings(cold=cold, started=bool(started))
-        _tell(self.name, hub, authority, passwords, job, proof, timings)
+        _tell(self.name, hub, self.authority, passwords, job, proof, timings)
 
     def passwords(self) -> dict[str, str]:
         """The users' passwords, made by the first run."""

@@ -24,7 +24,7 @@ from itertools import cycle
 import click
 from rich.table import Table
 
-from lab.demo_farm import GPUS, HUB, USERS, Demo
+from lab.demo_farm import GPUS, HUB, USERS, Demo, parts
 from lab.errors import LabError
 from lab.farm import crowd
 from lab.orchestrators import Unavailable, environment
@@ -37,9 +37,8 @@ USER = USERS[0]
 PEOPLE = (*USERS, *(f"guest{number:02}" for number in range(1, 28)))
 ROUNDS = 6
 SLICE = "1g.10gb"
-# Node of each profile, and the slices that there are, as the demo has them.
-NODES = {SLICE: "gpu1", "2g.20gb": "gpu2", "3g.40gb": "gpu2", "1g.6gb": "gpu3"}
-SLICES = [SLICE] * 7 + ["1g.6gb"] * 4 + ["2g.20gb"] * 2 + ["3g.40gb"]
+NODES = {profile: node for node, (_gpu, flavor) in GPUS.items() for _count, profile in parts(flavor)}
+SLICES = [one for _gpu, flavor in GPUS.values() for count, one in parts(flavor) for _ in range(count)]
 OTHER_FLAVOR = "3x 2g.20gb"
 OURS, ALONE = "ours", "alone"
 Seconds = dict[str, list[float]]  # of each of both
@@ -64,12 +63,12 @@ class Farm:
     @property
     def hub(self) -> str:
         """Address of the hub."""
-        return f"https://{self.address}:8888"
+        return self.demo.hub(self.address)
 
     @property
     def trusted(self) -> ssl.SSLContext:
         """Trusts the certificate of the hub."""
-        return trust((self.demo.directory / "hub-ca.crt").read_text())
+        return trust(self.demo.authority.read_text())
 
     def ask(self, host: str, command: str, data: bytes = b"") -> str:
         """Run a command on a host and return what it has printed.
