@@ -193,14 +193,14 @@ def main() -> None:
         told("a job starts", farm.jobs(), table)
         console.print("notebooks ...")
         told("a notebook answers", farm.notebooks(), table)
+        out, _facts = for_newcomers()
+        out.print(table)
         console.print("a crowd ...")
         longest = farm.crowd()
         console.print("other slices ...")
         node, slurm = farm.repartition()
     finally:
         demo.down()
-    out, _facts = for_newcomers()
-    out.print(table)
     out.print(
         f"{len(PEOPLE)} people wanted {len(SLICES)} slices at once, and submitted a job each: all were served"
         f" within {longest:.0f} s, and no slice had two users."

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from lab.errors import LabError
 from lab.patience import PATIENCE
-from lab.visitor import Visitor
+from lab.visitor import Refused, Visitor
 
 HOLD = 4.0  # seconds for which a notebook uses its slice
 # Prints its slice, and from when to when it has had it.
@@ -52,14 +52,17 @@ def notebooks(
         Their uses of slices, and the seconds for which each has waited.
 
     Raises:
-        LabError: a notebook has another number of slices than one.
+        LabError: somebody was not served, or has another number of slices than one.
     """
 
     def come(name: str) -> tuple[Use, float]:
         with Visitor(hub, trusted) as visitor:
             visitor.login_here(name, passwords[name])
             asked = time.monotonic()
-            visitor.spawn(gpu=wishes[name])
+            try:
+                visitor.spawn(gpu=wishes[name])
+            except Refused as refused:
+                raise LabError(f"{name} was not served: {refused}") from refused
             waited, begun = time.monotonic() - asked, time.time()
             seen = visitor.slices()
             if not seen.given or seen.visible != [seen.given]:
