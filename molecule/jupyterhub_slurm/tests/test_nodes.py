@@ -30,6 +30,12 @@ import os
 open("/tmp/of-a-notebook", "w").close()
 print({os.stat(entry.path).st_uid for entry in os.scandir("/proc") if entry.name.isdigit()})
 """
+# Has a job ask for memory in another way than the notebook, and run one more program of Slurm.
+SUBMITS = """
+import subprocess
+words = ["salloc", "--quiet", "--immediate=60", "--mem-per-cpu=100M", "srun", "hostname"]
+print(subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120).stdout)
+"""
 # The rights to partition GPUs, and to watch them.
 OF_NO_SLICE = {"/dev/nvidia-caps/nvidia-cap1", "/dev/nvidia-caps/nvidia-cap2"}
 
@@ -77,6 +83,12 @@ def test_a_notebook_has_files_and_processes_of_its_own(visit, machine):
     node, uid = alice.execute(WHERE).split()
     assert alice.execute(APART).strip() == f"{{{uid}}}"
     assert not machine(node).file("/tmp/of-a-notebook").exists
+
+
+def test_users_submit_jobs_from_a_notebook_as_from_a_login_machine(visit):
+    alice = visit("alice")
+    alice.spawn()
+    assert alice.execute(SUBMITS).strip() in ("gpu1", "gpu2")
 
 
 def test_a_notebook_without_a_slice_opens_none_and_avoids_nodes_that_run_no_notebooks(

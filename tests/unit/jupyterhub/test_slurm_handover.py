@@ -180,17 +180,27 @@ def test_the_files_of_a_notebook_are_as_open_as_on_one_machine(
     assert (tmp_path / "umask").read_text() == "0022\n"
 
 
-def test_the_environment_of_a_notebook_is_the_jobs_own_only_where_slurm_says_so() -> None:
-    own = {"SLURM_JOB_ID": "12", "CUDA_VISIBLE_DEVICES": "MIG-1", "TMPDIR": "/x", "LD_PRELOAD": "/evil.so"}
-    account = pwd.struct_passwd(("alice", "x", 2001, 2001, "", "/home/alice", "/bin/zsh"))
-    made = job.environment(own, account, {"JUPYTERHUB_API_TOKEN": "t", "LANG": "C.UTF-8"})
-    assert made["CUDA_VISIBLE_DEVICES"] == made["NVIDIA_VISIBLE_DEVICES"] == "MIG-1"
+ALICE = pwd.struct_passwd(("alice", "x", 2001, 2001, "", "/home/alice", "/bin/zsh"))
+
+
+def test_a_notebook_has_its_slice_and_what_prologs_of_tasks_give_to_jobs() -> None:
+    own = {"CUDA_VISIBLE_DEVICES": "MIG-1", "JOB_SCRATCH": "/scratch/jobs/12", "PATH": "/bin", "HOME": "/"}
+    made = job.environment(own, ALICE, {"JUPYTERHUB_API_TOKEN": "t", "LANG": "C.UTF-8"})
+    assert (made["CUDA_VISIBLE_DEVICES"], made["JOB_SCRATCH"]) == ("MIG-1", "/scratch/jobs/12")
     assert (made["HOME"], made["USER"], made["SHELL"]) == ("/home/alice", "alice", "/bin/zsh")
-    assert made["SLURM_JOB_ID"] == "12" and made["JUPYTERHUB_API_TOKEN"] == "t"
-    assert not {"TMPDIR", "LD_PRELOAD"} & made.keys()
+    assert (made["JUPYTERHUB_API_TOKEN"], made["LANG"]) == ("t", "C.UTF-8")
+    assert made["PATH"] == f"{Path(sys.executable).parent}:/usr/local/bin:/usr/bin:/bin"
+
+
+def test_what_a_notebook_starts_is_no_part_of_its_job() -> None:
+    of_slurm = {"SLURM_JOB_ID": "12", "SLURM_EXPORT_ENV": "NIL", "SLURM_MEM_PER_NODE": "1024"}
+    of_slurm |= {"SLURMD_NODENAME": "gpu1", "HOSTNAME": "gpu1", "ENVIRONMENT": "BATCH"}
+    of_launchers = {"HYDRA_BOOTSTRAP": "slurm", "I_MPI_HYDRA_BOOTSTRAP": "slurm"}
+    of_launchers |= {"OMPI_MCA_plm_slurm_args": "--external", "PRTE_MCA_plm_slurm_args": "--external"}
+    made = job.environment({**of_slurm, **of_launchers, "SLURM_CONF": "/run/slurm.conf"}, ALICE, {})
+    assert not {*of_slurm, *of_launchers} & made.keys()
+    assert made["SLURM_CONF"] == "/run/slurm.conf"
 
 
 def test_a_notebook_without_a_gpu_sees_none() -> None:
-    account = pwd.struct_passwd(("alice", "x", 2001, 2001, "", "/home/alice", ""))
-    made = job.environment({}, account, {})
-    assert (made["CUDA_VISIBLE_DEVICES"], made["NVIDIA_VISIBLE_DEVICES"]) == ("", "void")
+    assert job.environment({}, ALICE, {})["CUDA_VISIBLE_DEVICES"] == ""

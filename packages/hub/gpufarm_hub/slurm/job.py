@@ -38,8 +38,18 @@ UMASK = 0o022  # of the notebook, as on one machine; that of the hub, which sbat
 
 PR_SET_NO_NEW_PRIVS = 38  # prctl(2)
 
-# Variables by which Slurm tells of the job and its GPUs; no other reaches the notebook.
-KEPT = ("CUDA_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL", "LANG", "LC_ALL", "SLURM_")
+# Beginnings of variables that describe the job to programs. Users submit jobs from notebooks: by these,
+# srun and MPI would start parts of the notebook's own job, without variables, and jobs inherit its memory.
+OF_THE_JOB = (
+    "ENVIRONMENT",
+    "HOSTNAME",
+    "HYDRA_",
+    "I_MPI_HYDRA_",
+    "OMPI_MCA_plm_slurm_",
+    "PRTE_MCA_plm_slurm_",
+    "SLURM",
+)
+CONFIGURATION = "SLURM_CONF"  # tells programs of Slurm where the cluster is
 
 
 class JobError(Exception):
@@ -51,15 +61,18 @@ def environment(
 ) -> dict[str, str]:
     """Return the environment of the notebook.
 
+    The job has none of the hub's (`submission.arguments`), so it is Slurm's and what prologs of tasks export.
+
     Args:
         own: that of the job.
         account: the user's.
         told: what the hub says.
     """
-    kept = {name: value for name, value in own.items() if name.startswith(KEPT)}
+    kept = {
+        name: value for name, value in own.items() if name == CONFIGURATION or not name.startswith(OF_THE_JOB)
+    }
     return {
         **kept,
-        "NVIDIA_VISIBLE_DEVICES": own.get("CUDA_VISIBLE_DEVICES", "") or "void",
         "CUDA_VISIBLE_DEVICES": own.get("CUDA_VISIBLE_DEVICES", ""),
         "HOME": account.pw_dir,
         "LOGNAME": account.pw_name,
