@@ -25,6 +25,11 @@ def test_the_settings_hold(host):
     assert "enable_configless" in config
 
 
+def test_a_job_that_no_partition_gives_so_much_time_is_refused(host):
+    refused = host.run("sbatch --time=61 --wrap true")
+    assert refused.rc != 0 and "time limit" in refused.stderr
+
+
 def test_nobody_else_reads_the_key(host):
     key = host.file("/etc/munge/munge.key")
     assert (key.user, key.mode) == ("munge", 0o400)

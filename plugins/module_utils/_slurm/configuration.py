@@ -32,6 +32,8 @@ CONTAINER = {
 }
 # Defaults of the role, which its variable `settings` may replace.
 DEFAULTS: dict[str, str] = {
+    # A job that no partition ever starts is refused; by Slurm's own default it would wait for good.
+    "EnforcePartLimits": "ANY",
     "HealthCheckInterval": "60",
     "JobAcctGatherType": "jobacct_gather/linux",
     # A user sees jobs, hours and limits of no one else; operators and coordinators of accounts do.
