@@ -73,6 +73,10 @@ free:
   description: Bytes that are free in the folder.
   returned: success
   type: int
+shared:
+  description: Whether other machines may have the folder too, as it is on a file system of a network.
+  returned: success
+  type: bool
 unsafe:
   description: The first part of O(folder) in which others than root can make files; empty for none.
   returned: success
@@ -108,6 +112,7 @@ def main() -> None:
         processor=os.uname().machine,
         driver=kernel_module.loaded().version,
         free=versions.free(folder),
+        shared=versions.is_shared(folder),
         unsafe=versions.unsafe(folder),
     )
 

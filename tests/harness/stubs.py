@@ -158,6 +158,7 @@ ALL_IS_WELL: dict[str, Answer] = {
         "processor": "x86_64",
         "driver": "580.95.05",
         "free": 1 << 40,
+        "shared": False,
         "unsafe": "",
     },
     "gpufarm.cluster.slurm_accounts": {"commands": [], "users": {}},

@@ -30,6 +30,7 @@ import os
 open("/tmp/of-a-notebook", "w").close()
 print({os.stat(entry.path).st_uid for entry in os.scandir("/proc") if entry.name.isdigit()})
 """
+LIBRARIES = "import sys, numpy, pandas, sklearn; print(sys.prefix)"
 # Has a job ask for memory in another way than the notebook, and run one more program of Slurm.
 SUBMITS = """
 import subprocess
@@ -83,6 +84,12 @@ def test_a_notebook_has_files_and_processes_of_its_own(visit, machine):
     node, uid = alice.execute(WHERE).split()
     assert alice.execute(APART).strip() == f"{{{uid}}}"
     assert not machine(node).file("/tmp/of-a-notebook").exists
+
+
+def test_a_notebook_has_the_environment_of_its_node_under_packages_of_its_user(visit):
+    alice = visit("alice")
+    alice.spawn()
+    assert alice.execute(LIBRARIES).startswith("/home/alice/.local/share/gpufarm/environments/scientific/")
 
 
 def test_users_submit_jobs_from_a_notebook_as_from_a_login_machine(visit):

@@ -12,13 +12,15 @@ import pwd
 import signal
 import stat
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from gpufarm_hub.slurm import handover, job
 from gpufarm_hub.slurm.handover import Expected, HandoverError, JobHandler, Request
+from gpufarm_hub.spawning import environments
 from hypothesis import given
 from hypothesis import strategies as st
 from tornado.httpclient import AsyncHTTPClient, HTTPResponse
@@ -158,26 +160,63 @@ def test_names_in_certificates_are_names_of_hosts_and_differ(owner: str, other: 
     assert (name == handover.name_of(other)) == (owner == other)
 
 
-def test_the_files_of_a_notebook_are_as_open_as_on_one_machine(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    account = pwd.struct_passwd(("alice", "x", 2001, 2001, "", str(tmp_path), "/bin/bash"))
+@pytest.fixture
+def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
+    """Run a job, of which the hub tells some things; return what its notebook server is given."""
     server = tmp_path / "jupyterhub-singleuser"
-    server.write_text("#!/bin/sh\numask > $HOME/umask\n")
+    words = '"$(umask)" "$JUPYTER_PATH" "$@"'
+    server.write_text(f'#!/bin/sh\nfor word in {words}; do echo "$word"; done > $HOME/given\n')
     server.chmod(0o755)
-    told: dict[str, Any] = {"certificate": "", "environment": {}, "arguments": []}
+    account = pwd.struct_passwd(("alice", "x", 2001, 2001, "", str(tmp_path), "/bin/bash"))
     monkeypatch.setattr(pwd, "getpwuid", lambda _uid: account)
     monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
-    monkeypatch.setattr(job, "ask", lambda *_arguments: told)
     monkeypatch.setattr(signal, "signal", lambda *_arguments: None)
+    monkeypatch.setattr(environments, "read", partial(environments.read, tmp_path / "environments.json"))
     monkeypatch.setenv("SLURM_JOB_ID", "12")
     monkeypatch.chdir(tmp_path)
-    before = os.umask(0o077)
-    try:
-        assert job.run({"authority": ""}, tmp_path) == 0
-    finally:
-        os.umask(before)
-    assert (tmp_path / "umask").read_text() == "0022\n"
+
+    def started(**told: Any) -> list[str]:
+        answer = {"certificate": "", "environment": {}, "arguments": ["--port=1"], **told}
+        monkeypatch.setattr(job, "ask", lambda *_arguments: answer)
+        before = os.umask(0o077)
+        try:
+            assert job.run({"authority": ""}, tmp_path) == 0
+        finally:
+            os.umask(before)
+        return (tmp_path / "given").read_text().splitlines()
+
+    return started
+
+
+def test_the_files_of_a_notebook_are_as_open_as_on_one_machine(start: Callable[..., list[str]]) -> None:
+    assert start()[0] == "0022"
+
+
+COURSE = {"name": "course", "title": "Course", "groups": ["physics"], "path": "/opt/course"}
+FOR_ALL = {"name": "scientific", "title": "Scientific Python", "groups": [], "path": "/opt/scientific"}
+
+
+@pytest.mark.parametrize(
+    ("index", "told", "paths", "first"),
+    [
+        ([COURSE, FOR_ALL], {"groups": ["physics"]}, "/opt/course:/opt/scientific", "course"),
+        ([COURSE, FOR_ALL], {"groups": ["chemistry"]}, "/opt/scientific", "scientific"),
+        # The hub is that of the version before, while the cluster is updated.
+        ([COURSE, FOR_ALL], {}, "/opt/scientific", "scientific"),
+        ([], {"groups": ["physics"]}, "", ""),
+        (None, {"groups": ["physics"]}, "", ""),
+        ("damaged", {"groups": ["physics"]}, "", ""),
+    ],
+)
+def test_a_notebook_has_the_environments_of_its_node_that_its_user_is_offered(
+    start: Callable[..., list[str]], tmp_path: Path, index: Any, told: dict[str, Any], paths: str, first: str
+) -> None:
+    if index is not None:
+        (tmp_path / "environments.json").write_text(json.dumps({"environments": index}))
+    _umask, seen, *arguments = start(**told)
+    assert (seen, arguments[0]) == (paths, "--port=1")
+    assert any(word.endswith(f"default_kernel_name={first}") for word in arguments) == bool(first)
+    assert len(arguments) == (3 if first else 1)
 
 
 ALICE = pwd.struct_passwd(("alice", "x", 2001, 2001, "", "/home/alice", "/bin/zsh"))

@@ -250,6 +250,7 @@ def test_a_job_that_asks_gets_its_certificate_and_the_hub_the_address(
     assert launched(one, monkeypatch, ask) == "https://10.77.0.12:41234"
     (answer,) = answers
     assert answer["arguments"] == ["--arg"]
+    assert answer["groups"] == one.groups
     assert answer["environment"]["JUPYTERHUB_SERVICE_URL"] == "https://0.0.0.0:41234/user/alice/"
     certificate = x509.load_pem_x509_certificate(answer["certificate"].encode())
     names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value

@@ -56,6 +56,7 @@ def test_versions_are_told_and_nothing_is_removed(folder, capsys):
     assert [one["complete"] for one in answer["versions"]] == [True, False]
     assert not answer["changed"]
     assert answer["free"] > 0
+    assert answer["shared"] is False
     assert answer["python"].startswith("3.")
 
 
@@ -156,5 +157,6 @@ def test_a_file_system_that_is_not_known_as_local_is_shared(tmp_path, kind, shar
 
 def test_versions_on_a_shared_file_system_stay(folder, capsys, monkeypatch):
     monkeypatch.setattr(versions, "is_shared", lambda _folder: True)
+    assert run(folder, capsys)["shared"]
     assert run(folder, capsys, keep=[])["kept"] == dict.fromkeys((OLD, NEW), "other machines may use it")
     assert (folder / OLD).exists()

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The program of a notebook's job: ``python -m gpufarm_hub.slurm.job``, on a node, under the user's account.
 
-It fetches from the hub what the notebook needs (`handover`) and runs the notebook server. Its standard input
-has ``hub``, the hub's address for nodes, and ``authority``, the certificate of the hub's authority (PEM).
+It fetches from the hub what the notebook needs (`handover`) and runs the notebook server, whose kernels are the
+environments of the node (role notebook_environments). Its standard input has ``hub``, the hub's address for
+nodes, and ``authority``, the certificate of the hub's authority (PEM).
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError, URLError
@@ -29,6 +30,9 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, generate_private_key
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+
+from gpufarm_hub.spawning import environments
+from gpufarm_hub.spawning.environments import Environment
 
 PATIENCE = 900  # seconds for which the hub may be away, or not wait for the job yet
 PAUSE = 2  # seconds
@@ -81,6 +85,18 @@ def environment(
         "PATH": f"{Path(sys.executable).parent}:/usr/local/bin:/usr/bin:/bin",
         **told,
     }
+
+
+def kernels(groups: Sequence[str]) -> list[Environment]:
+    """Return the environments of this node that are offered to members of these groups.
+
+    A notebook starts also where it is not known which there are.
+    """
+    try:
+        return environments.seen_by(environments.read(), groups)
+    except environments.EnvironmentsError as error:
+        print(f"The notebook has the Python of the hub only: {error}.", file=sys.stderr)
+        return []
 
 
 def free_port() -> int:
@@ -158,8 +174,12 @@ def run(settings: Mapping[str, str], folder: Path) -> int:
     variables = environment(os.environ, account, told["environment"])
     variables |= paths
     variables["JUPYTER_RUNTIME_DIR"] = str(folder / "runtime")  # sockets of kernels
+    # While a cluster is updated, the hub may have the version before and tell no groups.
+    offered = kernels(told.get("groups", []))
+    variables |= environments.variables(offered)
+    arguments = [*told["arguments"], *environments.arguments(next(iter(offered), None))]
     server = subprocess.Popen(
-        [str(Path(sys.executable).with_name("jupyterhub-singleuser")), *told["arguments"]],
+        [str(Path(sys.executable).with_name("jupyterhub-singleuser")), *arguments],
         env=variables,
         umask=UMASK,
     )

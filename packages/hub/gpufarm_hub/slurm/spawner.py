@@ -304,7 +304,12 @@ class SlurmSpawner(NotebookSpawner):
         if self._arrived.done():
             raise handover.HandoverError("it has been given already")
         self._arrived.set_result(url)
-        return {"certificate": certificate, "environment": variables, "arguments": self.get_args()}
+        return {
+            "certificate": certificate,
+            "environment": variables,
+            "arguments": self.get_args(),
+            "groups": self.groups,
+        }
 
     def _address(self) -> str:
         engine.JOBS.forget()  # the job may have begun since

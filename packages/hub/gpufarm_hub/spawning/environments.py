@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 INDEX = Path("/etc/gpufarm/environments.json")
-# Of the package gpufarm-notices, which every notebook server on this machine has.
+# Of the package gpufarm-notices, which every notebook server has beside it.
 KERNELS = "gpufarm_notices.kernels.SharedKernels"
 
 
