@@ -176,8 +176,10 @@ def known(topology: Topology, given: Mapping[str, Any], data_types: Mapping[str,
     """
 
     def read(definition: Input) -> tuple[str, Any]:
-        _check(definition, given[definition.name], data_types)
-        return definition.name, given[definition.name]
+        value = given[definition.name]
+        _check(definition, value, data_types)
+        # People write 2 for 2.0, which tosca-parser takes for no float.
+        return definition.name, float(value) if definition.kind == "float" else value
 
     defaults = {
         name: definition.default

@@ -12,6 +12,8 @@ from deployer_site import SERVICE, Site
 from deployer_stub import StubSite, install
 
 LONG = "a" * 100_000
+SERVICES = Path(__file__).resolve().parents[3] / "tosca" / "templates" / "ml_infn.yaml"
+NEEDED = ("--input", "iam_url=https://iam.example.org/")
 MACHINE = "{type: tosca.nodes.Compute, capabilities: {host: {properties: {num_cpus: 1}}}}"
 INPUTS = """
     number: {type: integer, default: 1}
@@ -82,6 +84,12 @@ def test_what_is_no_value_is_refused(farm: StubSite, name: str) -> None:
         assert answer.status == 2 and sentence in answer.error, answer
         assert len(answer.error) < 2500
     assert farm.stub.processes == 0
+
+
+@pytest.mark.parametrize("value", ["2", "2.0"])
+def test_a_whole_number_is_a_float(farm: StubSite, value: str) -> None:
+    answer = farm.gpufarm("validate", SERVICES, "--input", f"jupyter_cpu_limit={value}", *NEEDED)
+    assert answer.status == 0, answer
 
 
 @pytest.mark.parametrize("value", ["{token: abc}", "{join: abc, get_input: abc}"])
