@@ -629,7 +629,6 @@ _CASES = {
         {},
         {
             "ansible.builtin.setup": TRIXIE,
-            "gpufarm.cluster.path_info": has("/usr/sbin/slurmd", "/usr/bin/munge"),
             "Verify | Load the program of jobs": said("6.1.1"),
             "Remove | List the programs of notebooks": said(""),
         },

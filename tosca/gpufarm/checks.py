@@ -27,6 +27,7 @@ _LATER = {
     "lustre_client": "folders",
     "cvmfs_client": "folders",
     "shared_home": "folders",
+    "slurm_controller": "slurm",
 }
 # Roles that need file systems, and the roles that may mount these on the same machine in the same run.
 _MOUNTED = {

@@ -70,6 +70,8 @@ def test_what_the_same_run_sets_up_is_not_missed() -> None:
         ("folders", "marathon", "masters", "zookeeper")
     }
     assert given(step("marathon"))["marathon", "a"]["validate_later"] == ["marathon"]
+    cluster = given(step("slurm_controller", "b"), step("jupyterhub"))
+    assert cluster["jupyterhub", "a"]["validate_later"] == ["slurm"]
 
 
 def test_file_systems_of_others_are_checked_too() -> None:

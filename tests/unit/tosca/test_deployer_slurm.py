@@ -91,6 +91,32 @@ def test_users_of_a_directory_are_on_all_machines_if_that_is_wanted(name: str) -
     assert {step.off for step in steps(name).values() if "sssd_enabled" in step.variables} == {True}
 
 
+def test_one_hub_starts_notebooks_on_all_nodes_if_that_is_wanted() -> None:
+    wanted = {"enable_notebooks": True, "jupyter_login": "pam", "jupyter_pam_groups": ["gpufarm-users"]}
+    made = steps(node_count=2, **wanted)
+    hub = made["hub.configure"]
+    assert (hub.host, hub.variables["jupyterhub_spawner"]) == ("login", "slurm")
+    assert hub.variables["jupyterhub_slurm_hub_host"] == "192.0.2.2"
+    assert hub.variables["jupyterhub_pam_groups"] == ["gpufarm-users"]
+    order = list(made)
+    of_nodes = {
+        name: [f"{instances.named(name, number)}.configure" for number in (1, 2)]
+        for name in ("environments", "notebooks", "slurm_node", "users_of_nodes")
+    }
+    assert {made[name].host for names in of_nodes.values() for name in names} == {
+        instances.named("nodes", number) for number in (1, 2)
+    }
+    # The controller reads from a node whether notebooks can run there.
+    assert max(map(order.index, of_nodes["notebooks"])) < order.index("slurm_controller.configure")
+    before = [*of_nodes["slurm_node"], "slurm_login.configure", "users_of_login.configure"]
+    assert max(map(order.index, before)) < order.index("hub.configure")
+
+
+def test_there_are_no_notebooks_by_default() -> None:
+    off = {step.name.partition(".")[0] for step in steps().values() if step.off}
+    assert off >= {"environments", "notebooks", "hub"}
+
+
 @pytest.fixture(scope="module")
 def hpc() -> dict[str, plan.Step]:
     return steps("hpc_cluster", scratch_path="/work/areas", mpi_networks=["10.1.0.0/16"], sub1_count=2)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The program of a notebook's job: ``python -m gpufarm_hub.slurm.job``, on a node, under the user's account.
 
-It fetches from the hub what the notebook needs (`handover`) and runs the notebook server, whose kernels are the
-environments of the node (role notebook_environments). Its standard input has ``hub``, the hub's address for
-nodes, and ``authority``, the certificate of the hub's authority (PEM).
+It fetches from the hub what the notebook needs (`handover`) and runs the notebook server, whose kernels are
+the environments of the node (role notebook_environments). Its standard input has ``hub``, the hub's address
+for nodes, and ``authority``, the certificate of the hub's authority (PEM).
 """
 
 from __future__ import annotations
