@@ -42,6 +42,8 @@ SLICES = [one for _gpu, flavor in GPUS.values() for count, one in parts(flavor) 
 OTHER_FLAVOR = "3x 2g.20gb"
 OURS, ALONE = "ours", "alone"
 Seconds = dict[str, list[float]]  # of each of both
+# Words of the hub about a cluster that does not answer.
+UNREADY = "journalctl --unit=jupyterhub --output=cat --grep='is not known|is not queued|cannot be marked'"
 FOLDER = "/opt/batchspawner"
 PORT = 9088
 
@@ -140,7 +142,11 @@ class Farm:
         wishes = dict(zip(PEOPLE, cycle(SLICES)))
         with ThreadPoolExecutor(1) as beside:
             submitted = beside.submit(crowd.jobs, self.ask, HUB, NODES, wishes)
-            uses, waited = crowd.notebooks(self.hub, self.trusted, self.demo.passwords(), wishes)
+            try:
+                uses, waited = crowd.notebooks(self.hub, self.trusted, self.demo.passwords(), wishes)
+            except LabError as error:
+                told = self.ask(HUB, f"{UNREADY} || true")
+                raise LabError(f"{error}\nThe hub's log says why:\n{told}") from error
             uses += submitted.result()
         if wrong := crowd.shared(uses):
             raise LabError("; ".join(wrong))
