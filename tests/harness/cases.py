@@ -341,7 +341,8 @@ _CASES = {
                 "GRANT ALL PRIVILEGES ON `slurm_acct_db`.* TO `slurm`@`localhost`"
             ),
             "Remove | Find the database": said("slurm_acct_db"),
-        }
+        },
+        elsewhere={"host2": {}},
     ),
     "slurm_accounts": Case(
         {"slurm_accounts_cluster": "farm", "slurm_accounts_accounts": [{"name": "physics"}]},

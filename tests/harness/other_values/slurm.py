@@ -15,6 +15,7 @@ PROVIDED = {
 }
 MARKS = "Configure | Read the marks of all controllers as Slurm"
 VALUES: dict[str, Any] = {
+    "slurm_accounting_controllers": ["host2"],
     "slurm_controller_constrain": ["devices"],
     "slurm_controller_gres": {"host1": {"1g.10gb": 6}},
     "slurm_controller_hosts": ["host1", "host2"],

@@ -121,6 +121,12 @@ REFUSED = {
             },
         ),
     ],
+    "slurm_accounting": [
+        Refused(
+            "slurm_accounting_controllers names host4, and the inventory has only others of them",
+            {"slurm_accounting_controllers": ["host4"]},
+        ),
+    ],
     "slurm_login": [
         Refused(
             "slurm_login_controllers names host4, and the inventory has only others of them",
