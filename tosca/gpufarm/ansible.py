@@ -197,6 +197,11 @@ def end_leftovers(directory: Path) -> bool:
     return found
 
 
+# Letters of a result, beyond which ansible-runner tells nothing of it, not even of a change.
+# Results hold what a module was given, and the sources of a Python project are larger than its default.
+ANY_SIZE = str(2**40)
+
+
 def play(
     playbook: Path,
     pools: Iterable[Path],
@@ -231,7 +236,7 @@ def play(
         private_data_dir=str(directory),
         playbook=str(playbook),
         inventory=[str(pool.resolve()) for pool in pools],
-        envvars=environment() | {"ANSIBLE_LOCAL_TEMP": str(directory / "tmp")},
+        envvars=environment() | {"ANSIBLE_LOCAL_TEMP": str(directory / "tmp"), "MAX_EVENT_RES": ANY_SIZE},
         settings={"pexpect_timeout": 1, "suppress_output_file": True},
         cmdline="--check --diff" if check else None,
         quiet=True,

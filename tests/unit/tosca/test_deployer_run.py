@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import subprocess
+import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 from deployer_site import DATA, HERE, Site
 from gpufarm import waves
-from gpufarm.ansible import complaint
+from gpufarm.ansible import complaint, play
 from gpufarm.errors import BadInput
 from gpufarm.plan import Step
 from gpufarm.pool import reason
@@ -86,6 +88,18 @@ def test_complaints() -> None:
         == "couldn't resolve module"
     )
     assert complaint("something\nelse\n\n") == "else"
+
+
+def test_a_change_with_a_large_result_is_a_change(tmp_path: Path) -> None:
+    pool, playbook = tmp_path / "pool.yml", tmp_path / "play.yml"
+    pool.write_text(yaml.safe_dump({"all": {"hosts": {"here": HERE}}}))
+    argv = ["python3", "-c", "print('a' * 1000000)"]
+    tasks = [{"name": "Print much", "ansible.builtin.command": {"argv": argv}}]
+    playbook.write_text(yaml.safe_dump([{"hosts": "all", "gather_facts": False, "tasks": tasks}]))
+    events: list[dict[str, Any]] = []
+    assert play(playbook, [pool], tmp_path, events.append, threading.Event()) == "successful"
+    (result,) = (one["event_data"]["res"] for one in events if one["event"] == "runner_on_ok")
+    assert result["changed"] and len(result["stdout"]) == 1000000
 
 
 def test_an_operation_is_one_play(tmp_path: Path) -> None:
