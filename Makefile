@@ -49,7 +49,7 @@ distclean: clean ## Remove .venv, .work and the bench's images too; no bench may
 	rm -rf .venv .work $${LAB_CACHE_DIR:-/var/cache/gpufarm-lab}
 
 # Side by side, as each by itself leaves processors idle.
-HOSTS := --beside integration --beside integration-tosca --beside e2e
+HOSTS := --beside integration --beside integration-slurm --beside integration-tosca --beside e2e
 
 .PHONY: test
 test: setup-test ## Run every test but the scenarios in emulated machines; logs in .work/log (root)
@@ -112,14 +112,18 @@ sanity: setup-test ## ansible-test sanity on the collection as it is shipped
 
 .PHONY: integration
 integration: setup-test ## Tests of the bench itself and of what runs on it (root)
-	pytest -q tests/integration --ignore tests/integration/tosca
+	pytest -q tests/integration --ignore tests/integration/slurm --ignore tests/integration/tosca
+
+.PHONY: integration-slurm
+integration-slurm: setup-test ## A Slurm cluster with notebooks, from its template and back (root)
+	pytest -q tests/integration/slurm
 
 .PHONY: integration-tosca
 integration-tosca: setup-test ## The deployer on hosts of the bench, and other orchestrators with our library (root)
 	pytest -q tests/integration/tosca
 
 .PHONY: hosts
-hosts: setup-test ## All jobs on hosts of the bench, side by side: both integration, e2e, molecule (root)
+hosts: setup-test ## All jobs on hosts of the bench, side by side: integration, e2e, molecule (root)
 	scripts/scenarios $(HOSTS)
 
 .PHONY: molecule

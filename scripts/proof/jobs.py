@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -77,13 +77,27 @@ def _scenario(name: str, tree: Tree) -> Job:
         path for path in fixtures if asked_for & {function.name for function in _functions(tree.texts[path])}
     ]
     hosts = yaml.load(tree.texts[f"{folder}/molecule.yml"], yaml.CSafeLoader)["platforms"]
-    layers = {f"lab/layers/{layer}/layer.yml" for host in hosts for layer in host.get("layers", ())}
+    layers = (layer for host in hosts for layer in host.get("layers", ()))
     return Job(
         f"molecule {name}",
-        frozenset([*own, *used, *layers, *SURROUNDINGS, *MOLECULE]) & tree.texts.keys(),
+        frozenset([*own, *used, *_files(layers), *SURROUNDINGS, *MOLECULE]) & tree.texts.keys(),
         frozenset(fixtures),
         tuple(_unused(hosts)),
     )
+
+
+def _files(layers: Iterable[str]) -> Iterator[str]:
+    """Playbooks of layers, which the bench finds by the names of the layers (lab/layers)."""
+    return (f"lab/layers/{layer}/layer.yml" for layer in layers)
+
+
+def _layers(program: str) -> Iterator[str]:
+    """Names of the layers that a program gives to hosts of the bench; none if it is broken."""
+    with contextlib.suppress(SyntaxError, ValueError):
+        for node in ast.walk(ast.parse(program)):
+            if isinstance(node, ast.keyword) and node.arg == "layers":
+                names = (name.value for name in ast.walk(node.value) if isinstance(name, ast.Constant))
+                yield from (name for name in names if isinstance(name, str))
 
 
 def _unused(hosts: list[dict[str, Any]]) -> Iterator[str]:
@@ -101,12 +115,15 @@ def _functions(text: str) -> Iterator[ast.FunctionDef]:
 
 
 def _targets(tree: Tree) -> Iterator[Job]:
-    integration = tree.below("tests/integration")
-    deployer = [path for path in integration if path.startswith("tests/integration/tosca/")]
+    apart = {f"integration-{name}": tree.below(f"tests/integration/{name}") for name in ("slurm", "tosca")}
+    others = {*tree.below("tests/integration")}.difference(*apart.values())
     for name, roots in (
-        ("integration", [path for path in integration if path not in deployer]),
-        ("integration-tosca", deployer),
+        ("integration", others),
+        *apart.items(),
         ("e2e", [*tree.below("tests/e2e"), "lab/demo.py"]),
     ):
+        programs = [tree.texts[path] for path in tree.texts.keys() & roots if path.endswith(".py")]
+        layers = _files(layer for program in programs for layer in _layers(program))
         common = ("tests/conftest.py", *SURROUNDINGS)
-        yield Job(f"make {name}", frozenset([*roots, *common]) & tree.texts.keys(), frozenset({"Makefile"}))
+        begins = frozenset([*roots, *layers, *common]) & tree.texts.keys()
+        yield Job(f"make {name}", begins, frozenset({"Makefile"}))

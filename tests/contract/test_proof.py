@@ -74,6 +74,18 @@ def test_what_tests_of_a_job_import_from_here_is_its_input(inputs: Inputs) -> No
     assert found
 
 
+def test_what_the_hosts_of_a_job_have_installed_already_is_its_input(inputs: Inputs) -> None:
+    texts = inputs.names.tree.texts
+    found = set()
+    for job, paths in inputs.jobs.items():
+        for path in (path for path in paths if path.endswith("/molecule.yml") or path.startswith("tests/")):
+            for names in re.findall(r"\blayers(?:=|: )[\[(]([^])]*)[])]", texts[path]):
+                for layer in re.findall(r"\w+", names):
+                    found.add((job.split()[0], layer))
+                    assert f"lab/layers/{layer}/layer.yml" in paths, f"{path} of {job} has the layer {layer}"
+    assert {kind for kind, _layer in found} == {"make", "molecule"}
+
+
 def _imported(node: ast.AST) -> list[str]:
     match node:
         case ast.Import(names=names):

@@ -68,6 +68,17 @@ def test_what_a_fixture_imports_is_an_input_where_a_test_asks_for_it():
     assert "molecule/shared/fixtures/hub_fixtures.py" in found["molecule mig"]
 
 
+def test_layers_that_a_program_gives_to_hosts_are_inputs():
+    path = "lab/layers/gpu/layer.yml"
+    layer = {path: "- hosts: all\n"}
+    test = {"tests/integration/slurm/test_a.py": "HostSpec('a', layers=('gpu', *others))\n"}
+    found = inputs(**layer, **test).jobs
+    assert path in found["make integration-slurm"]
+    assert path not in found["make integration"]
+    broken = {"tests/integration/slurm/test_a.py": "HostSpec('a', layers=('gpu'"}
+    assert path not in inputs(**layer, **broken).jobs["make integration-slurm"]
+
+
 def test_a_broken_test_is_no_hindrance():
     assert inputs(**{"molecule/hub/tests/test_hub.py": "def test(:"}).jobs.keys() == inputs().jobs.keys()
 
