@@ -134,8 +134,12 @@ class Host:
             return
         for part in ("upper", "work", "root"):
             (self.directory / part).mkdir(parents=True, exist_ok=True)
-        lower = ":".join(map(str, images))
-        options = f"lowerdir={lower},upperdir={self.directory}/upper,workdir={self.directory}/work"
+        # Nothing on a host is worth a wait for the disk. The kernel marks what was written so, as a crash of
+        # this machine may have torn it, and mounts it again only without the mark.
+        shutil.rmtree(self.directory / "work" / "work" / "incompat", ignore_errors=True)
+        folders = [f"lowerdir={':'.join(map(str, images))}"]
+        folders += [f"{part}dir={self.directory}/{part}" for part in ("upper", "work")]
+        options = ",".join([*folders, "volatile"])
         try:
             run(["mount", "-t", "overlay", self.machine, "-o", options, self.root])
         except LabError as error:

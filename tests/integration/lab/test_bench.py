@@ -279,6 +279,19 @@ def test_a_killed_host_is_noticed_and_booted_again(lab: Lab, victim: Callable[[H
     assert lab.leftovers() == []
 
 
+def test_a_host_that_a_boot_of_this_machine_has_unmounted_keeps_its_disk(lab: Lab):
+    lab.out("up", "--name", "deb12")
+    lab.ssh("deb12", "touch /root/mark")
+    host = lab.host("deb12")
+    os.kill(host.leader(), signal.SIGKILL)
+    wait_for(lambda: lab.states() == {"deb12": "stopped"})
+    subprocess.run(["umount", host.root], check=True)
+    assert lab.out("up", "--name", "deb12") == "bench one: started deb12"
+    assert lab.ssh("deb12", "ls /root/mark") == "/root/mark"
+    (mounted,) = [line for line in lab.ssh("deb12", "cat /proc/mounts").splitlines() if " / " in line]
+    assert "volatile" in mounted, "hosts wait for the disk"
+
+
 @pytest.mark.parametrize("seconds", [0.35, 0.6, 0.9, 1.3])
 def test_a_killed_up_is_finished_by_the_next_and_removed_by_down(lab: Lab, seconds: float):
     for finish in (True, False):
