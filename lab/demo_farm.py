@@ -26,8 +26,11 @@ GPUS = {
     "gpu3": ("a30:1", "4x 1g.6gb"),
 }
 HOSTS = [
-    HostSpec(HUB, suite="trixie"),
-    *(HostSpec(name, suite="trixie", gpus=(gpu,), layers=("gpu",)) for name, (gpu, _flavor) in GPUS.items()),
+    HostSpec(HUB, suite="trixie", layers=("hub",)),
+    *(
+        HostSpec(name, suite="trixie", gpus=(gpu,), layers=("gpu", "notebook"))
+        for name, (gpu, _flavor) in GPUS.items()
+    ),
 ]
 USERS = ("alice", "bob", "carol")
 JOB = "srun --immediate=60 --chdir=/ --gres=gpu:3g.40gb:1 printenv CUDA_VISIBLE_DEVICES SLURM_JOB_NODELIST"

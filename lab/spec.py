@@ -16,7 +16,7 @@ from lab.errors import LabError
 SUITES = ("bookworm", "trixie")
 CGROUPS = ("auto", "v1", "v2")
 KINDS = ("nspawn", "qemu")
-LAYERS = ("gpu", "hub", "rdma", "zookeeper")
+LAYERS = ("gpu", "hub", "notebook", "rdma", "zookeeper")
 NICS = (1, 2)
 # An RFC 1123 label that still fits into a host name of Linux (64 bytes) with the bench's prefix in front.
 HOST_NAME = re.compile(r"[a-z]([a-z0-9-]{0,38}[a-z0-9])?")

@@ -24,6 +24,7 @@ UNUSED = {
     r"lab/(gpu_models|hub_(check|load|watch)|scale|spent)\.py": "`make bench`, `make bench-*`",
     r"lab/demo_paas\.py": "`make demo-paas`",
     r"lab/(demo_(farm|hpc)\.py|farm/.*)": "`make demo-farm`, `make demo-hpc`, `make bench-slurm`",
+    r"lab/layers/notebook/.*": "`make demo-farm`, `make bench-slurm`",
     r"lab/(mig_|paas_|run_|slurm_|tosca_)?timing\.py": "`make bench`, `make bench-*`",
     r"lab/(real_gpu\.py|nvmlsim/reports/.*)": "`make on-a-real-gpu`; unit tests make and compare reports",
     r"lab/warm/((calls|zookeeper)\.yml|timing\.py)": "`make bench-tests`",
