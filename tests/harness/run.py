@@ -15,7 +15,6 @@ from unittest import mock
 from ansible import context
 from ansible.executor.task_queue_manager import TaskQueueManager
 from ansible.inventory.manager import InventoryManager
-from ansible.parsing.dataloader import DataLoader
 from ansible.playbook.play import Play
 from ansible.plugins.callback import CallbackBase
 from ansible.plugins.loader import lookup_loader, strategy_loader
@@ -25,6 +24,7 @@ from ansible.utils.vars import load_options_vars
 from ansible.vars.manager import VariableManager
 
 from harness.compiling import compiled_once
+from harness.loading import Loader
 from harness.recording import Answer, Call, Recording, Step
 from harness.strategy import InProcess
 from harness.stubs import ALL_IS_WELL
@@ -108,9 +108,8 @@ def run_role(
 
 
 @functools.cache
-def _loader() -> DataLoader:
-    """The loader of files, which parses each only once."""
-    loader = DataLoader()
+def _loader() -> Loader:
+    loader = Loader()
     loader.set_basedir(str(ROOT))
     return loader
 
