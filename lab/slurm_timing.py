@@ -19,7 +19,7 @@ import tarfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import cycle
+from itertools import cycle, pairwise
 
 import click
 from rich.table import Table
@@ -152,11 +152,12 @@ class Farm:
             raise LabError("; ".join(wrong))
         return max(waited)
 
-    def repartition(self) -> tuple[float, float]:
+    def repartition(self) -> list[float]:
         """Change the slices of a node.
 
         Returns:
-            Seconds that the change takes on the node, and then until Slurm gives the new slices out.
+            Seconds that the change takes on the node, then until the controllers have the new slices, and
+            then until the node takes jobs.
 
         Raises:
             LabError: it failed; the terminal has what Ansible said.
@@ -169,11 +170,11 @@ class Farm:
         with subprocess.Popen(command, cwd=ROOT, env=given, stdout=subprocess.PIPE, text=True) as play:
             assert play.stdout is not None
             for line in play.stdout:
-                if line.startswith(("PLAY [Partition", "PLAY [Hand", "PLAY RECAP")):
+                if line.startswith(("PLAY [Partition", "PLAY [Hand", "PLAY [Resume", "PLAY RECAP")):
                     seen.append(time.monotonic())
-        if play.returncode or len(seen) != 3:
+        if play.returncode or len(seen) != 4:
             raise LabError("the slices could not be changed (see above)")
-        return seen[1] - seen[0], seen[2] - seen[1]
+        return [later - before for before, later in pairwise(seen)]
 
 
 def told(what: str, seconds: Seconds, table: Table) -> None:
@@ -204,14 +205,17 @@ def main() -> None:
         console.print("a crowd ...")
         longest = farm.crowd()
         console.print("other slices ...")
-        node, slurm = farm.repartition()
+        node, controllers, resumed = farm.repartition()
     finally:
         demo.down()
     out.print(
         f"{len(PEOPLE)} people wanted {len(SLICES)} slices at once, and submitted a job each: all were served"
         f" within {longest:.0f} s, and no slice had two users."
     )
-    out.print(f"Other slices: {node:.1f} s for the node, then {slurm:.1f} s until Slurm gives them out.")
+    out.print(
+        f"Other slices: {node:.1f} s for the node, {controllers:.1f} s until the controllers have them, and"
+        f" {resumed:.1f} s until the node takes jobs."
+    )
 
 
 if __name__ == "__main__":

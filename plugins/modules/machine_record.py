@@ -141,6 +141,12 @@ run:
   returned: for V(compare)
   type: str
   sample: present
+unchanged:
+  description:
+    - Whether variables, version and all that the role made are as the record says, so that at most other
+      machines have changed. For roles that depend on these.
+  returned: for V(compare)
+  type: bool
 made:
   description: Whether the role made something for this owner before.
   returned: for V(compare)
@@ -241,7 +247,8 @@ class Records:
             request = self.request(given)
             entries = self.entries(request.role)
             entry = decide.candidate(request, entries) if request.owner in entries else None
-            if request.state == "present" and entry and not drift(entry.made, states(entry.made)):
+            skippable = request.state == "present" and request.alone
+            if skippable and entry and not drift(entry.made, states(entry.made)):
                 done[request.role] = entry.result
         return {"changed": False, "done": done}
 
@@ -271,6 +278,7 @@ class Records:
         return {
             "changed": False,
             "run": decision.run,
+            "unchanged": decision.unchanged,
             "made": bool(own and any(own.made.values())),
             "before": decide.remembered(entries),
             "note": decision.note,

@@ -117,6 +117,12 @@ run:
   returned: for V(compare)
   type: str
   sample: present
+unchanged:
+  description:
+    - Whether variables, version and all that the role made are as the record says, so that at most other
+      machines have changed. For roles that depend on these.
+  returned: for V(compare)
+  type: bool
 made:
   description: Whether the role made something for this owner before.
   returned: for V(compare)

@@ -69,6 +69,7 @@ class Host:
         made: what each role has recorded.
         before: settings that each role has found at its first claim.
         projects: file and environment of each Compose project that runs.
+        unchanged: whether all is as recorded, so that roles that depend on other machines leave steps out.
     """
 
     files: dict[str, File] = field(default_factory=dict)
@@ -80,6 +81,7 @@ class Host:
     made: dict[str, Any] = field(default_factory=dict)
     before: dict[str, dict[str, str]] = field(default_factory=dict)
     projects: dict[str, Any] = field(default_factory=dict)
+    unchanged: bool = False
     now: int = 0
 
     def answers(self, known: Mapping[str, Answer]) -> dict[str, Answer]:
@@ -300,7 +302,8 @@ class Host:
         if step != "compare":
             return {}
         made = bool(self.made.get(role))
-        return {"run": call.args["state"], "made": made, "before": before, "done": {}}
+        run, unchanged = call.args["state"], self.unchanged
+        return {"run": run, "unchanged": unchanged, "made": made, "before": before, "done": {}}
 
     def _compose_project(self, call: Call) -> Mapping[str, Any]:
         """Run the containers of a file with an environment."""

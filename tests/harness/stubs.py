@@ -173,6 +173,7 @@ ALL_IS_WELL: dict[str, Answer] = {
     "gpufarm.cluster.lustre_info": LUSTRE_MACHINE,
     "gpufarm.cluster.role_record": lambda call: {
         "run": call.args.get("state", ""),
+        "unchanged": False,
         "made": False,
         "done": {},
     },

@@ -57,19 +57,21 @@ class Decision:
 
     Attributes:
         run: ``present`` or ``absent``: the steps that are needed; empty if none is.
+        unchanged: whether at most other machines have changed since the role ran.
         entries: what the record has to be changed to at once; None to leave it.
         by: the entry that says that nothing is to be done; None where steps are needed.
         note: what the operator has to know; may be empty.
     """
 
     run: str = ""
+    unchanged: bool = False
     entries: Mapping[str, Entry] | None = None
     by: Entry | None = None
     note: str = ""
 
 
 def candidate(request: Request, entries: Mapping[str, Entry]) -> Entry | None:
-    """Return the entry that would make a run needless, if the machine is as it says.
+    """Return the entry of the same settings; without drift, at most other machines have changed since then.
 
     Args:
         request: the run.
@@ -79,7 +81,7 @@ def candidate(request: Request, entries: Mapping[str, Entry]) -> Entry | None:
     others = [] if request.divided else [entries[owner] for owner in sorted(entries)]
     for entry in [*([own] if own else []), *others]:
         same = (entry.variables, entry.version) == (request.variables, request.version)
-        if entry.complete and same and request.variables and request.alone and not request.full_run:
+        if entry.complete and same and request.variables and not request.full_run:
             return entry
     return None
 
@@ -99,6 +101,8 @@ def present(request: Request, entries: Mapping[str, Entry], drifted: bool) -> De
     entry = candidate(request, entries)
     if entry is None or drifted:
         return Decision("present")
+    if not request.alone:
+        return Decision("present", unchanged=True)
     joined = None if request.owner in entries else {**entries, request.owner: entry}
     return Decision(entries=joined, by=entry)
 

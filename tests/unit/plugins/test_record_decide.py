@@ -42,6 +42,14 @@ def test_a_role_runs_when_its_record_does_not_hold(asked: Request, entry: Entry,
     assert decide.present(asked, {"ada": entry}, drifted).run == "present"
 
 
+def test_a_role_that_depends_on_others_runs_and_knows_that_at_most_these_have_changed() -> None:
+    asked = replace(ASKED, alone=False)
+    assert decide.present(asked, {"ada": MADE}, drifted=False) == Decision("present", unchanged=True)
+    assert not decide.present(asked, {}, drifted=False).unchanged
+    assert not decide.present(asked, {"ada": MADE}, drifted=True).unchanged
+    assert not decide.present(replace(asked, full_run=True), {"ada": MADE}, drifted=False).unchanged
+
+
 def test_another_owner_with_the_same_settings_joins() -> None:
     decision = decide.present(replace(ASKED, owner="bob"), {"ada": MADE}, drifted=False)
     assert (decision.run, decision.by) == ("", MADE)

@@ -32,16 +32,26 @@ def _releases(call: Call) -> Mapping[str, Any]:
 
 OTHER_KEY: dict[str, Answer] = {"Munge | Compare the key of this machine with that of the cluster": _keys}
 OTHER_RELEASES: dict[str, Answer] = {"gpufarm.cluster.slurm_machine_info": _releases}
+# The controller is as recorded, so the role looks at the nodes alone.
+UNCHANGED: dict[str, Answer] = {
+    "gpufarm.cluster.role_record": {
+        "run": "present",
+        "unchanged": True,
+        "made": True,
+        "before": {},
+        "done": {},
+    }
+}
 JOBS: dict[str, Answer] = {
     "Read | Read the configuration of an earlier run": encoded(BEFORE),
-    "Validate | List the jobs on nodes with other GPUs than before": said(
+    "Validate Jobs | List the jobs on nodes with other GPUs than before": said(
         "JobId=18 JobName=a NodeList=host1 Nodes=host1 CPU_IDs=0 Mem=100 GRES=gpu:2g.20gb:1(IDX:0)\n"
         "JobId=19 JobName=b NodeList=host1 Nodes=host1 CPU_IDs=1 Mem=100 GRES="
     ),
 }
 
 CONTROLLER = "Validate | Read the configuration of the first controller"
-STATES = "Validate | List the nodes that can have jobs"
+STATES = "Validate Jobs | List the nodes that can have jobs"
 
 
 def of_before(answer: Answer) -> dict[str, Answer]:
@@ -112,6 +122,14 @@ REFUSED = {
             {"Validate | Find the plugin for tokens": said("")},
         ),
         Refused("Slurm would end the jobs with GPUs there: JobId=18; drain the nodes", {}, JOBS),
+        Refused(
+            "Slurm would end the jobs with GPUs there: JobId=18; drain the nodes", {}, {**JOBS, **UNCHANGED}
+        ),
+        Refused(
+            "expects gpu:1g.10gb:7 of host1, which has no GPU",
+            {"slurm_controller_gres": {"host1": {"1g.10gb": 7}}},
+            {**other(devices=[]), **UNCHANGED},
+        ),
         Refused(
             "has jobs (18, 19), which would be lost, so nothing is removed",
             {"slurm_controller_state": "absent"},

@@ -86,15 +86,17 @@ def _releases() -> dict[str, Any]:
     path = f"{os.environ.get('PATH', os.defpath)}:/usr/local/sbin:/usr/sbin"
     program = next(filter(None, (shutil.which(name, path=path) for name in PROGRAMS)), "")
     installed = release(timed.run([program, "-V"], SECONDS).output) if program else ""
-    offered = _candidate("slurm-wlm-basic-plugins")
-    plugin = _candidate("slurm-wlm-nvml-plugin")
-    return {"installed_release": installed, "offered_release": release(offered), "nvml_plugin": bool(plugin)}
+    offered = _candidates("slurm-wlm-basic-plugins", "slurm-wlm-nvml-plugin")
+    return {
+        "installed_release": installed,
+        "offered_release": release(offered.get("slurm-wlm-basic-plugins", "")),
+        "nvml_plugin": "slurm-wlm-nvml-plugin" in offered,
+    }
 
 
-def _candidate(package: str) -> str:
-    """Return the version of a package that apt would install, or has; empty if there is none."""
+def _candidates(*packages: str) -> dict[str, str]:
+    """Return the version that apt would install, or has, of each package that it knows."""
     if not shutil.which("apt-cache"):
-        return ""
-    policy = timed.run(["apt-cache", "policy", package], SECONDS).output
-    found = re.search(r"^ *Candidate: (\d.*)$", policy, re.MULTILINE)
-    return found[1] if found else ""
+        return {}
+    policy = timed.run(["apt-cache", "policy", *packages], SECONDS).output
+    return dict(re.findall(r"^(\S+):\n.*\n *Candidate: (\d.*)$", policy, re.MULTILINE))
