@@ -4,6 +4,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 from __future__ import annotations
 
+import shlex
+
 import pytest
 
 DECLARED = {"mpi1": "eth1", "mpi2": "fast0"}
@@ -39,6 +41,14 @@ def carried(host, interface: str) -> int:
     )
 
 
+def run(host, options: str, choice: str = "") -> list[str]:
+    """Exchange data as a user who has logged in, and say where the processes ran."""
+    job = f"{choice} timeout 120 srun --ntasks=2 {options} --chdir=/ python3 -m mpi4py -c"
+    # That program gives the variables of a login, by PAM.
+    login = "su --shell=/bin/sh nobody --command=%s"
+    return host.check_output(login, f"{job} {shlex.quote(EXCHANGE)}").split()
+
+
 @pytest.fixture
 def name(host) -> str:
     return host.check_output("hostname")
@@ -48,17 +58,27 @@ def name(host) -> str:
 def test_a_job_of_slurm_talks_over_the_declared_network_unless_a_user_chooses_another(host, name, chosen):
     declared = DECLARED[name]
     before = {interface: carried(host, interface) for interface in (declared, "eth0")}
-    job = "timeout 120 srun --nodes=2 --ntasks=2 --mpi=pmix --chdir=/ python3 -m mpi4py -c %s"
-    choice = "OMPI_MCA_btl_tcp_if_include=eth0 " if chosen else ""
-    assert set(host.check_output(choice + job, EXCHANGE).split()) == set(DECLARED)
+    choice = "OMPI_MCA_btl_tcp_if_include=eth0" if chosen else ""
+    assert set(run(host, "--nodes=2", choice)) == set(DECLARED)
     more = {interface: carried(host, interface) - number for interface, number in before.items()}
     assert more["eth0" if chosen else declared] > 2 * SIZE
     assert more[declared if chosen else "eth0"] < SIZE / 8
 
 
 def test_processes_of_a_job_on_one_machine_share_its_memory(host, name):
-    job = f"timeout 120 srun --nodelist={name} --ntasks=2 --mpi=pmix --chdir=/ python3 -m mpi4py -c %s"
-    assert host.check_output("OMPI_MCA_btl=self,sm " + job, EXCHANGE).split() == [name, name]
+    assert run(host, f"--nodelist={name}", "OMPI_MCA_btl=self,sm") == [name, name]
+
+
+def test_processes_find_one_another_also_in_a_job_without_the_variables_of_a_login(host, name):
+    inner = f"srun --chdir=/ python3 -m mpi4py -c {shlex.quote(EXCHANGE)}"
+    host.check_output("install --directory --owner=nobody /run/mpi-test")
+    words = [f"--nodelist={name}", "--ntasks=2", "--chdir=/", "--output=/run/mpi-test/said", "--wait"]
+    submit = shlex.join(["sbatch", *words, f"--wrap={inner}"])
+    try:
+        host.check_output("runuser -u nobody -- timeout 120 env --unset=SLURM_MPI_TYPE sh -c %s", submit)
+        assert host.file("/run/mpi-test/said").content_string.split() == [name, name]
+    finally:
+        host.check_output("rm --recursive /run/mpi-test")
 
 
 def test_a_node_without_a_link_is_drained_until_it_is_back(host, name):

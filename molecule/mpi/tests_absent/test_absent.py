@@ -9,3 +9,5 @@ def test_no_network_is_set_any_more(host):
     assert "tcp_if_include" not in host.check_output("grep -v '^#' /etc/openmpi/openmpi-mca-params.conf")
     assert not host.file("/etc/nccl.conf").exists
     assert not host.file("/etc/gpufarm/slurm/health.d").exists
+    assert not host.file("/etc/gpufarm/slurm/task_prolog.d").exists
+    assert "SLURM" not in host.file("/etc/environment").content_string

@@ -53,7 +53,8 @@ OF_THE_JOB = (
     "PRTE_MCA_plm_slurm_",
     "SLURM",
 )
-CONFIGURATION = "SLURM_CONF"  # tells programs of Slurm where the cluster is
+# But these tell programs of Slurm where the cluster is, and srun what starts MPI.
+OF_THE_CLUSTER = ("SLURM_CONF", "SLURM_MPI_TYPE")
 
 
 class JobError(Exception):
@@ -73,7 +74,9 @@ def environment(
         told: what the hub says.
     """
     kept = {
-        name: value for name, value in own.items() if name == CONFIGURATION or not name.startswith(OF_THE_JOB)
+        name: value
+        for name, value in own.items()
+        if name in OF_THE_CLUSTER or not name.startswith(OF_THE_JOB)
     }
     return {
         **kept,
