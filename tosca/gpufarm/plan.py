@@ -111,7 +111,8 @@ def _variables(
             what = f"input {', '.join(sorted(used))}" if used else f"property {variable} of node {node.name}"
             value = files.path(scope.files, what, value)
         variables[variable] = value
-        if is_secret(variable) or any(topology.inputs[name].secret for name in used):
+        named = is_secret(variable) and not isinstance(value, bool)
+        if named or any(topology.inputs[name].secret for name in used):
             secrets.add(variable)
     return variables, frozenset(secrets)
 

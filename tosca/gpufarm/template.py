@@ -396,7 +396,7 @@ class _Reader:
 
 
 def _marked(topology: Topology) -> dict[str, Input]:
-    """The inputs; those that lead to a secret or a person by its name are marked like it."""
+    """The inputs; those that lead to a secret (no switch is one) or a person by its name are marked so."""
     scope = Scope(topology, {})
     secrets: set[str] = set()
     persons: set[str] = set()
@@ -408,6 +408,7 @@ def _marked(topology: Topology) -> dict[str, Input]:
             persons |= scope.inputs_of(part, node.name)
     for part in secrecy.parts([policy.properties for policy in topology.policies.values()]):
         secrets |= scope.inputs_of(part)
+    secrets -= {name for name, entry in topology.inputs.items() if entry.schema.get("type") == "boolean"}
     return {
         name: replace(entry, secret=entry.secret or name in secrets, person=entry.person or name in persons)
         for name, entry in topology.inputs.items()

@@ -288,6 +288,7 @@ topology_template:
     of_pair: {type: string, default: hunter2}
     of_system: {type: string, default: hunter2}
     plain: {type: string, default: web}
+    switch: {type: boolean, default: false}
     variables: {type: list, entry_schema: {type: map}, default: []}
   node_templates:
     network:
@@ -317,6 +318,7 @@ topology_template:
         environment_variables:
           - {LOGIN: {get_input: of_container}}
           - {key: PASSWORD, value: {get_input: of_pair}}
+          - {TOKENS: {get_input: switch}}
       requirements: [{host: one}]
     other:
       type: tosca.nodes.indigo.dockerRun
@@ -333,7 +335,7 @@ topology_template:
 def test_inputs_that_lead_to_a_secret_are_secrets(site: Site) -> None:
     path = written(site, LOGINS)
     inputs_read = template.read(path)[1].inputs
-    assert {name for name, entry in inputs_read.items() if not entry.secret} == {"plain"}
+    assert {name for name, entry in inputs_read.items() if not entry.secret} == {"plain", "switch"}
     site.machines(a={}, b={})
     for name in ("of_system", "of_policy", "variables"):
         answer = site.gpufarm("plan", path, "--pool", site.pool, "--input", f"{name}=[]")
