@@ -43,7 +43,7 @@ WAYS: dict[str, dict[str, dict[str, Any]]] = {
         "server": {"monitoring_parts": ["server"]},
     },
     "slurm_accounting": {"tokens": {"slurm_accounting_tokens": True}},
-    "slurm_controller": {"tokens": {"slurm_controller_token_hours": 24}},
+    "slurm_controller": {"tokens": {"slurm_controller_tokens": True}},
     "slurm_node": {"all": {"slurm_node_logins": "all"}},
     "nvidia_driver": {"distribution": {"nvidia_driver_source": "distribution"}},
 }

@@ -135,7 +135,7 @@ def options(settings: Mapping[str, Any], types: Iterable[str], memory_per_cpu: i
         "SlurmctldPort": str(settings["port"]),
         "StateSaveLocation": settings["state_directory"],
         "TaskProlog": f"{PROGRAMS}/task_prolog",
-        **tokens.options(settings["token_hours"]),
+        **(tokens.options(settings["token_hours"]) if settings["tokens"] else {}),
         **_accounting(settings["accounting_host"], types),
     }
     known = {name.lower(): name for name in found}

@@ -94,7 +94,7 @@ def _controller(settings: Mapping[str, Any], text: str) -> Iterator[str]:
     elif not any(tokens.TYPE in value.split(",") for value in _values(text, "AuthAltTypes")):
         yield (
             f"{first} gives users no tokens, without which nobody could use the service; set"
-            " slurm_controller_token_hours and run the role slurm_controller there first."
+            " slurm_controller_tokens and run the role slurm_controller there first."
         )
 
 

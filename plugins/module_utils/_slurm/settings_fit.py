@@ -43,7 +43,7 @@ def problems(settings: Mapping[str, Any]) -> Iterator[str]:
             f"{ROLE}_accounting_host is {host!r}; give the name or address of the machine with slurmdbd, or"
             " leave it empty."
         )
-    own = {**configuration.OWN, **dict.fromkeys(tokens.options(settings["token_hours"]), "token_hours")}
+    own = {**configuration.OWN, **(tokens.OWN if settings["tokens"] else {})}
     yield from _of_options(f"{ROLE}_settings", settings["settings"], own)
     yield from _of_partitions(settings["partitions"], settings["members"])
 

@@ -14,20 +14,20 @@ TYPE = "auth/jwt"
 KEY = "/etc/slurm/slurmctld-jwt.key"
 # A year, as a token cannot be taken back.
 MOST_HOURS = 8760
+# The options, with the variables of the role slurm_controller that decide on them.
+OWN = {"AuthAltParameters": "token_hours", "AuthAltTypes": "tokens"}
 
 
 def options(hours: int) -> dict[str, str]:
-    """Return the options by name; none if there are no tokens.
+    """Return the options by name.
 
     Args:
-        hours: for how long users may have a token; 0 for no tokens.
+        hours: for how long users may have a token.
     """
-    if not hours:
-        return {}
     return {"AuthAltParameters": f"jwt_key={KEY},max_token_lifespan={hours * 3600}", "AuthAltTypes": TYPE}
 
 
 def problems(variable: str, hours: int) -> Iterator[str]:
     """Yield a sentence if the hours, which a variable has, cannot be those of tokens."""
-    if not 0 <= hours <= MOST_HOURS:
-        yield f"{variable} is {hours}; give hours from 1 to {MOST_HOURS}, or 0 for no tokens."
+    if not 1 <= hours <= MOST_HOURS:
+        yield f"{variable} is {hours}; give hours from 1 to {MOST_HOURS}."

@@ -36,6 +36,7 @@ NEEDS: dict[str, dict[str, Any]] = {
     **{
         f"{role}_remove_with_jobs": {f"{role}_state": "absent"} for role in ("slurm_controller", "slurm_node")
     },
+    "slurm_controller_token_hours": {"slurm_controller_tokens": True},
     "slurm_job_gpu": {"slurm_job_gpus": 1},
     "slurm_rest_certificate_file": PROVIDED,
     "slurm_rest_certificate_key_file": PROVIDED,

@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A cluster from its template, as a PaaS gets it, and a notebook of somebody who has never been there."""
+"""A cluster from its template, as a PaaS gets it, with a notebook and jobs over HTTPS of a user new to it."""
 
 from __future__ import annotations
 
 import json
 import os
+import ssl
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
+from urllib.request import Request, urlopen
 
 import pytest
 import yaml
@@ -40,7 +43,10 @@ PREPARED = [
     }
 ]
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGb9ECWmEzf6FQbrBZ9w7lshQhqowtrbLDFw4rXAxZuE alice"
-UNITS = ("slurmctld", "slurmdbd", "slurmd", "sackd", "munge", "jupyterhub")
+UNITS = (
+    *("slurmctld", "slurmdbd", "slurmd", "sackd", "slurmrestd", "gpufarm-slurm-proxy"),
+    *("munge", "jupyterhub"),
+)
 FOLDERS = ("/opt/jupyterhub", "/opt/jupyterhub-node", "/etc/jupyterhub", "/etc/gpufarm", "/var/lib/gpufarm")
 USES = """
 import os, socket, subprocess
@@ -119,6 +125,7 @@ class Site:
             "jupyter_environments": "",
             "jupyter_memory_choices": ["500M"],
             "jupyter_cpu_limit": 1,
+            "enable_slurm_rest": True,
             "iam_url": self.status["iam"]["url"],
             "iam_ca_file": "iam-ca.crt",
             "iam_groups": "ml-infn-users",
@@ -130,6 +137,13 @@ class Site:
     def run(self, host: str, words: str) -> str:
         return run(["ssh", "-F", self.ssh_config, host, words])
 
+    def ask(self, outputs: dict[str, str], path: str, token: str) -> Any:
+        """Ask the REST interface, known by nothing but outputs, with a token."""
+        trusted = ssl.create_default_context(cadata=outputs["slurm_rest_ca_certificate"])
+        asked = Request(f"{outputs['slurm_rest_endpoint']}/{path}", headers={"X-SLURM-USER-TOKEN": token})
+        with urlopen(asked, timeout=60, context=trusted) as answer:
+            return json.load(answer)
+
 
 @pytest.fixture(scope="module")
 def site(bench: Bench, tmp_path_factory: pytest.TempPathFactory) -> Site:
@@ -137,7 +151,7 @@ def site(bench: Bench, tmp_path_factory: pytest.TempPathFactory) -> Site:
 
 
 @pytest.mark.timeout(2400)
-def test_from_bare_machines_to_a_notebook_and_back(site: Site) -> None:
+def test_from_bare_machines_to_notebooks_and_jobs_over_https_and_back(site: Site) -> None:
     site.program(
         "gpufarm", "deploy", TEMPLATE, "--pool", site.pool, "--inputs", site.inputs(), "--name", "farm"
     )
@@ -153,6 +167,14 @@ def test_from_bare_machines_to_a_notebook_and_back(site: Site) -> None:
         alice.spawn(gpu="1g.10gb")
         assert alice.execute(USES).split() == ["gpu1", "MIG-", "/home/alice", "gpu1"]
         alice.stop()
+
+    assert outputs["slurm_rest_endpoint"] == f"https://{outputs['login_ip']}:6820"
+    said = site.run("login", "runuser -u alice -- scontrol token lifespan=600")
+    token = said.strip().removeprefix("SLURM_JWT=")
+    partitions = site.ask(outputs, "slurm/v0.0.42/partitions", token)["partitions"]
+    assert [one["name"] for one in partitions] == ["gpu"]
+    jobs = site.ask(outputs, "slurmdb/v0.0.42/jobs", token)["jobs"]
+    assert jobs and {one["user"] for one in jobs} == {"alice"}
 
     site.program("gpufarm", "undeploy", "farm", "--yes")
     for host in ("ctl", "login", "gpu1"):

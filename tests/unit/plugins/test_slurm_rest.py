@@ -4,9 +4,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
+from ansible.parsing.dataloader import DataLoader
+from ansible.template import Templar
 from ansible_collections.gpufarm.cluster.plugins.module_utils._slurm import (
     configuration,
     rest,
@@ -15,6 +18,7 @@ from ansible_collections.gpufarm.cluster.plugins.module_utils._slurm import (
 )
 from test_slurm_controller import machine, planned, problem, settings
 
+VARS = Path(__file__).parents[3] / "playbooks/vars/slurm.yml"
 CONTROLLER = """\
 ClusterName=physics
 SlurmctldHost=ctl1(10.0.0.1)
@@ -60,7 +64,7 @@ def test_slurmrestd_is_told_how_to_reach_the_daemons_and_nothing_else() -> None:
 
 
 def test_what_slurmrestd_is_told_is_what_the_role_of_the_controllers_writes() -> None:
-    options = {**configuration.DEFAULTS, **planned(token_hours=8, accounting_host="db")["options"]}
+    options = {**configuration.DEFAULTS, **planned(tokens=True, accounting_host="db")["options"]}
     text = "".join(f"{name}={value}\n" for name, value in options.items())
     found = plan(text)
     assert found["problems"] == []
@@ -135,32 +139,58 @@ def test_a_provided_certificate_needs_both_files() -> None:
 
 
 def test_tokens_end_after_the_hours_at_most() -> None:
-    found = planned(token_hours=24)["options"]
+    found = planned(tokens=True, token_hours=8)["options"]
     assert found["AuthAltTypes"] == "auth/jwt"
-    assert found["AuthAltParameters"] == f"jwt_key={tokens.KEY},max_token_lifespan=86400"
+    assert found["AuthAltParameters"] == f"jwt_key={tokens.KEY},max_token_lifespan=28800"
     assert found["AuthType"] == "auth/munge"
 
 
-def test_without_hours_there_are_no_tokens() -> None:
-    assert not [name for name in planned()["options"] if name.startswith("AuthAlt")]
+def test_hours_alone_give_no_tokens() -> None:
+    assert not [name for name in planned(token_hours=8)["options"] if name.startswith("AuthAlt")]
 
 
 def test_a_site_may_have_tokens_of_its_own_without_those_of_the_role() -> None:
     own = {"AuthAltTypes": "auth/jwt", "AuthAltParameters": "jwks=/etc/slurm/jwks.json"}
     assert planned(settings=own)["options"].items() >= own.items()
-    problems = [*settings_fit.problems(settings(settings=own, token_hours=1))]
-    assert [one.split(",")[0] for one in problems] == [
-        f"slurm_controller_settings has {name}" for name in own
+    problems = [*settings_fit.problems(settings(settings=own, tokens=True))]
+    assert problems == [
+        f"slurm_controller_settings has {name}, which the role sets itself; set slurm_controller_{variable}."
+        for name, variable in (("AuthAltTypes", "tokens"), ("AuthAltParameters", "token_hours"))
     ]
 
 
-@pytest.mark.parametrize("hours", [-1, 8761])
+@pytest.mark.parametrize("hours", [-1, 0, 8761])
 def test_hours_that_cannot_be_are_a_problem(hours: int) -> None:
     assert problem(token_hours=hours) == (
-        f"slurm_controller_token_hours is {hours}; give hours from 1 to 8760, or 0 for no tokens."
+        f"slurm_controller_token_hours is {hours}; give hours from 1 to 8760."
     )
 
 
-@pytest.mark.parametrize("hours", [0, 1, 8760])
+@pytest.mark.parametrize("hours", [1, 8760])
 def test_hours_that_can_be_are_none(hours: int) -> None:
     assert planned(token_hours=hours)["problems"] == []
+
+
+@pytest.mark.parametrize(
+    ("rest", "own", "tokens_are_given"),
+    [
+        ({}, {}, False),
+        ({"rest": {}}, {}, True),
+        ({"rest": {"slurm_rest_enabled": "no"}}, {}, False),
+        ({"rest": {"slurm_rest_enabled": False}, "other": {}}, {}, True),
+        ({"rest": {}}, {"slurm_controller_tokens": False}, False),
+        ({}, {"slurm_controller_tokens": True}, True),
+    ],
+)
+def test_a_playbook_gives_tokens_where_a_machine_takes_them(
+    rest: dict[str, Any], own: dict[str, Any], tokens_are_given: bool
+) -> None:
+    loader = DataLoader()
+    variables = loader.load_from_file(str(VARS), cache="none", trusted_as_template=True) | {
+        "groups": {"slurm_rest": [*rest]} if rest else {},
+        "hostvars": {**rest, "ctl": own},
+        "inventory_hostname": "ctl",
+    }
+    templar = Templar(loader, variables)
+    for name in ("slurm_controller_tokens", "slurm_accounting_tokens"):
+        assert templar.template(variables[name]) is tokens_are_given

@@ -106,19 +106,19 @@ REFUSED = {
             {"slurm_controller_settings": {"JobContainerType": "none"}},
         ),
         Refused(
-            "slurm_controller_token_hours is -1; give hours from 1 to 8760",
-            {"slurm_controller_token_hours": -1},
+            "slurm_controller_token_hours is 0; give hours from 1 to 8760",
+            {"slurm_controller_token_hours": 0},
         ),
         Refused(
-            "has authalttypes, which the role sets itself; set slurm_controller_token_hours",
+            "has authalttypes, which the role sets itself; set slurm_controller_tokens",
             {
-                "slurm_controller_token_hours": 24,
+                "slurm_controller_tokens": True,
                 "slurm_controller_settings": {"authalttypes": "auth/none"},
             },
         ),
         Refused(
             "host1 has no plugin auth_jwt.so of Slurm, without which slurmctld would not start; install",
-            {"slurm_controller_source": "preinstalled", "slurm_controller_token_hours": 24},
+            {"slurm_controller_source": "preinstalled", "slurm_controller_tokens": True},
             {"Validate | Find the plugin for tokens": said("")},
         ),
         Refused("Slurm would end the jobs with GPUs there: JobId=18; drain the nodes", {}, JOBS),

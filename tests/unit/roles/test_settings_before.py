@@ -258,7 +258,7 @@ OF_SLURM = {
     "slurm_login": ["munge", "slurm-client", "sackd"],
     "slurm_node": ["munge", "slurm-client", "slurmd", "slurm-wlm-nvml-plugin", "libpam-slurm-adopt"],
 }
-WITH_TOKENS = {"slurm_accounting": {"tokens": True}, "slurm_controller": {"token_hours": 24}}
+WITH_TOKENS = {"slurm_accounting": {"tokens": True}, "slurm_controller": {"tokens": True}}
 EACH_OF_SLURM = pytest.mark.parametrize("role", OF_SLURM)
 
 

@@ -117,6 +117,39 @@ def test_there_are_no_notebooks_by_default() -> None:
     assert off >= {"environments", "notebooks", "hub"}
 
 
+@pytest.mark.parametrize("name", ["slurm_cluster", "hpc_cluster"])
+def test_the_login_machine_offers_jobs_by_http_if_that_is_wanted(name: str) -> None:
+    made = steps(name, enable_slurm_rest=True, slurm_rest_public_host="jobs.example.org")
+    rest, order = made["rest.configure"], list(made)
+    assert (rest.host, rest.off) == ("login", False)
+    assert rest.variables == {
+        "slurm_rest_controllers": ["192.0.2.1"],
+        "slurm_rest_enabled": True,
+        "slurm_rest_public_host": "jobs.example.org",
+    }
+    # Users get tokens and accounts before.
+    assert made["accounting.configure"].variables["slurm_accounting_tokens"] is True
+    assert made["slurm_controller.configure"].variables["slurm_controller_tokens"] is True
+    for step in ("slurm_controller", "slurm_accounts", "slurm_login"):
+        assert order.index(f"{step}.configure") < order.index("rest.configure")
+
+
+@pytest.mark.parametrize("name", ["slurm_cluster", "hpc_cluster"])
+def test_there_are_no_tokens_by_default(name: str) -> None:
+    made = steps(name)
+    assert made["rest.configure"].off
+    given = {name for step in made.values() for name in step.variables}
+    assert given.isdisjoint({"slurm_accounting_tokens", "slurm_controller_tokens"})
+
+
+@pytest.mark.parametrize("name", ["slurm_cluster", "hpc_cluster"])
+def test_that_there_are_tokens_is_no_secret(name: str) -> None:
+    _source, topology = template.read(TEMPLATES / f"{name}.yaml")
+    assert not topology.inputs["enable_slurm_rest"].secret
+    made = steps(name, enable_slurm_rest=True)
+    assert not [step.name for step in made.values() if any("slurm" in one for one in step.secrets)]
+
+
 @pytest.fixture(scope="module")
 def hpc() -> dict[str, plan.Step]:
     return steps("hpc_cluster", scratch_path="/work/areas", mpi_networks=["10.1.0.0/16"], sub1_count=2)
