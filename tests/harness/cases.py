@@ -363,16 +363,13 @@ _CASES = {
                 "gpu*|gpu:a:1|notebooks\nsmall|gpu:a:1|notebooks\nalice"
             ),
             "Validate | Ask the Multi-Process Service for its options": said("-M,--multiuser-server"),
+            "Validate | Look up the groups that may log in": lambda call: said(
+                "".join(f"{name}:x:992:\n" for name in call.args["argv"][3:])
+            ),
             "Verify | Query the hub as nodes do": {"status": 200, "json": {"version": "6.1.1"}},
             "ansible.builtin.getent": {
                 "ansible_facts": {
-                    "getent_group": {
-                        "jupyterhub-users": ["x", "991", "collaborative"],
-                        **{
-                            name: ["x", "992", ""]
-                            for name in ("sudo", "users", "other-pam-groups", "other-pam-admin-groups")
-                        },
-                    },
+                    "getent_group": {"jupyterhub-users": ["x", "991", "collaborative"]},
                     "getent_passwd": {"collaborative": ["x", "990", "990"]},
                 }
             },

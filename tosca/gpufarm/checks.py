@@ -28,6 +28,8 @@ _LATER = {
     "cvmfs_client": "folders",
     "shared_home": "folders",
     "slurm_controller": "slurm",
+    "sssd": "users",
+    "user_accounts": "users",
 }
 # Roles that need file systems, and the roles that may mount these on the same machine in the same run.
 _MOUNTED = {

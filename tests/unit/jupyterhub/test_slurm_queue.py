@@ -211,6 +211,10 @@ def test_an_administrator_reads_where_a_notebook_runs() -> None:
             "sbatch: error: Batch job submission failed: Requested node configuration is not available",
             "no machine of the cluster has so much; choose less.",
         ),
+        (
+            "sbatch: error: Invalid --gid specification",
+            "the first group of your account has no name here; ask its administrator for one.",
+        ),
         ("sbatch: error: Batch job submission failed: Something new", "Something new."),
     ],
 )

@@ -225,11 +225,7 @@ REFUSED: dict[str, list[Refused]] = {
         ),
         hub(
             "has no group no-such-group;",
-            {
-                "Validate | List the groups of the host": {
-                    "ansible_facts": {"getent_group": {"root": ["x", "0", ""], "sudo": ["x", "27", ""]}}
-                }
-            },
+            {"Validate | Look up the groups that may log in": {**said("sudo:x:27:"), "rc": 2}},
             login="pam",
             pam_groups=["no-such-group"],
             pam_admin_groups=["sudo"],

@@ -72,6 +72,8 @@ def test_what_the_same_run_sets_up_is_not_missed() -> None:
     assert given(step("marathon"))["marathon", "a"]["validate_later"] == ["marathon"]
     cluster = given(step("slurm_controller", "b"), step("jupyterhub"))
     assert cluster["jupyterhub", "a"]["validate_later"] == ["slurm"]
+    directory = given(step("directory_users"), step("jupyterhub"))
+    assert directory["jupyterhub", "a"]["validate_later"] == ["users"]
 
 
 def test_file_systems_of_others_are_checked_too() -> None:

@@ -63,6 +63,7 @@ def state(job: Job) -> str:
 # Words of sbatch about a job that it does not take, and the words for its user.
 REFUSALS = {
     "Invalid account": "your account may not use the cluster; ask its administrator for an account of Slurm",
+    "Invalid --gid": "the first group of your account has no name here; ask its administrator for one",
     "Invalid qos": "your account may not use the cluster; ask its administrator for an account of Slurm",
     "Requested node configuration is not available": "no machine of the cluster has so much; choose less",
     "Requested time limit is invalid": "the cluster does not give so much time; choose fewer hours",
