@@ -27,7 +27,11 @@ _LATER = {
     "lustre_client": "folders",
     "cvmfs_client": "folders",
     "shared_home": "folders",
+    # Each, as a run that goes on after a failure has only some of them left.
+    "slurm_accounts": "slurm",
     "slurm_controller": "slurm",
+    "slurm_login": "slurm",
+    "slurm_node": "slurm",
     "sssd": "users",
     "user_accounts": "users",
 }

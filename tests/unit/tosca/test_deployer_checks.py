@@ -70,8 +70,8 @@ def test_what_the_same_run_sets_up_is_not_missed() -> None:
         ("folders", "marathon", "masters", "zookeeper")
     }
     assert given(step("marathon"))["marathon", "a"]["validate_later"] == ["marathon"]
-    cluster = given(step("slurm_controller", "b"), step("jupyterhub"))
-    assert cluster["jupyterhub", "a"]["validate_later"] == ["slurm"]
+    for part in ("slurm_accounts", "slurm_controller", "slurm_login", "slurm_node"):
+        assert given(step(part, "b"), step("jupyterhub"))["jupyterhub", "a"]["validate_later"] == ["slurm"]
     directory = given(step("directory_users"), step("jupyterhub"))
     assert directory["jupyterhub", "a"]["validate_later"] == ["users"]
 
