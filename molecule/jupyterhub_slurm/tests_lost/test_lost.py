@@ -14,7 +14,9 @@ def test_a_notebook_that_lost_its_node_explains_itself_and_starts_on_another(
     alice.spawn(gpu=SLICE)
     where = alice.execute("import socket; print(socket.gethostname())").strip()
     number = jobs()["alice"]
-    machine(where).check_output("systemd-run --on-active=1 systemctl poweroff --force --force")
+    # Without its network first, programs there may tell Slurm of their end.
+    lost = "ip link set eth0 down; systemctl poweroff --force --force"
+    machine(where).check_output("systemd-run --on-active=1 sh -c %s", lost)
     # Slurm takes a node for lost after SlurmdTimeout, 30 seconds here.
     eventually(lambda: number not in jobs("running,pending").values())
     eventually(lambda: not alice.running())
