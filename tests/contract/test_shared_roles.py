@@ -40,6 +40,22 @@ def calls(role: str) -> Iterator[tuple[Path, str, dict[str, Any]]]:
                     yield path, included.get("tasks_from", "main"), task.get("vars", {})
 
 
+# One machine goes through the members of its cluster, or the two of a pair ask each other.
+ASKED_BY_FEW = {"_framework", "app_gateway", "benchmarks", "mesos_agent", "mesos_master", "monitoring"}
+ASKED_BY_FEW |= {"slurm_job", "slurm_rest", "zookeeper"}
+
+
+@pytest.mark.parametrize(
+    "role", sorted(path.name for path in ROLES.iterdir() if path.name not in ASKED_BY_FEW)
+)
+def test_many_machines_do_not_ask_one_at_the_same_moment(role: str) -> None:
+    """A server of SSH gives a connection ten sessions, and refuses others (MaxSessions in sshd_config(5))."""
+    for path in (ROLES / role).glob("tasks/**/*.yml"):
+        for task in tasks(yaml.load(path.read_text(), yaml.CBaseLoader)):
+            if task.get("delegate_to", "localhost") != "localhost" and "run_once" not in task:
+                assert 0 < int(task["throttle"]) < 10, (path, task["name"])
+
+
 @pytest.mark.parametrize("role", SHARED)
 def test_callers_give_an_entry_point_all_that_it_needs_and_nothing_else(role: str) -> None:
     found = list(calls(role))
