@@ -110,14 +110,16 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # Ansible has no types
             return {}
 
     def _digest(self, values: Mapping[str, Any], known: Mapping[str, Any]) -> str:
-        """Return a digest of variables, files of the controller that they name, and the machine's address."""
+        """Return a digest of variables, files and machines that they name, and the machine's address."""
         if not values:
             return ""
         files = {text: self._content(text) for text in _texts(values)}
+        addresses = {text: _address(text, known.get("hostvars") or {}) for text in _texts(values)}
         everything = [
             {name: value for name, value in values.items() if name != "state"},
             {text: content for text, content in files.items() if content},
             [str(self._value(name, known)) for name in ("inventory_hostname", "ansible_host")],
+            {text: address for text, address in addresses.items() if address},
         ]
         return hashlib.sha256(json.dumps(everything, sort_keys=True, default=str).encode()).hexdigest()
 
@@ -135,6 +137,11 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # Ansible has no types
             return hashlib.sha256(path.read_bytes()).hexdigest()
         except OSError:
             return ""
+
+
+def _address(text: str, hostvars: Mapping[str, Any]) -> str:
+    """Return the address of the machine of the inventory that a text names; empty if it names none."""
+    return str(hostvars[text].get("ansible_host", "")) if text in hostvars else ""
 
 
 def _texts(value: Any) -> Iterator[str]:

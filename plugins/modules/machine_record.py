@@ -96,8 +96,9 @@ options:
         description:
           - Things that the role makes, by kind. C(paths), where a folder stands for all that is below it,
             C(units) of systemd, C(packages), which may be patterns of a shell, C(users), C(groups),
-            C(mounts), C(reads), which are paths that others write too and the role depends on, and
-            C(answers), which are command lines whose exit status counts.
+            C(mounts), C(reads), which are paths that others write too and the role depends on,
+            C(answers), which are command lines whose exit status counts, and C(outputs), of which also
+            counts what they print.
         type: dict
         default: {}
       before:

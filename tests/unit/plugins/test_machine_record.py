@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -355,6 +356,7 @@ def test_states_of_units_packages_accounts_and_programs(monkeypatch: pytest.Monk
             "groups": ["root"],
             "mounts": ["/", "/no/mount"],
             "answers": ["true", "false", "/no/such/program"],
+            "outputs": ["echo a b", "seq 2", "seq 3", "true", "/no/such/program"],
         }
     )
     assert found["units"] == {"a.service": "enabled, active", "b.timer": "not-found"}
@@ -369,6 +371,10 @@ def test_states_of_units_packages_accounts_and_programs(monkeypatch: pytest.Monk
         "false": "1",
         "/no/such/program": "cannot be run: No such file or directory",
     }
+    assert (found["outputs"]["echo a b"], found["outputs"]["true"]) == ("0 a b", "0")
+    assert re.fullmatch("0 [0-9a-f]{64}", found["outputs"]["seq 2"])
+    assert found["outputs"]["seq 2"] != found["outputs"]["seq 3"]
+    assert found["outputs"]["/no/such/program"] == found["answers"]["/no/such/program"]
 
 
 @given(st.text() | st.recursive(st.none() | st.integers() | st.text(), st.lists).map(json.dumps))

@@ -79,6 +79,16 @@ def test_a_file_of_the_controller_counts_with_its_content(tell: Tell, tmp_path: 
     assert variables(tell(known)) != before
 
 
+def test_a_machine_of_the_inventory_counts_with_its_address(tell: Tell) -> None:
+    def with_controller(**known: Any) -> str:
+        found = {"inventory_hostname": "n1", "slurm_node_controllers": ["c1"], "hostvars": {"c1": known}}
+        return variables(tell(found, step="probe", role=None, roles={"slurm_node": {}}))
+
+    assert with_controller(ansible_host="192.0.2.1") == with_controller(ansible_host="192.0.2.1", port=1)
+    assert with_controller(ansible_host="192.0.2.1") != with_controller(ansible_host="192.0.2.2")
+    assert with_controller() != ""
+
+
 def test_what_is_no_file_is_not_opened(tell: Tell) -> None:
     for path in ("/dev/zero", "/", "/no/such/file", "a/b\0c", "x/" * 3000):
         assert variables(tell({**FIRST, "jupyterhub_iam_ca_file": path}))

@@ -353,6 +353,46 @@ def test_a_node_that_an_administrator_has_drained_stays_drained(
 
 
 @pytest.mark.parametrize(
+    ("told", "status", "output", "complaint"),
+    [
+        ("idle gpu:1g.10gb:7(S:0) none", 0, "gpu:1g.10gb:7(S:0)\n", ""),
+        ("drained* gpu:v100:4 gpufarm: GPU 0 is cordoned\nmixed gpu:v100:4 none", 0, "gpu:v100:4\n", ""),
+        ("inval gpu:v100:4 gres/gpu count too low", 1, "", "inval gpu:v100:4 gres/gpu count too low\n"),
+        ("down* (null) Not responding", 1, "", "down* (null) Not responding\n"),
+        ("", 1, "", "unknown\n"),
+    ],
+)
+def test_a_node_asks_whether_the_controller_can_use_it(
+    tmp_path: Path, told: str, status: int, output: str, complaint: str
+) -> None:
+    # A name that is like a state must not stand in for it.
+    (tmp_path / "down-for-good").touch()
+    done = asked(tmp_path, f"[ \"$3\" = --nodes=n1 ] && printf '%s' '{told}'")
+    assert (done.returncode, done.stdout, done.stderr) == (status, output, complaint)
+
+
+def test_a_node_whose_controller_does_not_answer_says_what_slurm_says(tmp_path: Path) -> None:
+    done = asked(tmp_path, "echo 'Unable to contact slurm controller' >&2; exit 1")
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", "Unable to contact slurm controller\n")
+
+
+def asked(folder: Path, sinfo: str) -> subprocess.CompletedProcess[str]:
+    """Ask a controller that says what a program does."""
+    program = folder / "bin" / "sinfo"
+    program.parent.mkdir()
+    program.write_text(f"#!/bin/sh\n{sinfo}\n")
+    program.chmod(0o755)
+    return subprocess.run(
+        ["sh", PROGRAMS / "registered", "n1"],
+        env={"PATH": f"{program.parent}:/usr/bin:/bin"},
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize(
     ("squeue", "code", "told"),
     [
         ("exit 1", 1, ""),

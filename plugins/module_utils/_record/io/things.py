@@ -19,6 +19,7 @@ from ..._host.io import timed
 # Larger files count by their size and times.
 CONTENT_UP_TO = 1 << 20  # bytes
 ANSWER_PATIENCE = 30.0  # seconds
+SHORT = 100  # letters
 NOTHING = "absent"
 # The kernel makes these files when they are read, so they have no times; of a folder the names count.
 KERNEL = ("/proc/", "/sys/")
@@ -30,8 +31,8 @@ def states(things: Mapping[str, Iterable[str]]) -> dict[str, dict[str, str]]:
     Args:
         things: names by kind: `paths` (files; folders stand for all below them), `units` of systemd,
             `packages` (patterns of a shell too), `reads` (paths that others write, too), `users`,
-            `groups`, `mounts` (mount points), and `answers` (command lines, whose words are separated by
-            blanks; their state is the exit status).
+            `groups`, `mounts` (mount points), `answers` (command lines, whose words are separated by
+            blanks; their state is the exit status), and `outputs` (the same; what they print counts, too).
 
     Returns:
         A text for each name of each kind that is known.
@@ -170,21 +171,32 @@ def _mounts(names: list[str]) -> dict[str, str]:
 
 
 def _answers(names: list[str]) -> dict[str, str]:
-    return {name: _answer(name.split()) for name in names}
+    return {name: _answer(name)[0] for name in names}
 
 
-def _answer(words: list[str]) -> str:
+def _outputs(names: list[str]) -> dict[str, str]:
+    return {name: " ".join(_answer(name)).strip() for name in names}
+
+
+def _answer(command: str) -> tuple[str, str]:
+    """Return how a command ended, and what it printed: one short line as it is, or else a digest."""
     try:
-        done = timed.run(words, ANSWER_PATIENCE)
+        done = timed.run(command.split(), ANSWER_PATIENCE)
     except OSError as error:
-        return f"cannot be run: {error.strerror}"
-    return "no answer in time" if done.status is None else str(done.status)
+        return f"cannot be run: {error.strerror}", ""
+    if done.status is None:
+        return "no answer in time", ""
+    text = done.output.strip()
+    if len(text) > SHORT or not text.isprintable():
+        text = hashlib.sha256(text.encode()).hexdigest()
+    return str(done.status), text
 
 
 _READERS: Mapping[str, Callable[[list[str]], dict[str, str]]] = {
     "answers": _answers,
     "groups": _groups,
     "mounts": _mounts,
+    "outputs": _outputs,
     "packages": _packages,
     "paths": _paths,
     "reads": _paths,
