@@ -21,8 +21,8 @@ def plan(settings: Mapping[str, Any], machine: Mapping[str, Any]) -> dict[str, A
             text of the file that the role fabric leaves; empty without it.
 
     Returns:
-        `problems`; if there are none, also `interfaces`, the names of those in the networks, and the settings
-        of `openmpi` and `nccl`, which are empty without networks and rails.
+        `problems`; if there are none, also `networks` in CIDR notation, `interfaces`, the names of those in
+        them, and the settings of `openmpi` and `nccl`, which are empty without networks and rails.
     """
     rails = rails_of(machine["rails"])
     of_rails = dict.fromkeys(network for rail in rails for network in rail["networks"])
@@ -48,4 +48,10 @@ def plan(settings: Mapping[str, Any], machine: Mapping[str, Any]) -> dict[str, A
         # Debian's file turns UCX off. Without `any`, Open MPI leaves out soft RoCE and adapters of others.
         openmpi += ["pml = ucx", "osc = ucx", "opal_common_ucx_tls = any", "opal_common_ucx_devices = any"]
         nccl.append(f"NCCL_IB_HCA=={','.join(rail['device'] for rail in rails)}")
-    return {"problems": [], "interfaces": names, "openmpi": "\n".join(openmpi), "nccl": "\n".join(nccl)}
+    return {
+        "problems": [],
+        "networks": list(map(str, wanted)),
+        "interfaces": names,
+        "openmpi": "\n".join(openmpi),
+        "nccl": "\n".join(nccl),
+    }

@@ -42,6 +42,7 @@ UCX = "pml = ucx\nosc = ucx\nopal_common_ucx_tls = any\nopal_common_ucx_devices 
 def test_networks_and_devices_are_those_of_rails_for_processes() -> None:
     assert made(rails=RAILS) == {
         "problems": [],
+        "networks": ["10.1.0.0/16"],
         "interfaces": ["ib0"],
         "openmpi": f"btl_tcp_if_include = 10.1.0.0/16\n{UCX}",
         "nccl": "NCCL_SOCKET_IFNAME==ib0\nNCCL_IB_HCA==compute_0:1",
@@ -64,12 +65,13 @@ def test_rails_for_data_alone_change_nothing() -> None:
 
 
 def test_without_networks_nothing_is_set() -> None:
-    assert made() == {"problems": [], "interfaces": [], "openmpi": "", "nccl": ""}
+    assert made() == {"problems": [], "networks": [], "interfaces": [], "openmpi": "", "nccl": ""}
 
 
 def test_networks_are_settings_of_open_mpi_and_exact_names_of_nccl() -> None:
     assert made("10.1.0.0/16", "192.0.2.0/24") == {
         "problems": [],
+        "networks": ["10.1.0.0/16", "192.0.2.0/24"],
         "interfaces": ["ib0", "eth0"],
         "openmpi": "btl_tcp_if_include = 10.1.0.0/16,192.0.2.0/24",
         "nccl": "NCCL_SOCKET_IFNAME==ib0,eth0",
