@@ -30,7 +30,15 @@ def _releases(call: Call) -> Mapping[str, Any]:
     return {**slurm_machine(call), "installed_release": {"host1": "24.11"}.get(call.host, "22.05")}
 
 
+def _key_of_nodes(call: Call) -> Mapping[str, Any]:
+    """The controller has no key."""
+    return _keys(call) if call.args["path"].startswith("/etc/munge") else {"stat": {"exists": False}}
+
+
 OTHER_KEY: dict[str, Answer] = {"Munge | Compare the key of this machine with that of the cluster": _keys}
+LOST_KEY: dict[str, Answer] = {
+    "Munge | Compare the key of this machine with that of the cluster": _key_of_nodes
+}
 OTHER_RELEASES: dict[str, Answer] = {"gpufarm.cluster.slurm_machine_info": _releases}
 # The controller is as recorded, so the role looks at the nodes alone.
 UNCHANGED: dict[str, Answer] = {
@@ -157,6 +165,7 @@ REFUSED = {
             {"Validate | Look for other roles of Slurm": has("/etc/systemd/system/slurmd.service.d")},
         ),
         Refused("which is not that of the cluster", {}, OTHER_KEY),
+        Refused("host2 has no key yet; if it is a controller that was installed anew", {}, LOST_KEY),
     ],
     "slurm_rest": [
         Refused(
