@@ -32,15 +32,17 @@ def _only_there(host: Host) -> None:
 @pytest.fixture
 def jobs(host: Host) -> Iterator[None]:
     """Queue jobs of all kinds, and cancel them at the end."""
+    host.check_output("scontrol update partitionname=small state=down")
     for options in (
         "--gres=gpu:1g.10gb:1 --wrap='exec sleep 3600'",
         "--gres=gpu:3g.40gb:1 --wrap='exec sleep 3600'",
         "--nodelist=gpu1 --exclusive --wrap=true",
-        "--time=2-0 --wrap=true",
+        "--partition=small --wrap=true",
     ):
         host.check_output(f"{SUBMIT} {options}")
     yield
     host.check_output("scancel --user=alice")
+    host.check_output("scontrol update partitionname=small state=up")
 
 
 def query(host: Host, expression: str) -> Told:
@@ -59,7 +61,7 @@ def query(host: Host, expression: str) -> Told:
 @pytest.mark.usefixtures("jobs")
 def test_jobs_and_slices_are_measured(host: Host, eventually: Callable[[Callable[[], bool]], None]) -> None:
     eventually(lambda: query(host, "gpufarm_slurm_jobs").get(("gpu", "running")) == 2)
-    eventually(lambda: query(host, "gpufarm_slurm_jobs_stuck") == {("gpu", "PartitionTimeLimit"): 1})
+    eventually(lambda: query(host, "gpufarm_slurm_jobs_stuck") == {("small", "PartitionDown"): 1})
     held = {("physics", "1g.10gb"): 1, ("physics", "3g.40gb"): 1}
     assert query(host, "gpufarm_slurm_slices_held") == held
     assert query(host, "gpufarm_slurm_budget_hours") == {("physics", "gpu"): 1000}
