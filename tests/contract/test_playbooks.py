@@ -88,6 +88,15 @@ def test_a_role_is_left_out_where_its_record_was_compared() -> None:
                     assert conditions[0] == f"'{role}' not in gpufarm_record.done | default({{}})"
 
 
+@pytest.mark.parametrize("role", ["slurm_node", "slurm_login"])
+def test_a_record_that_asks_the_controllers_is_compared_after_they_have_changed(role: str) -> None:
+    text = [yaml.safe_dump(play) for play in load("slurm_cluster")]
+    changed = max(number for number, play in enumerate(text) if "cluster.slurm_controller\n" in play)
+    compared = [number for number, play in enumerate(text) if "slurm_cluster_roles" in play and role in play]
+    run = max(number for number, play in enumerate(text) if f"cluster.{role}\n" in play)
+    assert changed < compared[-1] < run
+
+
 @pytest.mark.parametrize("role", validated("validate"))
 def test_input_is_checked_against_the_same_list_of_variables(role: str) -> None:
     specs = yaml.safe_load((ROOT / "roles" / role / "meta" / "argument_specs.yml").read_text())[
