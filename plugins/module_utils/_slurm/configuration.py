@@ -92,12 +92,17 @@ def gres(text: str) -> dict[str, str]:
 
 
 def regrouped(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
-    """Return the nodes whose GPUs or slices are others than before, also those that go.
+    """Return the nodes that stay and whose GPUs or slices are others than before.
 
     Slurm ends the jobs with GPUs of such a node, or gives their slices to others, as it knows slices by their
     place in a list only ("gres/gpu count mismatch on node" in src/interfaces/gres.c).
     """
-    return [name for name, types in before.items() if types and after.get(name) != types]
+    return [name for name, types in before.items() if types and after.get(name, types) != types]
+
+
+def removed(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
+    """Return the nodes that go; Slurm gives up all jobs there, while their processes run on."""
+    return [name for name in before if name not in after]
 
 
 def needs_empty_nodes(before: str) -> bool:

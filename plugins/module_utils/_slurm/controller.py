@@ -17,7 +17,7 @@ def plan(
 
     These are `options` by name, `hosts`, `nodes` and `partitions` as lines, `constrained` for cgroup.conf,
     `container` for job_container.conf, `gres` of each node, `regrouped`, the nodes whose GPUs or slices
-    change, and `needs_empty_nodes`, whether jobs that run could not go on.
+    change, `removed`, those that go, and `needs_empty_nodes`, whether jobs that run could not go on.
 
     Args:
         settings: variables of the role without its name; also `controllers` and `members`, the machines that
@@ -62,6 +62,7 @@ def plan(
         "container": configuration.line(configuration.CONTAINER),
         "gres": lines,
         "regrouped": configuration.regrouped(configuration.gres(current), lines),
+        "removed": configuration.removed(configuration.gres(current), lines),
         "needs_empty_nodes": configuration.needs_empty_nodes(current),
     }
 

@@ -139,12 +139,14 @@ def test_a_partition_names_its_nodes_by_addresses_too() -> None:
     assert "Nodes=n1,n2" in line
 
 
-def test_nodes_whose_gpus_change_or_go_are_told() -> None:
+def test_nodes_whose_gpus_change_and_nodes_that_go_are_told() -> None:
     before = "\n".join(planned()["nodes"])
-    assert planned(current=before)["regrouped"] == []
+    assert (planned(current=before)["regrouped"], planned(current=before)["removed"]) == ([], [])
     other = {**MACHINES, "n1": machine("n1", "2g.20gb", "1g.10gb")}
     assert planned(other, before)["regrouped"] == ["n1"]
-    assert planned(current=before, members=["n2"], nodes=["n2"])["regrouped"] == ["n1"]
+    assert planned(other, before)["removed"] == []
+    fewer = planned(current=before, members=["n2"], nodes=["n2"])
+    assert (fewer["regrouped"], fewer["removed"]) == ([], ["n1"])
     without = "\n".join(planned({**MACHINES, "n1": machine("n1")})["nodes"])
     assert planned(current=without)["regrouped"] == [], "no job has a GPU there"
 

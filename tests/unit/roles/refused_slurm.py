@@ -52,12 +52,19 @@ UNCHANGED: dict[str, Answer] = {
 }
 JOBS: dict[str, Answer] = {
     "Read | Read the configuration of an earlier run": encoded(BEFORE),
-    "Validate Jobs | List the jobs on nodes with other GPUs than before": said(
+    "Validate Jobs | List the jobs on nodes that go or have other GPUs than before": said(
         "JobId=18 JobName=a NodeList=host1 Nodes=host1 CPU_IDs=0 Mem=100 GRES=gpu:2g.20gb:1(IDX:0)\n"
         "JobId=19 JobName=b NodeList=host1 Nodes=host1 CPU_IDs=1 Mem=100 GRES="
     ),
 }
 
+LOST_JOBS: dict[str, Answer] = {
+    "Read | Read the configuration of an earlier run": encoded(BEFORE.replace("host1", "host9")),
+    "Validate Jobs | List the jobs on nodes that go or have other GPUs than before": said(
+        "JobId=18 JobName=a UserId=a(1) JobState=COMPLETING Reason=None NodeList=host9\n"
+        "JobId=19 JobName=b UserId=b(2) JobState=RUNNING Reason=None NodeList=host9"
+    ),
+}
 CONTROLLER = "Validate | Read the configuration of the first controller"
 STATES = "Validate Jobs | List the nodes that can have jobs"
 
@@ -130,6 +137,11 @@ REFUSED = {
             {"Validate | Find the plugin for tokens": said("")},
         ),
         Refused("Slurm would end the jobs with GPUs there: JobId=18; drain the nodes", {}, JOBS),
+        Refused(
+            "host9 would no longer be in the cluster, and Slurm would give up the jobs there: JobId=19;",
+            {},
+            LOST_JOBS,
+        ),
         Refused(
             "Slurm would end the jobs with GPUs there: JobId=18; drain the nodes", {}, {**JOBS, **UNCHANGED}
         ),
