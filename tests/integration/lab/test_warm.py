@@ -94,6 +94,7 @@ def results(bench: Bench, tmp_path_factory: pytest.TempPathFactory) -> dict[str,
         "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"),
         "ANSIBLE_HOME": str(folder / "ansible"),
         "ANSIBLE_LIBRARY": str(HERE / "library"),
+        "ANSIBLE_TIMEOUT": "300",  # seconds that sudo may take to begin, beside all other tests
         "ANSIBLE_STDOUT_CALLBACK": "ansible.posix.json",
         "ANSIBLE_JSON_INDENT": "0",
     }
