@@ -65,6 +65,14 @@ LOST_JOBS: dict[str, Answer] = {
         "JobId=19 JobName=b UserId=b(2) JobState=RUNNING Reason=None NodeList=host9"
     ),
 }
+UNKNOWN_JOBS: dict[str, Answer] = {
+    **LOST_JOBS,
+    "Validate Jobs | List the jobs on nodes that go or have other GPUs than before": {
+        **said(""),
+        "rc": 1,
+        "stderr": "slurm_load_jobs error: Unable to contact slurm controller (connect failure)",
+    },
+}
 CONTROLLER = "Validate | Read the configuration of the first controller"
 STATES = "Validate Jobs | List the nodes that can have jobs"
 
@@ -141,6 +149,9 @@ REFUSED = {
             "host9 would no longer be in the cluster, and Slurm would give up the jobs there: JobId=19;",
             {},
             LOST_JOBS,
+        ),
+        Refused(
+            "host9 would no longer be in the cluster, and the controller does not answer,", {}, UNKNOWN_JOBS
         ),
         Refused(
             "Slurm would end the jobs with GPUs there: JobId=18; drain the nodes", {}, {**JOBS, **UNCHANGED}
