@@ -110,6 +110,8 @@ from ansible_collections.gpufarm.cluster.plugins.module_utils._slurm.io.job impo
     Slurm,
     account,
     check_folder,
+    make_home,
+    makes_homes,
 )
 
 JOB = {
@@ -145,7 +147,11 @@ def present(module: AnsibleModule, slurm: Slurm, memories: Memories) -> dict[str
     """Have the job submitted as it is asked for."""
     user, job = slurm.user, jobs.read_job(module.params["owner"], module.params["job"])
     slurm.refuse_its_own()
-    check_folder(user, job, make=False)
+    if makes_homes() and not module.check_mode:
+        make_home(user)
+    # In check mode there may be nothing to look at yet.
+    if not (makes_homes() and module.check_mode):
+        check_folder(user, job, make=False)
     queued, memory = slurm.queue(), memories.read(job.name)
     if foreign(memory.made_for if memory else None, module.params):
         raise jobs.JobProblem(refusal(f"job {job.name} of {user.pw_name}"))

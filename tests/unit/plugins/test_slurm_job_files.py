@@ -22,6 +22,7 @@ from ansible_collections.gpufarm.cluster.plugins.module_utils._slurm.io.job impo
     account,
     check_folder,
     end_of,
+    make_home,
 )
 from ansible_collections.gpufarm.cluster.plugins.module_utils._slurm.job import Job, JobProblem, Memory
 from ansible_collections.gpufarm.cluster.plugins.modules import slurm_job, slurm_job_console
@@ -117,6 +118,27 @@ def test_a_folder_is_made_with_the_rights_of_the_owner(home: Path) -> None:
     check_folder(user(home), wanted, make=True)
     assert (home / "work" / "one").stat().st_uid == 65534
     check_folder(user(home), wanted, make=True)
+
+
+def home_command(folder: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
+    command = folder / "gpufarm-home"
+    command.write_text(f"#!/bin/sh\n{script}\n")
+    command.chmod(0o755)
+    monkeypatch.setattr(job, "HOME_COMMAND", str(command))
+
+
+def test_an_owner_who_has_never_logged_in_gets_a_home(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home_command(tmp_path, monkeypatch, f'mkdir "{tmp_path}/$1"')
+    make_home(user(tmp_path / "nobody"))
+    assert (tmp_path / "nobody").is_dir()
+
+
+def test_why_an_owner_cannot_have_a_home_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home_command(tmp_path, monkeypatch, "echo /srv/home is not mounted.; exit 1")
+    with pytest.raises(JobProblem, match=r"nobody cannot have a home: /srv/home is not mounted\."):
+        make_home(user(tmp_path / "nobody"))
 
 
 @needs_root

@@ -19,6 +19,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..._host.io import timed
 from ..._host.io.files import replace_file
 from ..._host.io.patience import PATIENCE as FILE_SECONDS
 from ..._host.io.patience import answers
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule
 
 FOLDER = Path("/var/lib/gpufarm/slurm_job")
+HOME_COMMAND = "/usr/local/sbin/gpufarm-home"  # where the role shared_home has homes made on first use
+HOME_SECONDS = 60.0
 LOCKS = Path("/run")
 COMPLETING = "COMPLETING"  # of a job whose programs have ended
 UMASK = 0o022  # that of jobs, as at a login
@@ -84,6 +87,26 @@ def _asked(user: pwd.struct_passwd, question: Callable[[], Any]) -> Any:
     if not found:
         raise OSError(f"it does not answer within {FILE_SECONDS:.0f} seconds")
     return found[""]
+
+
+def makes_homes() -> bool:
+    """Return whether homes are made here on first use."""
+    return Path(HOME_COMMAND).exists()
+
+
+def make_home(user: pwd.struct_passwd) -> None:
+    """Make the home of a user unless it is there: an owner of jobs may never have logged in.
+
+    Args:
+        user: whose home it is.
+
+    Raises:
+        JobProblem: it cannot be made, in the words of the command.
+    """
+    done = timed.run([HOME_COMMAND, user.pw_name], HOME_SECONDS)
+    if done.status != 0:
+        said = " ".join((done.output or done.errors or "no answer in time").split()).rstrip(".")
+        raise jobs.JobProblem(f"{user.pw_name} cannot have a home: {said}.")
 
 
 def check_folder(user: pwd.struct_passwd, job: jobs.Job, *, make: bool) -> None:
