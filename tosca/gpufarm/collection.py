@@ -74,6 +74,18 @@ def here(path: Path) -> Path:
     return path
 
 
+def has(path: Path) -> bool:
+    """Tell whether a file is one of this collection.
+
+    Args:
+        path: of the file.
+
+    Raises:
+        GpufarmError: the collection is not installed.
+    """
+    return path.resolve().is_relative_to(root().resolve() / "tosca")
+
+
 def version_in(folder: Path) -> str:
     """Return the version of an installed collection."""
     return str(json.loads((folder / "MANIFEST.json").read_text())["collection_info"]["version"])

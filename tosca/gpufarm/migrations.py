@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 # Version of the state. Raise it when older programs would lose or misread something, and add a migration.
-FORMAT = 2
+FORMAT = 3
 
 
 class Newer(Exception):
@@ -21,8 +21,12 @@ def _with_id(content: dict[str, Any]) -> dict[str, Any]:
     return {"id": str(made), **content}
 
 
+def _with_defaults(content: dict[str, Any]) -> dict[str, Any]:
+    return {"defaults": {}, **content}
+
+
 # By version: the function that makes the next version of it.
-_STEPS: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {1: _with_id}
+_STEPS: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {1: _with_id, 2: _with_defaults}
 
 
 def migrated(content: Any) -> dict[str, Any]:

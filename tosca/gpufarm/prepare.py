@@ -8,7 +8,19 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from gpufarm import collection, evaluated, facts, inputs, instances, match, plan, reasons, recorded, template
+from gpufarm import (
+    collection,
+    evaluated,
+    facts,
+    former,
+    inputs,
+    instances,
+    match,
+    plan,
+    reasons,
+    recorded,
+    template,
+)
 from gpufarm.catalogue import Catalogue
 from gpufarm.conformance import check_template
 from gpufarm.errors import BadInput
@@ -148,7 +160,7 @@ def values(request: Request, previous: Deployment | None) -> tuple[dict[str, Any
         previous: the deployment as it is remembered, if any.
 
     Returns:
-        The values given now or earlier, and those of all inputs.
+        The values given now or earlier, and those of all inputs, with the defaults that they had then.
 
     Raises:
         BadInput: a value is wrong or missing, or the template does not allow it.
@@ -156,7 +168,10 @@ def values(request: Request, previous: Deployment | None) -> tuple[dict[str, Any
     topology = request.template
     earlier = previous.inputs | previous.secrets if previous else {}
     given = {name: value for name, value in earlier.items() if name in topology.inputs} | dict(request.given)
-    found = inputs.complete(topology, given, Catalogue(request.library).names("data_types"))
+    types = Catalogue(request.library).names("data_types")
+    found = inputs.complete(topology, given, types)
+    former_values = former.defaults(topology, previous, types)
+    found |= {name: value for name, value in former_values.items() if name not in given}
     public = {name: value for name, value in found.items() if not topology.inputs[name].secret}
     check_template(request.library, public)
     evaluated.examine(Scope(topology, found), request.library)

@@ -56,6 +56,7 @@ class Deployment:
         created: time of the first run.
         updated: time of the last change.
         inputs: values that the user gave, secrets excepted.
+        defaults: those of other inputs, where the template has had another one since.
         secrets: values of the secret inputs that the user gave; encrypted on disk.
         machines: ``host`` and ``address`` of each Compute node.
         steps: of each step that was begun: ``digest`` (empty until it is done), ``attributes`` (the secret
@@ -82,6 +83,7 @@ class Deployment:
     created: str = field(default_factory=now)
     updated: str = field(default_factory=now)
     inputs: dict[str, Any] = field(default_factory=dict)
+    defaults: dict[str, Any] = field(default_factory=dict)
     secrets: dict[str, Any] = field(default_factory=dict)
     machines: dict[str, dict[str, str]] = field(default_factory=dict)
     steps: dict[str, dict[str, Any]] = field(default_factory=dict)
