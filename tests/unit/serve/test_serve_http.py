@@ -345,6 +345,23 @@ def test_an_update_keeps_the_template(paas: Site) -> None:
     refused(client.put(f"/deployments/{own}", json={"template": paas.template, "userGroup": "g"}), 400)
 
 
+def test_a_deployment_of_a_former_release_of_its_template_can_be_updated(paas: Site) -> None:
+    """Clients send the template that they read at the deployment."""
+    client = paas.user("ann", "physics")
+    own = made(paas, client)
+    paas.work()
+    former = paas.template.replace("max_instances: 9", "max_instances: 8", 1)
+    with paas.service.database.changing() as session:
+        session.get_one(tables.Deployment, own).text = former
+    sent = client.get(f"/deployments/{own}/template").text
+    assert sent == former != paas.template
+    refused(client.post("/deployments", json={"template": former, "parameters": {}}), 400, "catalogue")
+    assert client.put(f"/deployments/{own}", json={"template": sent}).status_code == 202
+    paas.work()
+    paas.service.offers._named.clear()
+    refused(client.put(f"/deployments/{own}", json={"template": sent}), 400, "offered no more")
+
+
 WRONG_BODIES: list[Any] = [
     {},
     [],

@@ -208,6 +208,22 @@ class Offers:
             raise Refused(
                 f"the template is not in the catalogue, or was changed; use one of these unchanged: {offered}"
             )
+        return self.admitting(found, user)
+
+    @staticmethod
+    def admitting(found: Offered, user: User) -> Offered:
+        """Refuse a template that a user may not deploy.
+
+        Args:
+            found: the template.
+            user: the user.
+
+        Returns:
+            The template.
+
+        Raises:
+            Forbidden: it is for other groups, or users of other issuers.
+        """
         if not found.admits(user):
             groups, issuers = (
                 ", ".join(sorted(names)) for names in (found.offer.groups, found.offer.issuers)

@@ -93,7 +93,7 @@ class Service:
             GpufarmError: the request is refused; the sentence says why.
         """
         seen = self.deployments.find(user, uuid, "look before update")
-        offered = self._offered(body, user)
+        offered = self._offered(body, user, seen)
         if offered.offer.name != seen.template:
             raise Refused(f"deployment {uuid} has template {seen.template}; an update cannot replace it")
         public, secrets = offered.known(seen.parameters), offered.known(self.secrets(seen))
@@ -166,7 +166,7 @@ class Service:
                 raise Refused(f"excludedStatus has {word[:64]}; write one of {', '.join(Status)}")
         return Filter(owner, group, statuses)
 
-    def _offered(self, body: Update, user: User) -> Offered:
+    def _offered(self, body: Update, user: User, seen: Deployment | None = None) -> Offered:
         if forms.too_deep(body.parameters):
             raise Refused(f"the parameters have more than {forms.DEEPEST} levels; send fewer")
         wrong = values.unfit(body.template) or values.unfit(body.parameters or {})
@@ -174,6 +174,9 @@ class Service:
             raise BadInput(f"the request {wrong}")
         if body.providerTimeoutMins and body.timeoutMins and body.providerTimeoutMins > body.timeoutMins:
             raise Refused("providerTimeoutMins may not be longer than timeoutMins; correct one of them")
+        if seen and body.template == seen.text:
+            # Clients send what they read there, also when the operator has a newer release of the template.
+            return self.offers.admitting(self.offers.named(seen.template), user)
         return self.offers.sent(body.template, user)
 
     def _hidden(self, offered: Offered) -> dict[str, Any]:
