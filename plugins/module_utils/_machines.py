@@ -25,7 +25,7 @@ def addresses(named: Sequence[str], machines: Mapping[str, Mapping[str, Any]]) -
     """Return the addresses at which others reach machines; their names where the inventory gives none.
 
     Args:
-        named: names in the inventory.
+        named: names in the inventory, or what it does not know, such as addresses, which stays as it is.
         machines: variables by name in the inventory, such as `hostvars`.
     """
-    return [machines[name].get("ansible_host") or name for name in named]
+    return [(name in machines and machines[name].get("ansible_host")) or name for name in named]

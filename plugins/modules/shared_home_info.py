@@ -18,7 +18,9 @@ extends_documentation_fragment:
   - gpufarm.cluster.attributes.info_module
 options:
   settings:
-    description: The variables of the role C(shared_home) without C(shared_home_).
+    description: >-
+      The variables of the role C(shared_home) without C(shared_home_), with C(serves), whether this machine
+      has the homes of a cluster, C(server_address) and C(client_addresses).
     type: dict
     required: true
   look_inside:
@@ -65,10 +67,19 @@ answers:
   returned: success
   type: bool
 units:
-  description: The mount units of earlier runs, C(name) and C(path) of each.
+  description: The mount units of earlier runs, with C(name), C(path) and C(what) is mounted there.
   returned: success
   type: list
   elements: dict
+connected:
+  description: Addresses of machines that have the homes mounted, which an earlier run exports to them.
+  returned: success
+  type: list
+  elements: str
+exports_more:
+  description: Whether the machine exports other folders by NFS.
+  returned: success
+  type: bool
 limited:
   description: Whether an earlier run has set limits.
   returned: success
@@ -86,15 +97,19 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.gpufarm.cluster.plugins.module_utils._host.io import timed
 from ansible_collections.gpufarm.cluster.plugins.module_utils._mounts import table as mount_table
+from ansible_collections.gpufarm.cluster.plugins.module_utils._shared_home import exports as home_exports
 from ansible_collections.gpufarm.cluster.plugins.module_utils._shared_home import place as shared_home_place
 from ansible_collections.gpufarm.cluster.plugins.module_utils._shared_home.io.command import SETTINGS
 from ansible_collections.gpufarm.cluster.plugins.module_utils._shared_home.place import Device, Seen, Top
-from ansible_collections.gpufarm.cluster.plugins.module_utils._shared_home.settings import MARK
 
 UNITS = Path("/etc/systemd/system")
-# Run by a process of its own: the parts of a path, and what the folder holds.
+EXPORTS = Path("/etc/exports.d")  # exports(5); beside /etc/exports
+CLIENTS = Path("/proc/fs/nfsd/clients")
+# Run by a process of its own: the parts of a path, and what the folder holds. Root is refused, or told of a
+# stale handle, by a server of NFS that no longer exports it to this machine.
 _LOOK = """\
-import json, os, stat, sys
+import errno, json, os, stat, sys
+GONE = (errno.ESTALE, errno.EACCES)
 path = sys.argv[1]
 parts = path.strip("/").split("/")
 folders = []
@@ -104,13 +119,25 @@ for whole in ["/" + "/".join(parts[:number]) for number in range(len(parts) + 1)
     except FileNotFoundError:
         folders.append({"path": whole, "kind": "missing"})
         break
+    except OSError as error:
+        if error.errno not in GONE:
+            raise
+        folders.append({"path": whole, "kind": "stale"})
+        break
     mode = status.st_mode
     kind = "folder" if stat.S_ISDIR(mode) else "link" if stat.S_ISLNK(mode) else "other"
     folders.append({"path": whole, "kind": kind, "uid": status.st_uid, "mode": stat.S_IMODE(mode)})
     if kind != "folder":
         break
-there = folders[-1]["path"] == path and folders[-1]["kind"] == "folder"
-print(json.dumps([folders, os.listdir(path) if there else []]))
+entries = []
+if folders[-1]["path"] == path and folders[-1]["kind"] == "folder":
+    try:
+        entries = os.listdir(path)
+    except OSError as error:
+        if error.errno not in GONE:
+            raise
+        folders[-1]["kind"] = "stale"
+print(json.dumps([folders, entries]))
 """
 # Run by a process with mounts of its own: mounts TYPE OPTIONS SOURCE FOLDER, and tells owner and mode.
 _INSIDE = 'mount -t "$1" -o "$2" -- "$3" "$4" && exec stat --format "%u %a" -- "$4"'
@@ -131,15 +158,25 @@ def mounts_now() -> dict[str, mount_table.Mount]:
     return mount_table.parse(Path("/proc/self/mountinfo").read_text(errors="replace"))
 
 
-def read_units() -> dict[str, str]:
-    """Return the mount points of the units that the role has written, by unit."""
-    found = {}
+def read_units() -> list[dict[str, str]]:
+    """Return the units that the role has written, with what they mount and where."""
+    found = []
     for path in sorted(UNITS.glob("*.mount")):
         lines = path.read_text(errors="replace").splitlines()
-        if lines[:1] == [MARK]:
-            places = [line[len("Where=") :] for line in lines if line.startswith("Where=")]
-            found[path.name] = places[0] if places else ""
+        if lines[:1] == [home_exports.MARK]:
+            said = dict(line.partition("=")[::2] for line in lines)
+            found.append({"name": path.name, "path": said.get("Where", ""), "what": said.get("What", "")})
     return found
+
+
+def read_exports() -> tuple[list[str], bool]:
+    """Return the addresses of machines that have our homes mounted, and whether there are other exports."""
+    files = [Path("/etc/exports"), *sorted(EXPORTS.glob("*.exports"))]
+    texts = {path.name: path.read_text(errors="replace") for path in files if path.is_file()}
+    ours = texts.pop(home_exports.NAME, "")
+    infos = [path.read_text(errors="replace") for path in CLIENTS.glob("*/info")]
+    connected = home_exports.connected(infos, home_exports.clients_of(ours))
+    return connected, home_exports.exports_something(texts.values())
 
 
 def limited_before() -> bool:
@@ -204,7 +241,7 @@ def try_server(settings: Mapping[str, Any], seconds: float) -> Top | None:
     return Top(error=f"{host} does not answer at port {port} ({reason})")
 
 
-def read(module: AnsibleModule, settings: Mapping[str, Any], units: Mapping[str, str]) -> Seen:
+def read(module: AnsibleModule, settings: Mapping[str, Any], homes: list[str]) -> Seen:
     """Return what there is on the machine."""
     path, seconds = settings["path"], module.params["timeout"]
     done = timed.run([sys.executable, "-c", _LOOK, path], seconds)
@@ -220,7 +257,6 @@ def read(module: AnsibleModule, settings: Mapping[str, Any], units: Mapping[str,
         folder.mkdir(exist_ok=True)
         kind = shared_home_place.file_system_of(settings, device)
         top = try_server(settings, seconds) or look_inside(settings, kind, str(folder), seconds)
-    homes: list[str] = sorted(units.values())
     return Seen(True, shared_home_place.folders_from(folders), entries, mounts, homes, device, top)
 
 
@@ -234,10 +270,11 @@ def main() -> None:
         },
         supports_check_mode=True,
     )
-    settings = module.params["settings"]
+    settings = home_exports.on_this_machine(module.params["settings"])
     try:
         units = read_units()
-        seen = read(module, settings, units)
+        seen = read(module, settings, sorted(unit["path"] for unit in units))
+        connected, exports_more = read_exports()
     except OSError as error:
         module.fail_json(msg=f"The machine cannot be looked at: {error}.")
     module.exit_json(
@@ -247,7 +284,9 @@ def main() -> None:
         mounted=settings["path"] in seen.mounts,
         exists=any(one.path == settings["path"] and one.kind != "missing" for one in seen.folders),
         answers=seen.answers,
-        units=[{"name": name, "path": place} for name, place in sorted(units.items())],
+        units=units,
+        connected=connected,
+        exports_more=exports_more,
         limited=limited_before(),
     )
 

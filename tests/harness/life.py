@@ -73,8 +73,9 @@ def on(host: Host, role: str) -> Case:
     answers = host.answers(case.answers)
     if role == "shared_home" and "srv-home.mount" in host.units:
         known = {"problems": [], "file_system": "nfs", "mounted": True, "exists": True, "answers": True}
-        unit = {"name": "srv-home.mount", "path": "/srv/home"}
-        answers["gpufarm.cluster.shared_home_info"] = {**known, "units": [unit], "limited": False}
+        unit = {"name": "srv-home.mount", "path": "/srv/home", "what": "nfs.example.org:/export/home"}
+        nobody = {"connected": [], "exports_more": False}
+        answers["gpufarm.cluster.shared_home_info"] = {**known, **nobody, "units": [unit], "limited": False}
     return case.with_answers(answers)
 
 

@@ -212,6 +212,8 @@ ALL_IS_WELL: dict[str, Answer] = {
         "answers": True,
         "units": [],
         "limited": False,
+        "connected": [],
+        "exports_more": False,
     },
     "gpufarm.cluster.compose_project": {"containers": {}},
     "gpufarm.cluster.text_files": {"changed_files": []},

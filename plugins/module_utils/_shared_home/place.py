@@ -23,7 +23,7 @@ SHOWN = 3  # names of files that a sentence gives
 
 
 class Folder(NamedTuple):
-    """A part of a path: `kind` is ``folder``, ``link``, ``other`` or ``missing``."""
+    """A part of a path: `kind` is ``folder``, ``link``, ``other``, ``missing`` or ``stale``."""
 
     path: str
     kind: str
@@ -96,7 +96,7 @@ def problems(settings: Mapping[str, Any], seen: Seen) -> list[str]:
     """Return why the machine cannot have the homes, one sentence each.
 
     Args:
-        settings: the role's variables without ``shared_home_``.
+        settings: as `exports.on_this_machine` returns them.
         seen: what is there.
     """
     path = settings["path"]
@@ -114,6 +114,11 @@ def _way_problems(path: str, folders: Sequence[Folder]) -> Iterator[str]:
     for one in folders:
         if one.kind == "link":
             yield f"{one.path} is a symbolic link; give the folder itself in shared_home_path."
+        elif one.kind == "stale":
+            yield (
+                f"{one.path} is mounted from a server that no longer exports it to this machine; have it"
+                " exported, or unmount it."
+            )
         elif one.kind == "other":
             yield f"{one.path} is a file and in the way of the folder {path}; move it away."
         elif one.kind == "folder" and (one.uid != 0 or one.mode & 0o022):
@@ -127,7 +132,7 @@ def _way_problems(path: str, folders: Sequence[Folder]) -> Iterator[str]:
 def _other_problems(settings: Mapping[str, Any], homes: Sequence[str]) -> Iterator[str]:
     path = settings["path"]
     for other in homes:
-        if other != path or not settings["source"]:
+        if other != path or not (settings["source"] or settings["exports"]):
             setting = f"shared_home_path is {path}" if other != path else "shared_home_source is empty"
             yield (
                 f"Homes are mounted at {other} by an earlier run, and {setting}; run the role with that path"

@@ -14,9 +14,9 @@ from typing import Any
 
 from .._mounts.table import unit_name
 from .._quota import parse_size
+from . import exports
 from .options import ALWAYS, COUNTING, NAME, option_problem
 
-MARK = "# Written by gpufarm.cluster.shared_home; changes are lost."
 # File systems on a disk that homes can be on, as the role mounts them.
 ON_DISK = ("ext4", "xfs")
 # File systems of each kind, as /proc/self/mountinfo names them, with clients of Lustre in the kernel and over
@@ -36,19 +36,24 @@ def plan(settings: Mapping[str, Any], file_system: str = "") -> dict[str, Any]:
     """Return what settings come to.
 
     Args:
-        settings: the role's variables without ``shared_home_``.
+        settings: as for `exports.on_this_machine`.
         file_system: type of the one that is mounted; empty if none is.
 
     Returns:
         ``problems``, each a sentence; if there are none, ``units``, texts by name; ``mounts``, as the
         module mount_validate takes them; ``command``, the settings of the command that makes homes;
-        ``packages`` that the mount and the limits need.
+        ``packages`` that the mount and the limits need; ``folder``, whether the homes are in a folder that
+        has to be there; ``exports``, texts by name; ``mounts_nfs``, whether a server has to answer.
     """
     wrong = problems(settings)
     if wrong:
         return {"problems": wrong}
+    settings = exports.on_this_machine(settings)
     return {
         "problems": [],
+        "folder": not settings["source"],
+        "exports": {exports.NAME: exports.text(settings)} if settings["exports"] else {},
+        "mounts_nfs": settings["kind"] == "nfs",
         "units": unit(settings, file_system),
         "mounts": mounts(settings, file_system),
         "command": command_settings(settings),
@@ -60,9 +65,10 @@ def problems(settings: Mapping[str, Any]) -> list[str]:
     """Return what is wrong with settings, one sentence each.
 
     Args:
-        settings: the role's variables without ``shared_home_``.
+        settings: as for `exports.on_this_machine`.
     """
     return [
+        *exports.problems(settings),
         *_path_problems(settings["path"]),
         *_source_problems(settings["kind"], settings["source"]),
         *_option_problems(settings),
@@ -93,22 +99,23 @@ def _source_problems(kind: str, source: str) -> Iterator[str]:
             f"shared_home_source is '{source}', and shared_home_kind is lustre: the role lustre_client"
             " mounts the file system; leave it empty and let shared_home_path lie on that mount."
         )
-    if kind == "local" and source and (not _DEVICE.fullmatch(source) or "/.." in source):
+    if kind in ("local", "cluster") and source and (not _DEVICE.fullmatch(source) or "/.." in source):
         yield (
-            f"shared_home_source is '{source}'; with shared_home_kind local give UUID=..., LABEL=... or"
+            f"shared_home_source is '{source}'; with shared_home_kind {kind} give UUID=..., LABEL=... or"
             " /dev/..., or leave it empty for homes on the file system that is there."
         )
 
 
 def _option_problems(settings: Mapping[str, Any]) -> Iterator[str]:
-    if settings["options"] and not settings["source"]:
+    by_nfs = settings["kind"] in ("nfs", "cluster")
+    if settings["options"] and not settings["source"] and not by_nfs:
         yield (
             "shared_home_options are given without shared_home_source, and nothing is mounted then; leave"
             " them out."
         )
         return
     for option in settings["options"]:
-        wrong = option_problem(str(option), ("nfs",) if settings["kind"] == "nfs" else ON_DISK)
+        wrong = option_problem(str(option), ("nfs",) if by_nfs else ON_DISK)
         if wrong:
             yield f"shared_home_options: {wrong}."
 
@@ -158,19 +165,22 @@ def unit(settings: Mapping[str, Any], file_system: str) -> dict[str, str]:
         settings: those of the role.
         file_system: ``nfs``, ``ext4`` or ``xfs``.
     """
-    if not settings["source"]:
+    if not _mounted(settings):
         return {}
+    what, kind, options = _device(settings["source"]), file_system, mount_options(settings, file_system)
+    if not settings["source"]:
+        what, kind, options = settings["path"], "none", ["bind", *options]
     target = "remote-fs.target" if file_system == "nfs" else "local-fs.target"
     lines = [
-        MARK,
+        exports.MARK,
         "[Unit]",
         "Description=Homes of users",
         "",
         "[Mount]",
-        f"What={_device(settings['source'])}",
+        f"What={what}",
         f"Where={settings['path']}",
-        f"Type={file_system}",
-        f"Options={','.join(mount_options(settings, file_system))}",
+        f"Type={kind}",
+        f"Options={','.join(options)}",
         "TimeoutSec=60",
         "",
         "[Install]",
@@ -189,10 +199,18 @@ def mounts(settings: Mapping[str, Any], file_system: str) -> list[dict[str, Any]
         settings: those of the role.
         file_system: ``nfs``, ``ext4`` or ``xfs``.
     """
-    if not settings["source"]:
+    if not _mounted(settings):
         return []
-    types = list(TYPES["nfs"]) if file_system == "nfs" else [file_system]
+    types = list(TYPES["nfs"]) if file_system == "nfs" else [file_system] if file_system else []
     return [{"path": settings["path"], "types": types, "writable": True, "propagation": "shared"}]
+
+
+def _mounted(settings: Mapping[str, Any]) -> bool:
+    """Whether the homes are a mount: on a server that exports a folder it is a mount of itself.
+
+    Root of a client may write there, so no program there may run as root.
+    """
+    return bool(settings["source"]) or settings["exports"]
 
 
 def _device(source: str) -> str:
@@ -209,7 +227,7 @@ def command_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
     """
     return {
         "path": settings["path"],
-        "mounted": bool(settings["source"]),
+        "mounted": _mounted(settings),
         "types": list(TYPES[settings["kind"]]),
         "create": bool(settings["create"]),
         "quota": parse_size(settings["quota"]),
@@ -226,6 +244,7 @@ def packages(settings: Mapping[str, Any]) -> list[str]:
     """Return the packages of Debian and Ubuntu that the mount and the limits need."""
     needed = {
         "nfs-common": settings["kind"] == "nfs",
+        "nfs-kernel-server": settings["exports"],
         "quota": settings["kind"] == "local" and wants_quota(settings),
     }
     return [name for name, wanted in needed.items() if wanted]

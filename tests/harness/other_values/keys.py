@@ -179,6 +179,8 @@ KEYS: dict[str, str] = {
     "nvidia_driver_runfile_checksum": "'checksum': 'VALUE'",
     "nvidia_driver_signing_certificate": "'signing_certificate': 'VALUE'",
     "nvidia_driver_version": "'version': 'VALUE'",
+    "shared_home_clients": "/srv/home VALUE(rw",
+    "shared_home_server": "\\nWhat=VALUE:/srv/home",
     "shared_home_path": "\\nWhere=VALUE",
     "shared_home_quota": "'quota': 'VALUE'",
     "shared_home_quota_files": "'quota_files': VALUE",

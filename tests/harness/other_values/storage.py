@@ -8,6 +8,12 @@ from harness.certificates import PUBLIC_PEM
 from harness.recording import Answer
 
 LOCAL = {"shared_home_kind": "local", "shared_home_source": "UUID=0a3407de-014b-458b-b5c1-848e92a327a3"}
+CLUSTER = {
+    "shared_home_kind": "cluster",
+    "shared_home_source": "",
+    "shared_home_server": "host1",
+    "shared_home_clients": [["10.0.0.2"]],
+}
 LUSTRE = ("lustre_client", "lustre_server")
 VALUES: dict[str, Any] = {
     **{f"{role}_kernels": ["6.1.0-40-amd64"] for role in LUSTRE},
@@ -47,18 +53,28 @@ VALUES: dict[str, Any] = {
     "lustre_server_format": ["/dev/sdd"],
     "lustre_server_mgs": {"device": "/dev/sdz", "servers": ["host1"]},
     "lustre_server_nids": {"host1": ["10.0.0.9@tcp"]},
+    "shared_home_clients": [["10.0.0.3"]],
     "shared_home_options": ["noatime"],
     "shared_home_quota": "8G",
     "shared_home_user_quotas": {"ada": "9G"},
+    "shared_home_server": "homes.example.org",
     "shared_home_source": "nfs.example.org:/other",
 }
 NEEDS: dict[str, dict[str, Any]] = {
     "cvmfs_client_alien_cache": {"cvmfs_client_quota": -1, "cvmfs_client_alien_cache": "/srv/one"},
     "cvmfs_client_idle_timeout": {"cvmfs_client_mount": "systemd-automount"},
     **dict.fromkeys(("shared_home_quota", "shared_home_quota_files", "shared_home_user_quotas"), LOCAL),
+    "shared_home_clients": CLUSTER,
+    "shared_home_server": {**CLUSTER, "shared_home_server": "10.0.0.1"},
 }
 WITH: dict[str, dict[str, Any]] = {"shared_home_kind": LOCAL}
-FOUND: dict[str, dict[str, Answer]] = {}
+FOUND: dict[str, dict[str, Answer]] = {
+    "shared_home_clients": {
+        "Export | List the exports of the server": {
+            "stdout": "/srv/home  10.0.0.2(sync,wdelay)\n/srv/home  10.0.0.3(sync,wdelay)"
+        }
+    }
+}
 REFUSED: dict[str, str] = {
     "cvmfs_client_source": "cvmfs_client_source is preinstalled, and host1 has no CernVM-FS client",
     "lustre_server_nids": "lustre_server_nids",

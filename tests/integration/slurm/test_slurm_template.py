@@ -120,6 +120,7 @@ class Site:
         given = {
             **small,
             "node_count": 1,
+            "home_kind": "local",  # the kernel of the bench has no NFS
             "gpu_partition_flavor": "7x 1g.10gb",
             "enable_notebooks": True,
             "jupyter_environments": "",
@@ -165,7 +166,7 @@ def test_from_bare_machines_to_notebooks_and_jobs_over_https_and_back(site: Site
         alice.login("alice", users["alice"]["password"])
         assert alice.form().free == {"1g.10gb": 7}
         alice.spawn(gpu="1g.10gb")
-        assert alice.execute(USES).split() == ["gpu1", "MIG-", "/home/alice", "gpu1"]
+        assert alice.execute(USES).split() == ["gpu1", "MIG-", "/srv/home/alice", "gpu1"]
         alice.stop()
 
     assert outputs["slurm_rest_endpoint"] == f"https://{outputs['login_ip']}:6820"

@@ -16,4 +16,6 @@ EXPORT = "nfs.example.org:/export/home"
 def role_settings(**changes: Any) -> dict[str, Any]:
     """The role's defaults with changes, as its vars hand them on."""
     defaults = yaml.safe_load((ROLE / "defaults" / "main.yml").read_text())
-    return {**{name.removeprefix("shared_home_"): value for name, value in defaults.items()}, **changes}
+    machines = {"serves": False, "server_address": "", "client_addresses": []}
+    names = {name.removeprefix("shared_home_"): value for name, value in defaults.items()}
+    return {**names, **machines, **changes}

@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ansible_collections.gpufarm.cluster.plugins.module_utils._shared_home import options
+from ansible_collections.gpufarm.cluster.plugins.module_utils._shared_home import exports, options
 from ansible_collections.gpufarm.cluster.plugins.module_utils._shared_home import (
     settings as shared_home_settings,
 )
@@ -31,7 +31,7 @@ def test_a_server_is_mounted_by_a_unit_that_the_boot_does_not_need() -> None:
     plan = shared_home_plan(settings, "nfs")
     assert plan["problems"] == []
     text = plan["units"]["srv-home.mount"]
-    assert text.startswith(shared_home_settings.MARK + "\n")
+    assert text.startswith(exports.MARK + "\n")
     assert "What=nfs.example.org:/export/home\nWhere=/srv/home\nType=nfs\n" in text
     assert "Options=nosuid,nodev,noatime,nconnect=4\n" in text
     assert "WantedBy=remote-fs.target" in text and "RequiredBy" not in text

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from ansible_collections.gpufarm.cluster.plugins.module_utils._mounts import table as mount_table
 from ansible_collections.gpufarm.cluster.plugins.module_utils._shared_home import place
+from ansible_collections.gpufarm.cluster.plugins.module_utils._shared_home.exports import on_this_machine
 from ansible_collections.gpufarm.cluster.plugins.module_utils._shared_home.place import (
     Device,
     Folder,
@@ -31,7 +32,7 @@ DISK = Device("/dev/sdc1", "ext4", ("quota",))
 def found(changes: dict[str, Any] | None = None, **seen: Any) -> list[str]:
     settings = role_settings(path="/srv/home", **(changes or {}))
     whole = {"answers": True, "folders": HERE, "entries": [], "mounts": MOUNTS, **seen}
-    return place.problems(settings, Seen(**whole))
+    return place.problems(on_this_machine(settings), Seen(**whole))
 
 
 @pytest.mark.parametrize(
@@ -53,6 +54,7 @@ def test_where_a_server_must_answer(source: str, options: list[str], server: tup
 
 NFS = {"kind": "nfs", "source": EXPORT}
 LOCAL = {"source": "/dev/sdc1"}
+SERVER = {"kind": "cluster", "serves": True, "server_address": "10.0.0.1", "client_addresses": ["10.0.0.2"]}
 
 
 @pytest.mark.parametrize(
@@ -67,12 +69,14 @@ LOCAL = {"source": "/dev/sdc1"}
         ({"path": "/data/home", "quota": "1G"}, {}),
         ({"kind": "lustre", "path": "/lustre/home", "quota": "1G"}, {}),
         (NFS, {"homes": ["/srv/home"]}),
+        (SERVER, {"homes": ["/srv/home"], "entries": ["ada"]}),
+        ({**SERVER, **LOCAL}, {"device": DISK}),
     ],
 )
 def test_what_can_be(changes: dict[str, Any], seen: dict[str, Any]) -> None:
     settings = {"path": "/srv/home", **changes}
     whole: dict[str, Any] = {"answers": True, "folders": HERE, "entries": [], "mounts": MOUNTS, **seen}
-    assert place.problems(role_settings(**settings), Seen(**whole)) == []
+    assert place.problems(on_this_machine(role_settings(**settings)), Seen(**whole)) == []
 
 
 @pytest.mark.parametrize(
@@ -80,6 +84,7 @@ def test_what_can_be(changes: dict[str, Any], seen: dict[str, Any]) -> None:
     [
         ({}, {"answers": False}, "/srv/home does not answer"),
         ({}, {"folders": [*HERE[:2], Folder("/srv/home", "link")]}, "/srv/home is a symbolic link"),
+        (NFS, {"folders": [*HERE[:2], Folder("/srv/home", "stale")]}, "no longer exports it to this machine"),
         ({}, {"folders": [HERE[0], Folder("/srv", "other")]}, "/srv is a file and in the way"),
         ({}, {"folders": [*HERE[:2], Folder("/srv/home", "folder", 0, 0o1777)]}, "(owner 0, mode 1777)"),
         ({}, {"folders": [HERE[0], Folder("/srv", "folder", 1000, 0o755)]}, "(owner 1000, mode 0755)"),
@@ -133,7 +138,7 @@ def test_what_cannot(changes: dict[str, Any], seen: dict[str, Any], words: str) 
 )
 def test_where_it_cannot(changes: dict[str, Any], words: str) -> None:
     settings = role_settings(**changes)
-    problems = place.problems(settings, Seen(True, HERE[:1], [], MOUNTS))
+    problems = place.problems(on_this_machine(settings), Seen(True, HERE[:1], [], MOUNTS))
     assert len(problems) == 1 and words in problems[0]
 
 

@@ -57,6 +57,9 @@ def test_parts_come_after_those_that_they_need() -> None:
         ("slurm_controller", "slurm_accounts"),
         ("homes_of_login", "users_of_login"),
         ("slurm_controller", "slurm_login"),
+        # A removal goes the other way; a node with jobs refuses, and people go on working with them.
+        ("slurm_login", instances.named("slurm_node", 1)),
+        ("slurm_accounts", instances.named("slurm_node", 1)),
     ):
         assert first[one] < first[other], (one, other)
 
@@ -178,6 +181,20 @@ def test_all_machines_of_users_have_networks_and_areas_and_one_removes_old_files
     assert {host: known.get("scratch_remove", True) for host, known in of_areas.items()} == {
         machine: machine == "login" for machine in machines
     }
+
+
+def test_homes_are_on_the_login_machine_for_all_nodes() -> None:
+    made = steps(node_count=2)
+    of_login = made["homes_of_login.configure"].variables
+    assert of_login["shared_home_kind"] == "cluster"
+    assert of_login["shared_home_server"] == "192.0.2.2"
+    assert of_login["shared_home_clients"] == [["192.0.2.3", "192.0.2.4"]]
+    order = list(made)
+    for number in (1, 2):
+        name = f"{instances.named('homes_of_nodes', number)}.configure"
+        # A new node changes nothing on the others.
+        assert of_login == {**made[name].variables, "shared_home_clients": of_login["shared_home_clients"]}
+        assert order.index("homes_of_login.configure") < order.index(name)
 
 
 def test_homes_and_areas_come_after_the_file_systems_that_they_are_on(hpc: dict[str, plan.Step]) -> None:
