@@ -228,6 +228,8 @@ def command_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "path": settings["path"],
         "mounted": _mounted(settings),
+        # A server may not answer yet when its clients boot after a power cut.
+        "mounted_again": unit_name(settings["path"], "mount") if settings["kind"] == "nfs" else "",
         "types": list(TYPES[settings["kind"]]),
         "create": bool(settings["create"]),
         "quota": parse_size(settings["quota"]),

@@ -15,7 +15,7 @@ from typing import Any
 
 from ... import _quota as quota
 from ..._host.io import timed
-from ..._mounts.table import parse
+from ..._mounts.table import Mount, parse
 from . import make
 from . import number as shared_home_number
 from .make import HomeError
@@ -24,6 +24,9 @@ SETTINGS = "/etc/gpufarm/shared_home.json"
 # Seconds that the file system has; a login waits so long at most when it hangs.
 PATIENCE = 20.0
 QUOTA_PATIENCE = 10.0
+MOUNT_PATIENCE = 15.0
+QUICK = 5.0
+_FAILED = ("systemctl", "is-failed", "--quiet")
 # Says that this is the process that touches the file system.
 INSIDE = "GPUFARM_HOME_INSIDE"
 
@@ -45,11 +48,20 @@ def _arguments(words: Sequence[str]) -> argparse.Namespace:
 def _mount(settings: Mapping[str, Any]) -> str:
     """Return the mount point of the file system that homes are on.
 
+    A mount that failed at boot is tried again; one that somebody has undone stays undone.
+
     Raises:
         HomeError: it is not mounted.
     """
-    table = Path("/proc/self/mountinfo").read_text(encoding="utf-8", errors="replace")
-    return make.place_of(settings, parse(table)).path
+    # An upgrade replaces this program before its settings.
+    unit = settings.get("mounted_again")
+    if unit and settings["path"] not in _mounts() and timed.run([*_FAILED, unit], QUICK).status == 0:
+        timed.run(["systemctl", "start", unit], MOUNT_PATIENCE)
+    return make.place_of(settings, _mounts()).path
+
+
+def _mounts() -> dict[str, Mount]:
+    return parse(Path("/proc/self/mountinfo").read_text(encoding="utf-8", errors="replace"))
 
 
 def _limit(account: pwd.struct_passwd, settings: Mapping[str, Any], place: str) -> None:
