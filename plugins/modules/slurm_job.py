@@ -189,7 +189,15 @@ def absent(module: AnsibleModule, slurm: Slurm, memories: Memories) -> dict[str,
     if foreign(memory.made_for if memory else None, module.params):
         module.warn(f"The job {name} of {slurm.user.pw_name} was not made for this deployment; it stays.")
         return {"changed": False, "diff": {"before": {}, "after": {}}, **NOTHING}
-    alive = jobs.ours(name, slurm.queue(), memory)
+    if memories.knows(name) and not slurm.is_there():
+        # The machine has submitted the job, so Slurm was removed since: with its cluster, or from it alone.
+        module.warn(
+            f"{slurm.machine} has Slurm no more, so the job {name} of {slurm.user.pw_name} is forgotten. If"
+            " its cluster is still there, and the job runs, it goes on."
+        )
+        alive = []
+    else:
+        alive = jobs.ours(name, slurm.queue(), memory)
     changed = bool(alive) or memories.knows(name)
     if not module.check_mode:
         slurm.cancel([one.number for one in alive], waiting=False)

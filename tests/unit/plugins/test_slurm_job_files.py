@@ -230,12 +230,20 @@ def test_a_job_that_cannot_be_ended_is_told(tmp_path: Path) -> None:
 class Quiet:
     """Slurm without jobs."""
 
-    user = user(Path("/home/nobody"))
+    user, machine = user(Path("/home/nobody")), "login"
+
+    def __init__(self, *, there: bool = True) -> None:
+        self.there = there
+
+    def is_there(self) -> bool:
+        return self.there
 
     def refuse_its_own(self) -> None:
         """Refuse nobody."""
 
     def queue(self) -> list[object]:
+        if not self.there:
+            raise JobProblem("env: squeue: No such file or directory")
         return []
 
     def cancel(self, numbers: list[int], *, waiting: bool) -> None:
@@ -260,6 +268,20 @@ def test_a_job_of_another_deployment_is_left_alone(tmp_path: Path, monkeypatch: 
     assert said == ["The job train of nobody was not made for this deployment; it stays."] * 2
     assert run(slurm_job.absent, made_for="deployment two", take_over=True)["changed"]
     assert not memories.knows("train")
+
+
+def test_a_job_is_forgotten_when_the_cluster_has_gone(tmp_path: Path) -> None:
+    """Its owner could never remove the deployment."""
+    memories, said = Memories("nobody", tmp_path / "memory" / "jobs", tmp_path), []
+    asked = {"owner": "nobody", "job": JOB.__dict__, "made_for": "", "take_over": False}
+    module = SimpleNamespace(params=asked, check_mode=False, warn=said.append)
+    # A machine that has submitted nothing may be the wrong one.
+    with pytest.raises(JobProblem, match="squeue"):
+        slurm_job.absent(cast(Any, module), cast(Any, Quiet(there=False)), memories)
+    memories.write(Memory(JOB, "n", 7, ""))
+    assert slurm_job.absent(cast(Any, module), cast(Any, Quiet(there=False)), memories)["changed"]
+    assert not memories.knows("train")
+    assert said[0].startswith("login has Slurm no more, so the job train of nobody is forgotten.")
 
 
 def test_what_a_job_of_another_deployment_prints_is_not_told(

@@ -13,6 +13,7 @@ import json
 import os
 import pwd
 import shlex
+import shutil
 import stat
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
@@ -36,6 +37,7 @@ LOCKS = Path("/run")
 COMPLETING = "COMPLETING"  # of a job whose programs have ended
 UMASK = 0o022  # that of jobs, as at a login
 PATIENCE = "120"  # seconds for an answer of Slurm
+PROGRAMS = "/usr/local/bin:/usr/bin:/bin"
 
 
 def account(name: str, machine: str) -> pwd.struct_passwd:
@@ -189,7 +191,7 @@ class Slurm:
             f"HOME={self.user.pw_dir}",
             f"LOGNAME={self.user.pw_name}",
             f"USER={self.user.pw_name}",
-            "PATH=/usr/local/bin:/usr/bin:/bin",
+            f"PATH={PROGRAMS}",
             "LC_ALL=C.UTF-8",
             "SLURM_TIME_FORMAT=%s",
         ]
@@ -217,6 +219,10 @@ class Slurm:
                 "machine or controller of Slurm whose controller answers."
             )
         return printed
+
+    def is_there(self) -> bool:
+        """Return whether the machine has the commands of Slurm."""
+        return shutil.which(jobs.QUEUE[0], path=PROGRAMS) is not None
 
     def queue(self) -> list[jobs.Queued]:
         """Return the jobs of the user.
