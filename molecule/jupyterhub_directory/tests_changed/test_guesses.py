@@ -14,6 +14,7 @@ import pytest
 from lab.visitor import Refused
 
 ALLOWED = 20  # wrong passwords at once from one address
+ONE_MORE = 30  # seconds until it is allowed another one
 GUESSES = 25
 # A login from the address of the hub's own machine; it prints the status of HTTP.
 LOGIN = """
@@ -43,6 +44,7 @@ def test_guesses_are_bounded_and_disturb_nobody_else(host, visitor):
             guessers[number].login(f"user{number}", "guess")
         return caught.value.status
 
+    began = time.monotonic()
     with ThreadPoolExecutor(GUESSES) as pool:
         guesses = [pool.submit(guess, number) for number in range(GUESSES)]
         time.sleep(2)
@@ -51,7 +53,9 @@ def test_guesses_are_bounded_and_disturb_nobody_else(host, visitor):
         assert host.check_output(f"sh -c {shlex.quote(login)}") == "302"
         assert time.monotonic() - started < 3  # a wrong password takes three seconds, and twenty took thirty
         assert not all(each.done() for each in guesses)
-        assert Counter(each.result() for each in guesses) == {403: ALLOWED, 429: GUESSES - ALLOWED}
+        counted = Counter(each.result() for each in guesses)
+    more = int((time.monotonic() - began) / ONE_MORE) + 1
+    assert set(counted) <= {403, 429} and ALLOWED <= counted[403] <= ALLOWED + more
     # The twenty took as long as it takes until one more is allowed.
     assert 429 in [guess(number) for number in range(3)]
     with pytest.raises(Refused, match="in a browser in which you have signed in before") as caught:
