@@ -34,7 +34,8 @@ VALUES: dict[str, Any] = {
 }
 NEEDS: dict[str, dict[str, Any]] = {
     **{
-        f"{role}_remove_with_jobs": {f"{role}_state": "absent"} for role in ("slurm_controller", "slurm_node")
+        f"{role}_remove_with_jobs": {f"{role}_state": "absent"}
+        for role in ("slurm_accounts", "slurm_controller", "slurm_node")
     },
     "slurm_controller_token_hours": {"slurm_controller_tokens": True},
     "slurm_job_gpu": {"slurm_job_gpus": 1},

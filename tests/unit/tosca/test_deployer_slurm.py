@@ -58,7 +58,7 @@ def test_parts_come_after_those_that_they_need() -> None:
         ("homes_of_login", "users_of_login"),
         ("slurm_controller", "slurm_login"),
         # A removal goes the other way; a node with jobs refuses, and people go on working with them.
-        ("slurm_login", instances.named("slurm_node", 1)),
+        ("slurm_login", "slurm_accounts"),
         ("slurm_accounts", instances.named("slurm_node", 1)),
     ):
         assert first[one] < first[other], (one, other)
