@@ -112,9 +112,10 @@ from ansible_collections.gpufarm.cluster.plugins.module_utils._accounts.request 
     read_users,
 )
 from ansible_collections.gpufarm.cluster.plugins.module_utils._host.io.module_files import replace_file
+from ansible_collections.gpufarm.cluster.plugins.module_utils._shared_home.program import (
+    COMMAND as HOME_COMMAND,
+)
 
-# There where the role shared_home makes homes at the first login.
-HOME_COMMAND = "/usr/local/sbin/gpufarm-home"
 # Seconds that processes have to end by themselves.
 PATIENCE = 10
 

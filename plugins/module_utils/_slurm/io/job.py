@@ -25,13 +25,13 @@ from ..._host.io.files import replace_file
 from ..._host.io.patience import PATIENCE as FILE_SECONDS
 from ..._host.io.patience import answers
 from ..._mesos.console import readable
+from ..._shared_home.program import COMMAND as HOME_COMMAND
 from .. import job as jobs
 
 if TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule
 
 FOLDER = Path("/var/lib/gpufarm/slurm_job")
-HOME_COMMAND = "/usr/local/sbin/gpufarm-home"  # where the role shared_home has homes made on first use
 HOME_SECONDS = 60.0
 LOCKS = Path("/run")
 COMPLETING = "COMPLETING"  # of a job whose programs have ended
