@@ -83,7 +83,6 @@ class Demo(Stage):
                 {
                     "issuer": status["iam"]["url"],
                     "ca_file": "files/iam-ca.crt",
-                    "opaque": "userinfo",
                     "administrators": "ml-infn",
                 }
             ],

@@ -24,7 +24,7 @@ from lab.system import write_atomically
 
 PORT = 8443
 ORGANISATION = "gpufarm-lab"
-PROGRAM_FILES = ("claims.mjs", "package.json", "pages.mjs", "server.mjs", "store.mjs")
+PROGRAM_FILES = ("claims.mjs", "indigo.mjs", "package.json", "pages.mjs", "server.mjs", "store.mjs")
 UNIT = Path(__file__).parent / "iam.service"
 
 

@@ -6,6 +6,7 @@ import fs from 'node:fs';
 import https from 'node:https';
 import Provider from 'oidc-provider';
 import { CLAIMS, SCOPES, claimsOf } from './claims.mjs';
+import { grantOfflineAccess, groupSearch, signAccessTokens } from './indigo.mjs';
 import { pagesFor } from './pages.mjs';
 import { fileStore } from './store.mjs';
 
@@ -13,12 +14,13 @@ const HOUR = 3600;
 const [configFile, stateFile] = process.argv.slice(2);
 const config = JSON.parse(fs.readFileSync(configFile, 'utf8'));
 const pages = pagesFor(config.organisation);
-const signingKey = crypto.createPrivateKey(config.signing_key).export({ format: 'jwk' });
+const KID = 'rsa1';
+const signingKey = crypto.createPrivateKey(config.signing_key);
 const findUser = (sub) => config.users.find((user) => user.sub === sub);
 
 const provider = new Provider(config.issuer, {
   adapter: fileStore(stateFile),
-  jwks: { keys: [{ ...signingKey, use: 'sig', alg: 'RS256', kid: 'rsa1' }] },
+  jwks: { keys: [{ ...signingKey.export({ format: 'jwk' }), use: 'sig', alg: 'RS256', kid: KID }] },
   cookies: { keys: config.cookie_keys },
   scopes: SCOPES,
   claims: CLAIMS,
@@ -65,6 +67,8 @@ const provider = new Provider(config.issuer, {
     return user && { accountId: sub, claims: () => claimsOf(user, config.organisation) };
   },
 });
+
+signAccessTokens(provider, signingKey, KID);
 
 for (const event of ['server_error', 'authorization.error', 'grant.error', 'registration_create.error']) {
   provider.on(event, (_ctx, error) => console.error(event, error.message, error.error_description ?? ''));
@@ -142,6 +146,8 @@ async function interact(ctx, action) {
   return undefined;
 }
 
+provider.use(grantOfflineAccess);
+provider.use(groupSearch(provider, [...new Set(config.users.flatMap((user) => user.groups))].sort()));
 provider.use(async (ctx, next) => {
   const interaction = /^\/interaction\/[\w-]+(?:\/(login|approve|deny))?$/.exec(ctx.path);
   if (!interaction && ctx.path !== '/') return next();

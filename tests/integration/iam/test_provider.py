@@ -13,6 +13,8 @@ from pathlib import Path
 
 import httpx
 import pytest
+from joserfc import jwt
+from joserfc.jwk import KeySet
 
 from lab.pages import parse
 from lab.patience import PATIENCE
@@ -156,7 +158,39 @@ def test_groups_reach_the_client_in_both_forms(provider: Provider) -> None:
     assert user["wlcg.groups"] == ["/ml-infn-users", "/ml-infn"]
     payload = given["id_token"].split(".")[1]
     assert json.loads(base64.urlsafe_b64decode(payload + "=="))["groups"] == user["groups"]
+
+
+def test_access_tokens_are_signed_and_have_no_groups(provider: Provider) -> None:
+    client = provider.register()
+    given = tokens(provider, client, sign_in(provider, client, "bob"))
+    with provider.browser() as http:
+        keys = KeySet.import_key_set(http.get(f"{provider.url}/jwk").json())
+    claims = jwt.decode(given["access_token"], keys, algorithms=["RS256"]).claims
+    assert (claims["iss"], claims["client_id"]) == (provider.url, client["client_id"])
+    assert claims["exp"] - claims["iat"] == given["expires_in"]
+    assert "groups" not in claims
+
+
+def test_a_client_gets_the_scopes_that_it_asks_for_with_a_refresh_token(provider: Provider) -> None:
+    client = provider.register()
+    given = tokens(provider, client, sign_in(provider, client, "bob"))
+    assert set(given["scope"].split()) == set(SCOPE.split())
     assert given["refresh_token"]
+
+
+def test_groups_are_listed_in_pages_for_those_who_have_a_token(provider: Provider) -> None:
+    client = provider.register()
+    given = tokens(provider, client, sign_in(provider, client, "alice"))
+    place, headers = f"{provider.url}/iam/group/search", {"Authorization": f"Bearer {given['access_token']}"}
+    with provider.browser() as http:
+        pages = [
+            http.get(place, params={"startIndex": start, "itemsPerPage": 2}, headers=headers).json()
+            for start in (1, 3)
+        ]
+        assert http.get(place).status_code == 401
+    assert [page["totalResults"] for page in pages] == [3, 3]
+    listed = [group["displayName"] for page in pages for group in page["Resources"]]
+    assert listed == ["cms", "ml-infn", "ml-infn-users"]
 
 
 def test_a_user_who_denies_sends_the_client_away(provider: Provider) -> None:
