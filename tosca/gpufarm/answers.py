@@ -57,7 +57,7 @@ class Package:
 
 @dataclass(frozen=True)
 class Machine:
-    """A machine of the pool that a node would get, and its hardware."""
+    """A machine of the pool that a node gets, and its hardware."""
 
     host: str
     address: str
@@ -138,11 +138,12 @@ class Applied:
 
 @dataclass(frozen=True)
 class Run:
-    """A run that went well."""
+    """A run that went well. It has no machines if there was nothing to do, as none was looked at."""
 
     deployment: Deployment
     applied: list[Applied]
     log: str
+    machines: dict[str, Machine] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

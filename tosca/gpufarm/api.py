@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from gpufarm.deployment import Result
     from gpufarm.history import Entry
     from gpufarm.plan import Step
+    from gpufarm.pool import Machine
     from gpufarm.prepare import Prepared, Request
     from gpufarm.prepare import Removal as Removing
     from gpufarm.run import Done, Listener
@@ -667,7 +668,9 @@ class Deployer:
             say=self._warn,
         )
         applied = [answers.Applied(name, done.tasks, done.seconds) for name, done in result.applied.items()]
-        return Run(self._answer(sound(result.deployment, None)), applied, _log(result))
+        record = sound(result.deployment, None)
+        machines = _machines(result.deployment.machines, result.facts)
+        return Run(self._answer(record), applied, _log(result), machines)
 
     def _check(self, request: Request, listener: Listener | None) -> Difference:
         from gpufarm import deployment
@@ -734,14 +737,13 @@ def _removal(name: str, found: Removing) -> Removal:
     return Removal(name, removed, kept)
 
 
-def _plan(name: str, prepared: Prepared, warnings: builtins.list[str], problems: str) -> Plan:
-    from gpufarm import waves
-
-    wave = waves.levels(prepared.steps)
-    machines = {
+def _machines(
+    places: Mapping[str, dict[str, str]], facts: Mapping[str, Machine]
+) -> dict[str, answers.Machine]:
+    return {
         node: answers.Machine(
-            place["host"],
-            place["address"],
+            places[node]["host"],
+            places[node]["address"],
             found.cpus,
             found.memory,
             found.disk,
@@ -749,9 +751,14 @@ def _plan(name: str, prepared: Prepared, warnings: builtins.list[str], problems:
             found.version,
             [gpu.model for gpu in found.gpus],
         )
-        for node, place in prepared.machines.items()
-        for found in [prepared.facts[node]]
+        for node, found in facts.items()
     }
+
+
+def _plan(name: str, prepared: Prepared, warnings: builtins.list[str], problems: str) -> Plan:
+    from gpufarm import waves
+
+    wave = waves.levels(prepared.steps)
     steps = []
     for step in prepared.steps:
         reason = prepared.reasons[step.name]
@@ -770,4 +777,5 @@ def _plan(name: str, prepared: Prepared, warnings: builtins.list[str], problems:
             )
         )
     leaving = [answers.Step(step.name, step.host) for step in prepared.leaving]
+    machines = _machines(prepared.machines, prepared.facts)
     return Plan(name, machines, steps, leaving, warnings, problems)

@@ -16,7 +16,7 @@ from gpufarm.errors import BadInput, GpufarmError, Locked, NoEntry, NoMachine
 from gpufarm.functions import Scope, Unknown
 from gpufarm.instances import multiply
 from gpufarm.plan import Step
-from gpufarm.pool import Pool
+from gpufarm.pool import Machine, Pool
 from gpufarm.prepare import Prepared, Removal, Request, Survey
 from gpufarm.recorded import Claim
 from gpufarm.run import Done, Listener
@@ -34,12 +34,14 @@ class Result:
         applied: what each step did that was run.
         log: file with Ansible's output; None if Ansible was not needed.
         records: of each machine, as the module machine_record_info tells them; of a check only.
+        facts: what the machine of each Compute node has; none if no machine was looked at.
     """
 
     deployment: Deployment
     applied: dict[str, Done] = field(default_factory=dict)
     log: Path | None = None
     records: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    facts: Mapping[str, Machine] = field(default_factory=dict)
 
 
 class _Recorder:
@@ -312,7 +314,8 @@ def deploy(
                 changed = {step.host for step in found.leaving} | _changed(todo, recorder.applied)
                 with contextlib.suppress(GpufarmError):  # then they are simply asked again
                     facts.remember(store, pool, changed=changed)
-            return Result(_finish(store, request, found, deployment), recorder.applied, Path(entry.log))
+            finished = _finish(store, request, found, deployment)
+            return Result(finished, recorder.applied, Path(entry.log), facts=found.facts)
 
 
 def _changed(steps: Iterable[Step], applied: Mapping[str, Done]) -> set[str]:

@@ -61,7 +61,7 @@ class Fake:
         self.run(STEPS, listener)
         (self.folder / f"{name}.made").write_text(inputs.get("iam_groups", JOB))
         machines = {"server": {"host": "gpu1", "address": "192.0.2.1"}} if "iam_groups" in inputs else {}
-        return SimpleNamespace(deployment=SimpleNamespace(machines=machines))
+        return SimpleNamespace(deployment=SimpleNamespace(machines=machines), machines={})
 
     def hours(self, *, pool: Path, since: str, by: tuple[str, ...]) -> Any:
         first = datetime.now(UTC).replace(day=1)

@@ -124,6 +124,7 @@ def test_a_template_on_a_host(bench: Bench, client: httpx.Client) -> None:
     assert server["requiredBy"] == [accounts["uuid"]]
     told = json.loads(server["metadata"]["VirtualMachineInfo"])["vmProperties"]
     assert told[0]["net_interface.0.ip"] == machine.address
+    assert told[0]["memory.size"] > 2**20 and told[0]["cpu.count"] >= 1
 
     assert client.delete(f"/deployments/{own}").status_code == 204
     found = ended(client, own)

@@ -17,6 +17,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import filelock
+from gpufarm.answers import Machine
 from gpufarm.errors import GpufarmError, Interrupted, Locked
 from gpufarm.serve import attempt
 
@@ -99,7 +100,9 @@ class FakeDeployer:
                     self.write(name, state)
             self.write(name, state | {"status": "deployed"})
         machines = {"server": {"host": "gpu1", "address": "192.0.2.1"}}
-        return SimpleNamespace(deployment=SimpleNamespace(machines=machines))
+        found = Machine("gpu1", "192.0.2.1", 8, 2**34, 2**40, "debian", "13", [])
+        looked_at = {} if inputs.get("text") == "nothing to do" else {"server": found}
+        return SimpleNamespace(deployment=SimpleNamespace(machines=machines), machines=looked_at)
 
     def update(self, name: str, *, inputs: Any, listener: Any) -> Any:
         state = self.read(name)

@@ -99,6 +99,34 @@ def test_the_whole_life(paas: Site, state: Path) -> None:
     assert not (state / f"{client.own}.json").exists()
 
 
+def test_the_dashboard_can_show_the_machines(paas: Site) -> None:
+    """Its page of a deployment fails with 500 if a machine has no memory or has the wrong type of value."""
+
+    def shown() -> dict[str, Any]:
+        (machine,) = client.http.get(f"{client.here}/resources").json()["content"]
+        system, network = json.loads(machine["metadata"]["VirtualMachineInfo"])["vmProperties"]
+        assert network == {"class": "network", "id": "pub_network"}
+        return system
+
+    client = Client(paas, parameters={"text": "one"})
+    with working(paas):
+        client.ends_in("CREATE_COMPLETE")
+        assert shown() == {
+            "class": "system",
+            "instance_name": "gpu1",
+            "cpu.count": 8,
+            "memory.size": 2**34,
+            "disk.0.free_size": 2**40,
+            "disk.0.os.flavour": "debian",
+            "disk.0.os.version": "13",
+            "net_interface.0.ip": "192.0.2.1",
+        }
+        values = {"text": "nothing to do"}
+        client.http.put(client.here, json={"template": paas.template, "parameters": values})
+        client.ends_in("UPDATE_COMPLETE")
+        assert shown()["memory.size"] == 2**34
+
+
 @pytest.mark.parametrize("paas", [{"hours_minutes": 60}], indirect=True)
 def test_hours_are_read_once_and_kept(paas: Site, state: Path) -> None:
     def kept() -> list[tuple[str, float]]:

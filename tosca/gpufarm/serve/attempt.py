@@ -14,11 +14,12 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TextIO
 
 from gpufarm import hours, template
+from gpufarm.answers import Machine
 from gpufarm.api import Deployer
 from gpufarm.errors import GpufarmError, Interrupted, Locked
 from gpufarm.instances import parsed
@@ -95,12 +96,15 @@ class Teller:
         self.say(f"{step.name} on {step.host}: failed: {failure}")
 
 
-def resources(path: Path, machines: dict[str, dict[str, str]]) -> list[dict[str, Any]]:
+def resources(
+    path: Path, machines: Mapping[str, dict[str, str]], looked_at: Mapping[str, Machine]
+) -> list[dict[str, Any]]:
     """List the nodes of a deployment for clients.
 
     Args:
         path: of the template.
         machines: ``host`` and ``address`` of each Compute node.
+        looked_at: what the machines of these nodes have, as far as it is known.
 
     Returns:
         An entry for each machine, and for each other node of the template.
@@ -114,13 +118,27 @@ def resources(path: Path, machines: dict[str, dict[str, str]]) -> list[dict[str,
             other for other, node in nodes.items() if base in (node.host, *node.needs) and other != base
         ]
         if name in machines:
-            host, address = machines[name]["host"], machines[name]["address"]
-            system = {"class": "system", "instance_name": host, "net_interface.0.ip": address}
-            properties = [system, {"class": "network", "id": "pub_network"}]
-            entry["host"] = host
-            entry["metadata"] = {"VirtualMachineInfo": json.dumps({"vmProperties": properties})}
+            entry["host"] = machines[name]["host"]
+        if name in looked_at:
+            properties = {"vmProperties": _properties(looked_at[name])}
+            entry["metadata"] = {"VirtualMachineInfo": json.dumps(properties)}
         found.append(entry)
     return found
+
+
+def _properties(machine: Machine) -> list[dict[str, Any]]:
+    """A machine in the words of Infrastructure Manager; the dashboard shows no machine without these."""
+    system = {
+        "class": "system",
+        "instance_name": machine.host,
+        "cpu.count": machine.cpus,
+        "memory.size": machine.memory,
+        "disk.0.free_size": machine.disk,
+        "disk.0.os.flavour": machine.distribution,
+        "disk.0.os.version": machine.version,
+        "net_interface.0.ip": machine.address,
+    }
+    return [system, {"class": "network", "id": "pub_network"}]
 
 
 def carry_out(order: dict[str, Any], deployer: Any, teller: Teller) -> dict[str, Any]:
@@ -160,7 +178,7 @@ def carry_out(order: dict[str, Any], deployer: Any, teller: Teller) -> dict[str,
         )
     return {
         "outputs": deployer.outputs(name, indigo=True),
-        "resources": resources(Path(order["template"]), done.deployment.machines),
+        "resources": resources(Path(order["template"]), done.deployment.machines, done.machines),
     }
 
 

@@ -154,10 +154,10 @@ def read(serving: Serving, user: Caller, uuid: Uuid) -> dict[str, Any]:
 
 
 @router.put("/deployments/{uuid}", status_code=202, responses=_CONFLICT)
-def update(serving: Serving, user: Caller, uuid: Uuid, body: models.Update) -> Response:
-    """Change values of a deployment."""
+def update(serving: Serving, user: Caller, uuid: Uuid, body: models.Update) -> dict[str, Any]:
+    """Change values of a deployment. INDIGO's answer is empty, which `orchent` takes for a failure."""
     serving.update(user, uuid, body)
-    return Response(status_code=202)
+    return bodies.deployment(serving.deployments.find(user, uuid), serving.settings.url)
 
 
 @router.patch("/deployments/{uuid}", status_code=204, responses=_CONFLICT)

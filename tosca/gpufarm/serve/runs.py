@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -216,7 +217,7 @@ class Runs:
         found.status, found.updated = after, time.time()
         found.reason = ending.reason
         if ending.well:
-            found.outputs, found.resources = ending.outputs, ending.resources
+            found.outputs, found.resources = ending.outputs, _with_former(found.resources, ending.resources)
             if run.machines is not None:
                 found.machines = run.machines
         if after is Status.DELETE_COMPLETE:
@@ -229,6 +230,15 @@ class Runs:
 def _locked(session: Session, uuid: str) -> Deployment:
     """Lock a deployment. All transactions lock it before its runs, so none waits in a circle."""
     return session.scalars(select(Deployment).where(Deployment.uuid == uuid).with_for_update()).one()
+
+
+def _with_former(
+    former: Iterable[dict[str, Any]], resources: Iterable[dict[str, Any]]
+) -> list[dict[str, Any]]:
+    """Keep what is known of machines at which a run that had nothing to do did not look."""
+    known = {(one.get("node"), one.get("host")): one.get("metadata") for one in former}
+    kept = ((one, known.get((one.get("node"), one.get("host")))) for one in resources)
+    return [{"metadata": told, **one} if told else one for one, told in kept]
 
 
 def _write(run: Run, log: str) -> None:
