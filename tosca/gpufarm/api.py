@@ -521,11 +521,12 @@ class Deployer:
         path = self.show(name).log
         return Path(path).read_text(encoding="utf-8", errors="replace") if path else ""
 
-    def console(self, name: str) -> Console:
+    def console(self, name: str, *, pool: Path | None = None) -> Console:
         """Tell how the containers and jobs of a deployment went, and what they have printed last.
 
         Args:
             name: of the deployment.
+            pool: inventory to use instead of that of the deployment.
 
         Returns:
             The tasks, those that began last first, each with the last 64 KiB of its output, and why nodes did
@@ -538,7 +539,7 @@ class Deployer:
         """
         from gpufarm import console
 
-        return console.read(self._store, self._state(name))
+        return console.read(self._store, self._state(name), pool)
 
     def history(self, name: str) -> builtins.list[Entry]:
         """List the runs of a deployment, also of one that is gone.

@@ -92,7 +92,7 @@ class _Heard:
         self.failure = failure
 
 
-def read(store: Store, deployment: Deployment) -> Console:
+def read(store: Store, deployment: Deployment, pool: Path | None = None) -> Console:
     """Read what the tasks of a deployment have printed.
 
     Tasks that began before the deployment was made belong to others, whatever their names are.
@@ -100,6 +100,7 @@ def read(store: Store, deployment: Deployment) -> Console:
     Args:
         store: the state.
         deployment: as it is remembered, with its secrets.
+        pool: inventory to use instead of that of the deployment.
 
     Returns:
         The tasks, those that began last first, and why nodes did not tell theirs.
@@ -121,9 +122,8 @@ def read(store: Store, deployment: Deployment) -> Console:
                 continue
             own, heard = Path(folder) / str(number), _Heard()
             own.mkdir(mode=0o700)
-            done = run.run(
-                [step], Claim(deployment.owner), Path(deployment.pool), own, own / "log", heard, stop
-            )
+            inventory = pool or Path(deployment.pool)
+            done = run.run([step], Claim(deployment.owner), inventory, own, own / "log", heard, stop)
             if done.status == "canceled":
                 raise Interrupted("interrupted while output was read; nothing was changed")
             if heard.failure or done.failure:

@@ -81,7 +81,7 @@ class Fake:
         silent = {"hub1": "Failed to connect to the host via ssh: Connection timed out"}
         return SimpleNamespace(rows=rows, machines={"ctl": "", "hub1": ""}, silent=silent)
 
-    def console(self, name: str) -> Any:
+    def console(self, name: str, *, pool: Path) -> Any:
         now = time.time()
         tasks = []
         for number, (state, reason, stdout, stderr) in enumerate(CONSOLE):
@@ -97,7 +97,7 @@ class Fake:
             tasks.append(SimpleNamespace(**texts, **own, stdout=stdout, stderr=stderr, cut=["stdout"]))
         return SimpleNamespace(tasks=tasks, silent={})
 
-    def undeploy(self, name: str, *, listener: Any) -> None:
+    def undeploy(self, name: str, *, pool: Path, listener: Any) -> None:
         self.run(STEPS[::-1], listener)
         (self.folder / f"{name}.made").unlink()
 

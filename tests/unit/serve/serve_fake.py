@@ -104,10 +104,10 @@ class FakeDeployer:
         looked_at = {} if inputs.get("text") == "nothing to do" else {"server": found}
         return SimpleNamespace(deployment=SimpleNamespace(machines=machines), machines=looked_at)
 
-    def update(self, name: str, *, inputs: Any, listener: Any) -> Any:
+    def update(self, name: str, *, inputs: Any, pool: Path, listener: Any) -> Any:
         state = self.read(name)
         self.write(name, state | {"steps": state["steps"][:1]})
-        return self.deploy("", Path(), name=name, inputs=inputs, group=state["group"], listener=listener)
+        return self.deploy("", pool, name=name, inputs=inputs, group=state["group"], listener=listener)
 
     def hours(self, *, pool: Path, since: str, by: Any) -> Any:
         if (self.folder / "silent").exists():
@@ -118,7 +118,7 @@ class FakeDeployer:
         row = dict.fromkeys(by, "") | told | hours
         return SimpleNamespace(rows=[row], machines={"ctl": ""}, silent={})
 
-    def console(self, name: str) -> Any:
+    def console(self, name: str, *, pool: Path) -> Any:
         """Tell the content of the file of the deployment, which a test has written."""
         self.note(f"console of {name}")
         told = json.loads((self.folder / f"{name}.console").read_text())
@@ -126,7 +126,7 @@ class FakeDeployer:
             raise GpufarmError(told["failure"])
         return SimpleNamespace(tasks=[SimpleNamespace(**one) for one in told["tasks"]], silent=told["silent"])
 
-    def undeploy(self, name: str, *, listener: Any) -> None:
+    def undeploy(self, name: str, *, pool: Path, listener: Any) -> None:
         with self.locked(name):
             state = self.read(name)
             while state["steps"]:

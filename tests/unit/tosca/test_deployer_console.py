@@ -12,6 +12,7 @@ import pytest
 import yaml
 from deployer_site import HERE, Site
 from gpufarm import console, template
+from gpufarm.api import Deployer
 from gpufarm.collection import root
 
 TEMPLATE = """
@@ -106,6 +107,15 @@ def test_a_node_that_tells_nothing_is_named_and_the_other_one_is_read(jobs: Site
     told = jobs.gpufarm("console", "jobs")
     assert told.status == 1 and "told.json" in told.error and "t1" in told.output
     assert len(told.error.splitlines()) == 1 and 'task "' not in told.error
+
+
+def test_it_is_read_by_the_pool_that_counts_now(jobs: Site) -> None:
+    """The service names it, as its operator may have moved the file since."""
+    tells(jobs, "told", TASK)
+    tells(jobs, "other")
+    moved = jobs.pool.rename(jobs.root / "moved.yml")
+    found = Deployer(jobs.state).console("jobs", pool=moved)
+    assert [one.id for one in found.tasks] == ["t1"] and found.silent == {}
 
 
 def test_a_deployment_without_console_is_refused(site: Site) -> None:

@@ -158,19 +158,20 @@ def carry_out(order: dict[str, Any], deployer: Any, teller: Teller) -> dict[str,
     """
     if order["kind"] == "HOURS":
         return _hours(order, deployer)
-    name = order["name"]
+    # Never the pool that the deployment was made with: the operator may have moved it since.
+    name, pool = order["name"], Path(order["pool"])
     if order["kind"] == "CONSOLE":
-        return _console(name, deployer)
+        return _console(name, pool, deployer)
     if order["kind"] == "DELETE":
         if name in deployer.names():
-            deployer.undeploy(name, listener=teller)
+            deployer.undeploy(name, pool=pool, listener=teller)
         return {"outputs": {}, "resources": []}
     if order["kind"] == "UPDATE":
-        done = deployer.update(name, inputs=order["inputs"], listener=teller)
+        done = deployer.update(name, inputs=order["inputs"], pool=pool, listener=teller)
     else:
         done = deployer.deploy(
             order["template"],
-            Path(order["pool"]),
+            pool,
             name=name,
             inputs=order["inputs"],
             group=order["group"],
@@ -190,10 +191,10 @@ def _hours(order: dict[str, Any], deployer: Any) -> dict[str, Any]:
     return {"rows": found.rows, "machines": found.machines, "silent": found.silent}
 
 
-def _console(name: str, deployer: Any) -> dict[str, Any]:
+def _console(name: str, pool: Path, deployer: Any) -> dict[str, Any]:
     if name not in deployer.names():
         raise GpufarmError("nothing of this deployment has been set up yet")
-    found = deployer.console(name)
+    found = deployer.console(name, pool=pool)
     return {"tasks": [vars(task) for task in found.tasks], "silent": found.silent}
 
 
