@@ -52,6 +52,25 @@ def root() -> Path:
     return found
 
 
+def place(path: Path) -> Path:
+    """Tell where a file of an installed collection belongs in the one that this program uses.
+
+    Args:
+        path: as it was remembered.
+
+    Returns:
+        The path in this collection, which may lack the file; the path itself if it is of no collection.
+
+    Raises:
+        GpufarmError: the collection is not installed.
+    """
+    parts, name = path.parts, _NAME.parts
+    for end in range(len(parts) - 1, len(name) - 1, -1):
+        if parts[end - len(name) : end] == name:
+            return root().joinpath(*parts[end:])
+    return path
+
+
 def here(path: Path) -> Path:
     """Find a file of an installed collection in the one that this program uses.
 
@@ -66,12 +85,8 @@ def here(path: Path) -> Path:
     Raises:
         GpufarmError: the collection is not installed.
     """
-    parts, name = path.parts, _NAME.parts
-    for end in range(len(parts) - 1, len(name) - 1, -1):
-        if parts[end - len(name) : end] == name:
-            found = root().joinpath(*parts[end:])
-            return found.resolve() if found.is_file() else path
-    return path
+    found = place(path)
+    return found.resolve() if found != path and found.is_file() else path
 
 
 def has(path: Path) -> bool:

@@ -412,9 +412,8 @@ def _undeployment(store: Store, name: str, new_pool: Path | None) -> _Undeployme
     deployment = store.load(name)
     if deployment is None:
         raise BadInput(f"there is no deployment {name}; see: gpufarm status")
-    request = Request.again(deployment, new_pool)
-    prepare.same(request, deployment)
-    given, values = prepare.values(request, deployment)
+    request = Request.made(deployment)
+    given, values = prepare.remembered(request, deployment)
     inventory = (new_pool or Path(deployment.pool)).resolve()
     known = ansible.inventory(inventory)
     for node, machine in deployment.machines.items():

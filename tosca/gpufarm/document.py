@@ -223,7 +223,9 @@ def _deep(text: str) -> bool:
     return sum(text.count(sign) for sign in ("[", "{", "- ", "? ")) > 20_000
 
 
-def read(path: Path, report: Report | None = None, folders: tuple[Path, ...] = ()) -> Document:
+def read(
+    path: Path, report: Report | None = None, folders: tuple[Path, ...] = (), text: str = ""
+) -> Document:
     """Read a YAML file whose content is a mapping.
 
     Args:
@@ -231,6 +233,7 @@ def read(path: Path, report: Report | None = None, folders: tuple[Path, ...] = (
         report: gets the complaints with which the document can be understood all the same; without one they
             are fatal.
         folders: where the files are that it may name.
+        text: content to take for that of the file; empty to read the file.
 
     Returns:
         The document.
@@ -240,7 +243,7 @@ def read(path: Path, report: Report | None = None, folders: tuple[Path, ...] = (
     """
 
     try:
-        text = path.read_text(encoding="utf-8")
+        text = text or path.read_text(encoding="utf-8")
     except OSError as error:
         raise _refusal(path, f"cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:

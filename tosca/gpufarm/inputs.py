@@ -160,6 +160,25 @@ def _check(definition: Input, value: Any, data_types: Mapping[str, Any]) -> None
     raise BadInput(f"input {name}: {wrong}")
 
 
+def accepted(topology: Topology, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Add the defaults to values that were checked.
+
+    Args:
+        topology: the template.
+        given: values by name; those of other inputs are left out.
+
+    Returns:
+        The value of every input that has one.
+    """
+    found = {name: entry.default for name, entry in topology.inputs.items() if entry.default is not None}
+    for name, entry in topology.inputs.items():
+        if name in given:
+            # People write 2 for 2.0, which tosca-parser takes for no float.
+            real = entry.kind == "float" and isinstance(given[name], int)
+            found[name] = float(given[name]) if real else given[name]
+    return found
+
+
 def known(topology: Topology, given: Mapping[str, Any], data_types: Mapping[str, Any]) -> dict[str, Any]:
     """Check the given values and add the defaults.
 
@@ -176,17 +195,11 @@ def known(topology: Topology, given: Mapping[str, Any], data_types: Mapping[str,
     """
 
     def read(definition: Input) -> tuple[str, Any]:
-        value = given[definition.name]
-        _check(definition, value, data_types)
-        # People write 2 for 2.0, which tosca-parser takes for no float.
-        return definition.name, float(value) if definition.kind == "float" else value
+        _check(definition, given[definition.name], data_types)
+        return definition.name, given[definition.name]
 
-    defaults = {
-        name: definition.default
-        for name, definition in topology.inputs.items()
-        if definition.default is not None
-    }
-    return defaults | _each((topology.inputs[name] for name in topology.inputs if name in given), read)
+    _each((topology.inputs[name] for name in topology.inputs if name in given), read)
+    return accepted(topology, given)
 
 
 def missing(topology: Topology, given: Mapping[str, Any]) -> None:

@@ -168,12 +168,13 @@ def folders(path: Path) -> tuple[Path, ...]:
     return tuple(folder.resolve() for folder in found)
 
 
-def load(path: Path, report: Report) -> Library:
+def load(path: Path, report: Report, text: str = "") -> Library:
     """Read a template and its imports.
 
     Args:
         path: the template.
         report: gets the complaints about what is imported.
+        text: content to take for that of the template's file; empty to read the file.
 
     Returns:
         The library, as far as it can be read.
@@ -181,7 +182,7 @@ def load(path: Path, report: Report) -> Library:
     Raises:
         BadTemplate: the template itself cannot be read.
     """
-    template = document.read(path, report, folders(path))
+    template = document.read(path, report, folders(path), text)
     indigo = dialect.imports_library(template.root)
     if indigo:
         template = replace(template, data=dialect.inputs(template.data, template.root))

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -23,7 +24,7 @@ from gpufarm import (
 )
 from gpufarm.catalogue import Catalogue
 from gpufarm.conformance import check_template
-from gpufarm.errors import BadInput
+from gpufarm.errors import BadInput, BadTemplate
 from gpufarm.functions import Scope
 from gpufarm.instances import multiply, parsed
 from gpufarm.library import Library
@@ -79,6 +80,31 @@ class Request:
         """
         library, topology = template.read(collection.here(Path(deployment.template)))
         return cls(topology, library, pool, deployment.name, {})
+
+    @classmethod
+    def made(cls, deployment: Deployment) -> Request:
+        """Describe a deployment as it was made, so that it can be taken away.
+
+        The remembered text has the names and defaults of what is on the machines. The file may have been
+        changed or removed since. It is read only if the text does not fit the types of this release.
+
+        Args:
+            deployment: as it is remembered.
+
+        Returns:
+            The request.
+
+        Raises:
+            BadInput: neither the text nor the file can be used.
+        """
+        if deployment.template_text:
+            with contextlib.suppress(BadTemplate):
+                path = collection.place(Path(deployment.template))
+                library, topology = template.read(path, deployment.template_text)
+                return cls(topology, library, None, deployment.name, {})
+        found = cls.again(deployment)
+        same(found, deployment)
+        return found
 
 
 @dataclass(frozen=True)
@@ -178,6 +204,23 @@ def values(request: Request, previous: Deployment | None) -> tuple[dict[str, Any
     return given, found
 
 
+def remembered(request: Request, previous: Deployment) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Collect the values of inputs with which a deployment was made; they were checked then.
+
+    Args:
+        request: what was made, as `Request.made` describes it.
+        previous: the deployment as it is remembered.
+
+    Returns:
+        The values that were given, and those of all inputs.
+    """
+    topology = request.template
+    earlier = previous.inputs | previous.secrets
+    given = {name: value for name, value in earlier.items() if name in topology.inputs}
+    types = Catalogue(request.library).names("data_types")
+    return given, inputs.accepted(topology, former.defaults(topology, previous, types) | given)
+
+
 def same(request: Request, previous: Deployment | None) -> None:
     """Refuse to turn a deployment into another one.
 
@@ -200,7 +243,7 @@ def same(request: Request, previous: Deployment | None) -> None:
     if gone:
         raise BadInput(
             f"the template has no node {', '.join(gone)} any more, but deployment {request.name} has; "
-            f"put it back and run: gpufarm undeploy {request.name}"
+            f"put it back, or run: gpufarm undeploy {request.name}"
         )
 
 

@@ -460,11 +460,13 @@ def read_inputs(path: Path) -> tuple[Library, Topology]:
     return source, Topology(path.resolve(), path.stem, reader.inputs(content), {}, {})
 
 
-def read(path: Path) -> tuple[Library, Topology]:
+def read(path: Path, text: str = "") -> tuple[Library, Topology]:
     """Read and examine a service template.
 
     Args:
         path: the template.
+        text: content to take for that of its file, which need not be there; empty to read the file. The files
+            that it names are beside the path and in the same folders as ever.
 
     Returns:
         The template with its imports, and the topology that it describes.
@@ -473,7 +475,7 @@ def read(path: Path) -> tuple[Library, Topology]:
         BadTemplate: it is no valid service template; it says everything that is wrong, and where.
     """
     report = Report()
-    source = library.load(path, report)
+    source = library.load(path, report, text)
     if not source.complete:
         report.conclude()  # types that are not there would only be missed everywhere
     reader = _Reader(source, report)

@@ -52,9 +52,9 @@ def remembering(read: Any) -> Any:
     """Read the files of the collection once only."""
     known: dict[Any, Any] = {}
 
-    def reading(path: Path, report: Any = None, folders: tuple[Path, ...] = ()) -> Any:
+    def reading(path: Path, report: Any = None, folders: tuple[Path, ...] = (), text: str = "") -> Any:
         if not path.is_relative_to(mutations.ROOT / "tosca" / "types"):
-            return read(path, report, folders)
+            return read(path, report, folders, text)
         key = (path, folders)
         if key not in known:
             known[key] = read(path, report, folders)

@@ -89,7 +89,7 @@ class Worker:
 
     def _order(self, claim: Claim) -> dict[str, Any]:
         found, settings = claim.deployment, self._service.settings
-        # A removal needs neither template nor inputs, which may be lost: the deployer remembers both.
+        # The template and the inputs may be lost; the deployer removes by those that it remembers.
         removing = claim.kind is Kind.DELETE
         sealed = {} if removing else self._service.secrets(found)
         template = "" if removing else str(self._service.offers.named(found.template).path)
