@@ -158,11 +158,16 @@ class Difference:
 
 @dataclass(frozen=True)
 class Removal:
-    """The steps of an undeployment, and those that are left out as the deployment changed nothing there."""
+    """The steps of an undeployment, and those that are left out: the deployment changed nothing there, the
+    inventory lacks their machines, or the steps of such machines need them.
+    """
 
     name: str
     remove: list[Step]
     keep: list[Step]
+    gone: list[Step] = field(default_factory=list)
+    waiting: list[Step] = field(default_factory=list)
+    given_up: list[Step] = field(default_factory=list)
 
 
 @dataclass(frozen=True)

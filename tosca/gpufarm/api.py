@@ -330,7 +330,7 @@ class Deployer:
         """
         self._state(name)
         last = next(reversed(self.history(name)), None)
-        if last and last.what == "undeploy":
+        if last and last.what.split(" ")[0] == "undeploy":
             return self.undeploy(name, pool=pool, listener=listener)
         return self._run(self._again(name, pool), "resume", listener, everything=False)
 
@@ -401,36 +401,43 @@ class Deployer:
         """
         return self._check(self._again(name, pool), listener)
 
-    def removal(self, name: str, *, pool: Path | None = None) -> Removal:
+    def removal(
+        self, name: str, *, pool: Path | None = None, forget: builtins.list[str] | None = None
+    ) -> Removal:
         """Tell what undeploying would take away; changes nothing.
 
         Args:
             name: of the deployment.
             pool: inventory to use instead of that of the deployment.
+            forget: machines to give up with all that stands there, which the inventory lacks; None for none.
 
         Returns:
             The steps, and those that are left out.
 
         Raises:
-            BadInput: there is no such deployment, or its template, inputs or pool are wrong by now.
+            BadInput: there is no such deployment, or its template, pool or a machine to give up are wrong.
         """
         from gpufarm import deployment
 
-        return _removal(name, deployment.removal(self._store, name, pool))
+        return _removal(name, deployment.removal(self._store, name, pool, forget or []))
 
     def undeploy(
         self,
         name: str,
         *,
         pool: Path | None = None,
+        forget: builtins.list[str] | None = None,
         agreed: Removal | None = None,
         listener: Listener | None = None,
     ) -> Removal:
         """Take away what a deployment has set up, and free its machines.
 
+        A machine is free when nothing is left to be removed there, also if the removal fails on others.
+
         Args:
             name: of the deployment.
             pool: inventory to use instead of that of the deployment.
+            forget: machines to give up with all that stands there, which the inventory lacks; None for none.
             agreed: the removal that a person has seen; if it is another one by now, nothing is done.
             listener: told how it goes.
 
@@ -448,6 +455,7 @@ class Deployer:
             pool,
             listener or Silent(),
             lambda found: agreed in (None, _removal(name, found)),
+            forget or [],
         )
         return _removal(name, found)
 
@@ -732,10 +740,8 @@ def _request(
 
 
 def _removal(name: str, found: Removing) -> Removal:
-    removed, kept = (
-        [answers.Step(step.name, step.host) for step in steps] for steps in (found.steps, found.kept)
-    )
-    return Removal(name, removed, kept)
+    parts = (found.steps, found.kept, found.gone, found.waiting, found.given_up)
+    return Removal(name, *([answers.Step(step.name, step.host) for step in steps] for steps in parts))
 
 
 def _machines(

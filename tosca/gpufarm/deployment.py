@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from gpufarm.instances import multiply
 from gpufarm.plan import Step
 from gpufarm.pool import Machine, Pool
 from gpufarm.prepare import Prepared, Removal, Request, Survey
+from gpufarm.problems import near
 from gpufarm.recorded import Claim
 from gpufarm.run import Done, Listener
 from gpufarm.secrecy import HIDDEN, holds_secret, refers, veiled
@@ -107,6 +108,16 @@ class _Forgetter(_Recorder):
             return  # it has been stopped, but is still there
         for name in [name for name in self.deployment.steps if name.rpartition(".")[0] == step.node]:
             del self.deployment.steps[name]
+        self.store.save(self.deployment)
+
+    def free(self, steps: Iterable[Step], keep: Collection[str] = ()) -> None:
+        """Give machines back at the end of a run, also of one that has failed elsewhere.
+
+        Args:
+            steps: those that there were.
+            keep: Compute nodes that stay.
+        """
+        self.deployment.free({step.host for step in steps if step.name not in self.applied}, keep)
         self.store.save(self.deployment)
 
 
@@ -309,7 +320,10 @@ def deploy(
                     _carry_out(store, recorder, todo, found.pool, entry, take_over=request.take_over)
                 if found.leaving:
                     forgetter = _Forgetter(store, deployment, listener, found.leaving)
-                    _carry_out(store, forgetter, found.leaving, found.pool, entry)
+                    try:
+                        _carry_out(store, forgetter, found.leaving, found.pool, entry)
+                    finally:
+                        forgetter.free(found.leaving, keep=found.machines)
             finally:
                 changed = {step.host for step in found.leaving} | _changed(todo, recorder.applied)
                 with contextlib.suppress(GpufarmError):  # then they are simply asked again
@@ -347,6 +361,8 @@ def _begin(
         deployment.group = request.group
     # machines that are to be given up stay reserved until that is done
     deployment.machines = {**deployment.machines, **chosen.machines}
+    for node in chosen.machines:
+        deployment.freed.pop(node, None)
     todo = list(todo)
     deployment.begin(step.name for step in todo)
     for step in todo:
@@ -358,7 +374,7 @@ def _begin(
 
 def _finish(store: Store, request: Request, found: Prepared, deployment: Deployment) -> Deployment:
     """Give up machines that are no longer needed, and compute the outputs."""
-    deployment.machines = {node: deployment.machines[node] for node in found.machines}
+    deployment.machines, deployment.freed = {node: deployment.machines[node] for node in found.machines}, {}
     nodes = found.scope.topology.nodes
     deployment.steps = {
         name: done for name, done in deployment.steps.items() if name.rpartition(".")[0] in nodes
@@ -408,7 +424,7 @@ class _Undeployment:
     removal: Removal
 
 
-def _undeployment(store: Store, name: str, new_pool: Path | None) -> _Undeployment:
+def _undeployment(store: Store, name: str, new_pool: Path | None, forget: Collection[str]) -> _Undeployment:
     deployment = store.load(name)
     if deployment is None:
         raise BadInput(f"there is no deployment {name}; see: gpufarm status")
@@ -416,33 +432,51 @@ def _undeployment(store: Store, name: str, new_pool: Path | None) -> _Undeployme
     given, values = prepare.remembered(request, deployment)
     inventory = (new_pool or Path(deployment.pool)).resolve()
     known = ansible.inventory(inventory)
-    for node, machine in deployment.machines.items():
-        if machine["host"] not in known:
+    own = {machine["host"] for machine in [*deployment.machines.values(), *deployment.freed.values()]}
+    for host in forget:
+        if host not in own:
+            raise BadInput(f"--forget {host}: deployment {name} has no such machine; {near(host, own)}")
+        if host in known:
             raise BadInput(
-                f"node {node} stands on {machine['host']}, which is not in {inventory}; "
-                "name another with --pool"
+                f"--forget {host}: {inventory} has it, so what stands there is taken away; "
+                "if it is gone for good, take it out of the inventory first"
             )
     scope = Scope(multiply(request.template, {}), values, files=store.files)
-    return _Undeployment(
-        deployment, inventory, prepare.removal(request, deployment, given, scope, keep=set())
-    )
+    found = prepare.removal(request, deployment, given, scope, keep=set())
+    return _Undeployment(deployment, inventory, found.within(known, forget))
 
 
-def removal(store: Store, name: str, new_pool: Path | None) -> Removal:
+def _left_over(found: _Undeployment) -> str:
+    """Say what cannot be taken away; empty if that is nothing."""
+    places = {node: machine["host"] for node, machine in found.deployment.machines.items()}
+    hosts = {step.host for step in found.removal.gone}
+    parts = [
+        f"node {node} stands on {host}, which is not in {found.inventory}; "
+        f"name another with --pool, or give the machine up with --forget {host}"
+        for node, host in places.items()
+        if host in hosts
+    ]
+    if found.removal.waiting:
+        parts.append(f"not run because of that: {', '.join(step.name for step in found.removal.waiting)}")
+    return "; ".join(parts)
+
+
+def removal(store: Store, name: str, new_pool: Path | None, forget: Collection[str] = ()) -> Removal:
     """Tell what undeploying would take away; changes nothing.
 
     Args:
         store: the state.
         name: of the deployment.
         new_pool: inventory to use instead of that of the deployment.
+        forget: machines to give up, which the inventory lacks.
 
     Returns:
         The steps, and those that are left out.
 
     Raises:
-        BadInput: there is no such deployment, or its template, inputs or pool are wrong by now.
+        BadInput: there is no such deployment, or its template, pool or a machine to give up are wrong.
     """
-    return _undeployment(store, name, new_pool).removal
+    return _undeployment(store, name, new_pool, forget).removal
 
 
 def undeploy(
@@ -451,10 +485,12 @@ def undeploy(
     new_pool: Path | None,
     listener: Listener,
     agreed: Callable[[Removal], bool] = lambda _removal: True,
+    forget: Collection[str] = (),
 ) -> Removal:
     """Take away what a deployment has made, in the opposite order, and free its machines.
 
-    Nodes that an earlier attempt has removed are not removed again.
+    Nodes that an earlier attempt has removed are not removed again. A machine is free as soon as a run ends
+    that has left nothing to do there.
 
     Args:
         store: the state.
@@ -462,30 +498,47 @@ def undeploy(
         new_pool: inventory to use instead of that of the deployment.
         listener: told how it goes.
         agreed: tells whether a person has agreed to what is taken away.
+        forget: machines to give up with all that stands there, which the inventory lacks.
 
     Returns:
-        The steps that were run, and those that were left out.
+        The steps that were run, and those that were left out or given up.
 
     Raises:
         GpufarmError: in any of its kinds; the state tells the same.
     """
     with store.locked(name):
-        found = _undeployment(store, name, new_pool)
+        found = _undeployment(store, name, new_pool, forget)
         deployment, inventory, steps = found.deployment, found.inventory, found.removal.to_run()
         if not agreed(found.removal):
             raise Locked(f"deployment {name} was changed meanwhile; look again: gpufarm undeploy {name}")
-        with history.recorded(store, name, "undeploy") as entry:
+        left_over = _left_over(found)
+        if left_over and not steps and not found.removal.given_up:
+            raise BadInput(left_over)
+        what = " ".join(["undeploy", *(f"--forget {host}" for host in forget)])
+        with history.recorded(store, name, what) as entry:
             deployment.status, deployment.failure, deployment.pool = "undeploying", "", str(inventory)
             deployment.begin(())
             for done in deployment.steps.values():
                 done["digest"] = ""
+            given_up = {step.node for step in found.removal.given_up}
+            deployment.steps = {
+                step: done
+                for step, done in deployment.steps.items()
+                if step.rpartition(".")[0] not in given_up
+            }
             store.save(deployment)
+            every = [*steps, *found.removal.waiting, *found.removal.gone]
+            forgetter = _Forgetter(store, deployment, listener, every)
             try:
                 if steps:
-                    forgetter = _Forgetter(store, deployment, listener, steps)
                     _carry_out(store, forgetter, steps, inventory, entry)
             finally:
+                forgetter.free(every)
                 with contextlib.suppress(GpufarmError):
                     facts.remember(store, Pool(inventory, {}, {}), changed={step.host for step in steps})
+            if left_over:
+                deployment.status, deployment.failure = "failed", left_over
+                store.save(deployment)
+                raise GpufarmError(left_over)
             store.remove(name)
         return found.removal

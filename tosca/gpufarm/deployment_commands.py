@@ -506,10 +506,18 @@ def console(deployer: Deployer, name: str, task_id: str | None, as_json: bool) -
 @click.command()
 @deployment_argument
 @pool_option
+@click.option(
+    "--forget",
+    multiple=True,
+    metavar="MACHINE",
+    help="Give a machine up that is gone for good and not in the inventory any more; may be repeated.",
+)
 @click.option("--yes", "agreed", is_flag=True, help="Do not ask; for programs.")
 @json_option
 @click.pass_obj
-def undeploy(deployer: Deployer, name: str, pool: Path | None, agreed: bool, as_json: bool) -> None:
+def undeploy(
+    deployer: Deployer, name: str, pool: Path | None, forget: tuple[str, ...], agreed: bool, as_json: bool
+) -> None:
     """Take away what a deployment has set up, and free its machines.
 
     Shows what will go and asks. Files and settings that the deployment did not change stay.
@@ -518,13 +526,14 @@ def undeploy(deployer: Deployer, name: str, pool: Path | None, agreed: bool, as_
     Examples:
       gpufarm undeploy notebooks
       gpufarm undeploy notebooks --yes
+      gpufarm undeploy notebooks --forget gpu3
     """
-    seen = deployer.removal(name, pool=pool)
+    seen = deployer.removal(name, pool=pool, forget=[*forget])
     show.removal(seen)
     if not agreed:
         _ask(name)
     with _progress("looking at the machines") as progress:
-        done = deployer.undeploy(name, pool=pool, agreed=seen, listener=progress)
+        done = deployer.undeploy(name, pool=pool, forget=[*forget], agreed=seen, listener=progress)
     _report(done, as_json=as_json)
 
 
@@ -542,7 +551,8 @@ def _ask(name: str) -> None:
 def _report(done: Run | Removal, *, as_json: bool) -> None:
     """Tell how a run ended: the result to standard output, the rest to standard error."""
     if isinstance(done, Removal):
-        click.echo(f"{done.name}: undeployed", err=True)
+        lost = ", ".join(f"{step.step} on {step.host}" for step in done.given_up)
+        click.echo(f"{done.name}: undeployed{f'; given up: {lost}' if lost else ''}", err=True)
     elif not done.log:
         click.echo(f"{done.deployment.name}: nothing to do", err=True)
     if as_json:

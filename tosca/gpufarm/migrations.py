@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 # Version of the state. Raise it when older programs would lose or misread something, and add a migration.
-FORMAT = 3
+FORMAT = 4
 
 
 class Newer(Exception):
@@ -25,8 +25,16 @@ def _with_defaults(content: dict[str, Any]) -> dict[str, Any]:
     return {"defaults": {}, **content}
 
 
+def _with_freed(content: dict[str, Any]) -> dict[str, Any]:
+    return {"freed": {}, **content}
+
+
 # By version: the function that makes the next version of it.
-_STEPS: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {1: _with_id, 2: _with_defaults}
+_STEPS: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {
+    1: _with_id,
+    2: _with_defaults,
+    3: _with_freed,
+}
 
 
 def migrated(content: Any) -> dict[str, Any]:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from gpufarm import (
     reasons,
     recorded,
     template,
+    waves,
 )
 from gpufarm.catalogue import Catalogue
 from gpufarm.conformance import check_template
@@ -33,7 +34,7 @@ from gpufarm.plan import Step
 from gpufarm.pool import Machine, Pool
 from gpufarm.reasons import Reason
 from gpufarm.state import Deployment, Store
-from gpufarm.topology import DEPLOY, Topology
+from gpufarm.topology import CONTROLLER, DEPLOY, Topology
 
 # For templates that ask for no machine.
 NO_POOL = Path(__file__).with_name("controller.yml")
@@ -138,15 +139,45 @@ class Removal:
         steps: to run; those first that nothing else needs.
         kept: steps that have nothing to take away, as this deployment changed nothing that they could undo.
         withdrawn: those of them that run all the same, as the machine has a record of this deployment.
+        gone: steps that cannot run, as the inventory lacks their machines.
+        waiting: steps that take away what these need.
+        given_up: steps on such machines that never run, as the operator says.
     """
 
     steps: list[Step] = field(default_factory=list)
     kept: list[Step] = field(default_factory=list)
     withdrawn: list[Step] = field(default_factory=list)
+    gone: list[Step] = field(default_factory=list)
+    waiting: list[Step] = field(default_factory=list)
+    given_up: list[Step] = field(default_factory=list)
 
     def to_run(self) -> list[Step]:
         """Return the steps that are run. Nothing that goes needs what is withdrawn, so that comes last."""
         return [*self.steps, *self.withdrawn]
+
+    def within(self, known: Collection[str], forget: Collection[str]) -> Removal:
+        """Take out what stands on machines that the inventory lacks.
+
+        Args:
+            known: machines of the inventory.
+            forget: machines to give up.
+
+        Returns:
+            The removal that can be carried out.
+        """
+        reached = {*known, CONTROLLER}
+        given_up = [step for step in self.steps if step.host in forget and step.host not in reached]
+        left = plan.without(self.steps, {step.name for step in given_up})
+        gone = {step.name for step in left if step.host not in reached}
+        waiting = waves.depending(left, gone)
+        return Removal(
+            steps=[step for step in left if step.name not in gone | waiting],
+            kept=self.kept,
+            withdrawn=[step for step in self.withdrawn if step.host in reached],
+            gone=[step for step in left if step.name in gone],
+            waiting=[step for step in left if step.name in waiting],
+            given_up=given_up,
+        )
 
 
 @dataclass(frozen=True)
@@ -390,14 +421,16 @@ def removal(
     if previous is None:
         return Removal()
     numbers: dict[str, int] = {}
-    for node in previous.machines:
+    before = {**previous.freed, **previous.machines}
+    for node in before:
         name, index = parsed(node)
         numbers[name] = max(index, numbers.get(name, 1))
     topology = multiply(request.template, numbers)
-    placed = {node: entry for node, entry in previous.machines.items() if node in topology.nodes}
+    placed = {node: entry for node, entry in before.items() if node in topology.nodes}
     missing = {node.name for node in topology.nodes.values() if node.is_machine} - set(placed)
     addresses = {node: entry["address"] for node, entry in placed.items()} | dict.fromkeys(missing, "")
-    hosts = {node: entry["host"] for node, entry in placed.items()} | dict.fromkeys(missing, "")
+    hosts = dict.fromkeys([*placed, *missing], "")
+    hosts |= {node: entry["host"] for node, entry in previous.machines.items() if node in placed}
     old = replace(scope, topology=topology).on(addresses)
     made, known = ({name.rpartition(".")[0] for name in names} for names in (previous.made(), previous.steps))
     made |= {name for name in topology.nodes if not _deploys(topology, name)}

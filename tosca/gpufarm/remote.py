@@ -246,12 +246,13 @@ class Remote:
         self._service.text("PUT", here, {"template": text, "parameters": values})
         return self._ended(name, before, listener)
 
-    def removal(self, name: str, *, pool: Path | None = None) -> Removal:
+    def removal(self, name: str, *, pool: Path | None = None, forget: Sequence[str] = ()) -> Removal:
         """Look whether a deployment can be removed.
 
         Args:
             name: of the deployment.
             pool: refused, as the service has one.
+            forget: refused, as users do not know the machines of the pool.
 
         Returns:
             Its name; the service does not tell the steps.
@@ -260,17 +261,26 @@ class Remote:
             GpufarmError: there is none, or the service does not answer.
         """
         _no_pool(pool)
+        if forget:
+            raise BadInput("--forget: a service gives machines up for its administrators only; ask them")
         self._service.json("GET", _path(name))
         return Removal(name, [], [])
 
     def undeploy(
-        self, name: str, *, pool: Path | None = None, agreed: Removal | None = None, listener: Any
+        self,
+        name: str,
+        *,
+        pool: Path | None = None,
+        forget: Sequence[str] = (),
+        agreed: Removal | None = None,
+        listener: Any,
     ) -> Removal:
         """Remove a deployment, and wait for the end.
 
         Args:
             name: of the deployment.
             pool: refused, as the service has one.
+            forget: refused, as for `removal`.
             agreed: what `removal` has returned.
             listener: gets lines of progress.
 
@@ -280,7 +290,7 @@ class Remote:
         Raises:
             GpufarmError: the service refuses it, or it has failed.
         """
-        seen = agreed or self.removal(name, pool=pool)
+        seen = agreed or self.removal(name, pool=pool, forget=forget)
         before = self.log(name)
         self._service.text("DELETE", _path(name))
         self._ended(name, before, listener)

@@ -135,6 +135,9 @@ def removal(found: Removal) -> None:
     for word, steps, reason in (
         ("remove", found.remove, ""),
         ("keep", found.keep, ": this deployment changed nothing there"),
+        ("leave", found.gone, ": the inventory lacks this machine"),
+        ("leave", found.waiting, ": it is needed on a machine that the inventory lacks"),
+        ("give up", found.given_up, ": the inventory lacks this machine"),
     ):
         for node, host in dict.fromkeys((step.step.rpartition(".")[0], step.host) for step in steps):
             click.echo(f"  {word} {node} on {host}{reason}", err=True)

@@ -11,7 +11,7 @@ import re
 import shutil
 import tempfile
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, get_origin, get_type_hints
@@ -59,6 +59,8 @@ class Deployment:
         defaults: those of other inputs, where the template has had another one since.
         secrets: values of the secret inputs that the user gave; encrypted on disk.
         machines: ``host`` and ``address`` of each Compute node.
+        freed: the same of those that a removal has given back before it was over; the steps that are left may
+            name their addresses.
         steps: of each step that was begun: ``digest`` (empty until it is done), ``attributes`` (the secret
             ones are encrypted on disk), ``changed`` (number of tasks), ``made`` (whether any run of it
             changed something on the machine, or may have), and since it was done ``host`` and a hash of each
@@ -86,6 +88,7 @@ class Deployment:
     defaults: dict[str, Any] = field(default_factory=dict)
     secrets: dict[str, Any] = field(default_factory=dict)
     machines: dict[str, dict[str, str]] = field(default_factory=dict)
+    freed: dict[str, dict[str, str]] = field(default_factory=dict)
     steps: dict[str, dict[str, Any]] = field(default_factory=dict)
     running: list[str] = field(default_factory=list)
     instances: dict[str, int] = field(default_factory=dict)
@@ -134,6 +137,17 @@ class Deployment:
             name: step for name, step in self.steps.items() if step["digest"] or step.get("made", True)
         }
 
+    def free(self, busy: Collection[str], keep: Collection[str] = ()) -> None:
+        """Give machines back on which a removal has nothing left to do.
+
+        Args:
+            busy: machines with steps that are left.
+            keep: Compute nodes that stay.
+        """
+        for node, machine in [*self.machines.items()]:
+            if node not in keep and machine["host"] not in busy:
+                self.freed[node] = self.machines.pop(node)
+
     def made(self) -> set[str]:
         """Tell what this deployment has carried out.
 
@@ -149,7 +163,7 @@ def _unfit(content: Any) -> str:
     for key, kind in get_type_hints(Deployment).items():
         if key in content and not isinstance(content[key], get_origin(kind) or kind):
             return f"{key} is of the wrong type"
-    if not all(map(records.is_machine, content["machines"].values())):
+    if not all(map(records.is_machine, [*content["machines"].values(), *content["freed"].values()])):
         return "machines have no host or address"
     steps = content["steps"].values()
     if not all(isinstance(step, dict) and {"digest", "attributes"} <= step.keys() for step in steps):

@@ -126,7 +126,7 @@ def test_a_state_of_the_first_version_is_read(farm: StubSite, old: Path) -> None
     assert (first["operator"], first["group"], first["description"], first["template_text"]) == ("",) * 4
     assert "operator:" not in farm.gpufarm("show", "old").output
     assert farm.gpufarm("update", "old").status == 0
-    assert json.loads(old.read_text())["format"] == 3
+    assert json.loads(old.read_text())["format"] == 4
     after = shown(farm, "old")
     assert after["id"] == first["id"] and after["template_text"] == SERVICE.read_text()
     assert after["operator"] == "", "its first operator is not known"
@@ -139,14 +139,14 @@ def test_two_old_states_have_two_ids(farm: StubSite, old: Path) -> None:
     assert shown(farm, "old")["id"] != shown(farm, "older")["id"]
 
 
-@pytest.mark.parametrize("version", [4, 99, 0, -1, "1", None, True, 1.5, [1]])
+@pytest.mark.parametrize("version", [5, 99, 0, -1, "1", None, True, 1.5, [1]])
 def test_other_versions_are_refused(farm: StubSite, old: Path, version: Any) -> None:
     old.write_text(json.dumps(FIRST | {"pool": "/p", "format": version}))
     answer = farm.gpufarm("show", "old")
     assert answer.status == 1, answer
-    if version in (4, 99):
+    if version in (5, 99):
         sentence = (
-            f"has format {version}, of a newer gpufarm; this one reads formats up to 3, so install the newer"
+            f"has format {version}, of a newer gpufarm; this one reads formats up to 4, so install the newer"
         )
         assert answer.error.startswith(f"gpufarm: {old} {sentence}")
     else:
