@@ -97,7 +97,7 @@ class Fake:
             tasks.append(SimpleNamespace(**texts, **own, stdout=stdout, stderr=stderr, cut=["stdout"]))
         return SimpleNamespace(tasks=tasks, silent={})
 
-    def undeploy(self, name: str, *, pool: Path, listener: Any) -> None:
+    def undeploy(self, name: str, *, pool: Path, forget: list[str], listener: Any) -> None:
         self.run(STEPS[::-1], listener)
         (self.folder / f"{name}.made").unlink()
 

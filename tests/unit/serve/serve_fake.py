@@ -126,7 +126,12 @@ class FakeDeployer:
             raise GpufarmError(told["failure"])
         return SimpleNamespace(tasks=[SimpleNamespace(**one) for one in told["tasks"]], silent=told["silent"])
 
-    def undeploy(self, name: str, *, pool: Path, listener: Any) -> None:
+    def show(self, name: str) -> Any:
+        """Tell the machines: those for which there are steps."""
+        nodes = {step.partition(".")[0] for step in self.read(name)["steps"]} & {"server"}
+        return SimpleNamespace(machines=dict.fromkeys(nodes))
+
+    def undeploy(self, name: str, *, pool: Path, forget: list[str], listener: Any) -> None:
         with self.locked(name):
             state = self.read(name)
             while state["steps"]:

@@ -236,7 +236,8 @@ def make_older(database: Database) -> None:
     with database.engine.begin() as connection:
         for table in ("logins", "uses", "sources", "tasks", "consoles"):
             connection.exec_driver_sql(f"DROP TABLE {table}")
-        connection.exec_driver_sql("ALTER TABLE runs DROP COLUMN machines")
+        for column in ("machines", "force"):
+            connection.exec_driver_sql(f"ALTER TABLE runs DROP COLUMN {column}")
         connection.exec_driver_sql("UPDATE alembic_version SET version_num = '0001'")
 
 

@@ -34,6 +34,12 @@ def store(database: Database, quotas: Quotas = NO_LIMITS) -> tuple[Deployments, 
     return Deployments(database, quotas, "https://paas"), Runs(database, "https://paas")
 
 
+def begun(runs: Runs) -> Claim:
+    claim = runs.claim("w", 60)
+    assert claim
+    return claim
+
+
 def entries(database: Database) -> list[tuple[str, str, str]]:
     with database.reading() as session:
         found = session.scalars(select(Audit).order_by(Audit.id))
@@ -104,6 +110,45 @@ def test_quotas_hold_when_many_ask_at_once(database: Database) -> None:
 
     with ThreadPoolExecutor(8) as pool:
         assert sum(pool.map(attempt, range(24))) == 4
+
+
+def machine(node: str) -> dict[str, str]:
+    return {"node": node, "type": "tosca.nodes.Compute", "host": f"host of {node}"}
+
+
+@pytest.mark.parametrize("given_up", [False, True])
+def test_a_removal_that_failed_counts_the_machines_that_are_not_free(
+    database: Database, given_up: bool
+) -> None:
+    deployments, runs = store(database, Quotas(user=Quota(machines=3)))
+    made = deployments.create(ANN, wanted(machines=3))
+    nodes = [machine("head"), machine("worker"), machine("worker[2]"), {"node": "hub", "type": "x"}]
+    runs.finish(begun(runs), Ending(well=True, resources=nodes))
+    deployments.delete(ANN, made.uuid)
+    claim = begun(runs)
+    if given_up:
+        deployments.reset(ANN, made.uuid)
+    runs.finish(claim, Ending(well=False, reason="m3 is dead", held=["worker[2]"]))
+    found = deployments.find(ANN, made.uuid)
+    assert (found.status, found.machines) == ("DELETE_FAILED", 1)
+    assert [one["node"] for one in found.resources] == ["worker[2]", "hub"]
+    deployments.create(ANN, wanted(machines=2))
+    with pytest.raises(Forbidden):
+        deployments.create(ANN, wanted())
+
+
+@both
+def test_only_an_administrator_gives_machines_up(database: Database) -> None:
+    deployments, runs = store(database)
+    made = deployments.create(ANN, wanted())
+    runs.finish(begun(runs), WELL)
+    for user, force in ((ANN, True), (ADMIN, False), (ADMIN, True)):
+        deployments.delete(user, made.uuid, force=force)
+        claim = begun(runs)
+        assert claim.force is (user is ADMIN and force)
+        runs.finish(claim, Ending(well=False, reason="m3 is gone"))
+    deleted = [(who, what) for who, what, _uuid in entries(database) if "delete" in what]
+    assert deleted == [("ann", "delete"), ("root", "delete"), ("root", "force delete")]
 
 
 def test_quotas_count_what_is_not_gone(database: Database) -> None:

@@ -151,6 +151,21 @@ def test_the_life_of_a_deployment(paas: Site) -> None:
     refused(client.delete(here), 409)
 
 
+def test_an_administrator_forces_a_removal(paas: Site) -> None:
+    client, administrator = paas.user(), paas.user("root", "admins")
+    own = made(paas, client)
+    paas.work()
+    assert administrator.delete(f"/deployments/{own}?force=true").status_code == 204
+    claim = paas.runs.claim("w", 60)
+    assert claim and claim.force
+    paas.runs.finish(claim, Ending(well=True, reason="given up with their machines: hub.delete on m3"))
+    body = client.get(f"/deployments/{own}").json()
+    assert (body["status"], body["statusReason"]) == (
+        "DELETE_COMPLETE",
+        "given up with their machines: hub.delete on m3",
+    )
+
+
 def test_an_unbegun_deployment_is_gone_at_once(paas: Site) -> None:
     client = paas.user()
     own = made(paas, client)

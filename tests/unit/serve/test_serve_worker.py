@@ -261,6 +261,24 @@ def test_a_deletion_has_the_time_of_the_settings(paas: Site, monkeypatch: pytest
         client.ends_in("DELETE_COMPLETE")
 
 
+def test_a_deletion_that_fails_frees_the_machines_that_it_has_cleaned(paas: Site) -> None:
+    program = (
+        "import json, sys; removing = json.loads(sys.stdin.readline())['kind'] == 'DELETE'; "
+        "both = ('head', 'worker'); "
+        "nodes = [{'node': one, 'type': 'x', 'state': 'STARTED', 'host': one} for one in both]; "
+        "failed = {'well': False, 'reason': 'worker is dead', 'held': ['worker']}; "
+        "made = {'well': True, 'outputs': {}, 'resources': nodes}; "
+        "print(json.dumps({'ending': failed if removing else made}))"
+    )
+    client = Client(paas)
+    with working(paas, (sys.executable, "-c", program)):
+        client.ends_in("CREATE_COMPLETE")
+        client.http.delete(client.here)
+        assert client.ends_in("DELETE_FAILED")["statusReason"] == "worker is dead"
+    (left,) = client.http.get(f"{client.here}/resources").json()["content"]
+    assert left["physicalId"] == "worker"
+
+
 def test_a_worker_that_stops_gives_its_run_back(paas: Site, state: Path) -> None:
     client = Client(paas, parameters={"text": "slow"})
     with working(paas):

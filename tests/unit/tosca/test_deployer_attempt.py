@@ -24,7 +24,15 @@ def farm(site: Site, monkeypatch: pytest.MonkeyPatch) -> StubSite:
     return install(monkeypatch, site)
 
 
-def run(farm: StubSite, kind: str, pool: Path | None = None, **inputs: Any) -> dict[str, Any]:
+def run(
+    farm: StubSite,
+    kind: str,
+    pool: Path | None = None,
+    *,
+    force: bool = False,
+    said: io.StringIO | None = None,
+    **inputs: Any,
+) -> dict[str, Any]:
     """Carry out an order, as the process of an attempt does."""
     order = {
         "kind": kind,
@@ -33,13 +41,16 @@ def run(farm: StubSite, kind: str, pool: Path | None = None, **inputs: Any) -> d
         "inputs": inputs,
         "group": "",
         "pool": str(pool or farm.site.pool),
+        "force": force,
     }
-    return attempt.carry_out(order, Deployer(farm.site.state), attempt.Teller(io.StringIO()))
+    deployer = Deployer(farm.site.state)
+    ending = attempt.ended(order, deployer, attempt.Teller(said or io.StringIO()))
+    return ending if ending["well"] else {**ending, "held": attempt.held(order, deployer)}
 
 
 def test_a_pool_that_was_moved(farm: StubSite, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Deployments that were made before it was moved go on, and nothing reads a file that is stale."""
-    run(farm, "CREATE", folder="/x")
+    assert run(farm, "CREATE", folder="/x")["well"]
     moved = farm.site.pool.rename(tmp_path / "moved.yml")
 
     def inventory(path: Path) -> dict[str, Any]:
@@ -48,8 +59,37 @@ def test_a_pool_that_was_moved(farm: StubSite, tmp_path: Path, monkeypatch: pyte
         return farm.stub.hosts
 
     monkeypatch.setattr(ansible, "inventory", inventory)
-    run(farm, "UPDATE", moved, folder="/x", text="bye")
+    assert run(farm, "UPDATE", moved, folder="/x", text="bye")["well"]
     assert farm.site.remembered(NAME)["pool"] == str(moved)
     moved = moved.rename(tmp_path / "again.yml")
-    run(farm, "DELETE", moved)
+    assert run(farm, "DELETE", moved)["well"]
     assert Deployer(farm.site.state).names() == []
+
+
+def test_a_removal_that_failed_tells_which_machines_are_not_free(farm: StubSite) -> None:
+    assert run(farm, "CREATE", folder="/x")["well"]
+    farm.mark("dead", "m3")
+    ending = run(farm, "DELETE")
+    assert not ending["well"] and ending["held"] == ["worker[2]"]
+    farm.mark("dead")
+    assert run(farm, "DELETE") == {"well": True, "outputs": {}, "resources": [], "reason": ""}
+
+
+def test_what_an_administrator_gives_up_is_named(farm: StubSite) -> None:
+    assert run(farm, "CREATE", folder="/x")["well"]
+    del farm.stub.hosts["m3"]
+    assert run(farm, "DELETE")["held"] == ["worker[2]"]
+    refused = run(farm, "DELETE")
+    assert "stands on m3, which is not in" in refused["reason"] and refused["held"] == ["worker[2]"]
+    said = io.StringIO()
+    ending = run(farm, "DELETE", force=True, said=said)
+    assert ending["well"], ending
+    lost = "given up with their machines: tool[2].delete on m3, base[2].delete on m3"
+    assert ending["reason"] == lost and lost in said.getvalue()
+    assert Deployer(farm.site.state).names() == []
+
+
+def test_force_gives_up_no_machine_that_the_pool_has(farm: StubSite) -> None:
+    assert run(farm, "CREATE", folder="/x")["well"]
+    farm.mark("dead", "m3")
+    assert run(farm, "DELETE", force=True)["held"] == ["worker[2]"]

@@ -145,8 +145,8 @@ def carry_out(order: dict[str, Any], deployer: Any, teller: Teller) -> dict[str,
     """Do what an order says.
 
     Args:
-        order: ``kind``, ``name``, ``template``, ``pool``, ``inputs`` and ``group``; for hours ``since``; for
-            output ``name`` alone.
+        order: ``kind``, ``name``, ``template``, ``pool``, ``inputs`` and ``group``; for a removal ``force``;
+            for hours ``since``; for output ``name`` and ``pool`` alone.
         deployer: a `gpufarm.api.Deployer`.
         teller: told how it goes.
 
@@ -163,9 +163,8 @@ def carry_out(order: dict[str, Any], deployer: Any, teller: Teller) -> dict[str,
     if order["kind"] == "CONSOLE":
         return _console(name, pool, deployer)
     if order["kind"] == "DELETE":
-        if name in deployer.names():
-            deployer.undeploy(name, pool=pool, listener=teller)
-        return {"outputs": {}, "resources": []}
+        reason = _remove(name, pool, deployer, teller, force=order["force"])
+        return {"outputs": {}, "resources": [], "reason": reason}
     if order["kind"] == "UPDATE":
         done = deployer.update(name, inputs=order["inputs"], pool=pool, listener=teller)
     else:
@@ -181,6 +180,18 @@ def carry_out(order: dict[str, Any], deployer: Any, teller: Teller) -> dict[str,
         "outputs": deployer.outputs(name, indigo=True),
         "resources": resources(Path(order["template"]), done.deployment.machines, done.machines),
     }
+
+
+def _remove(name: str, pool: Path, deployer: Any, teller: Teller, *, force: bool) -> str:
+    """Remove a deployment; say what was given up with it. Only an administrator forces that."""
+    if name not in deployer.names():
+        return ""
+    gone = deployer.removal(name, pool=pool).gone if force else []
+    reason = f"given up with their machines: {', '.join(f'{one.step} on {one.host}' for one in gone)}"
+    if gone:
+        teller.say(reason)
+    deployer.undeploy(name, pool=pool, forget=sorted({one.host for one in gone}), listener=teller)
+    return reason if gone else ""
 
 
 def _hours(order: dict[str, Any], deployer: Any) -> dict[str, Any]:
@@ -210,6 +221,43 @@ def _patiently(order: dict[str, Any], deployer: Any, teller: Teller) -> dict[str
             time.sleep(1)
 
 
+def ended(order: dict[str, Any], deployer: Any, teller: Teller) -> dict[str, Any]:
+    """Carry out an order, however it ends.
+
+    Args:
+        order: as for `carry_out`.
+        deployer: a `gpufarm.api.Deployer`.
+        teller: told how it goes.
+
+    Returns:
+        Whether all is done: then the answer too, else ``reason``, a sentence.
+    """
+    try:
+        return {"well": True, **_patiently(order, deployer, teller)}
+    except (KeyboardInterrupt, Interrupted):
+        return {"well": False, "reason": "the run was stopped", "stopped": True}
+    except GpufarmError as error:
+        return {"well": False, "reason": _FILE.sub("", error.message)}
+    except OSError as error:
+        return {"well": False, "reason": f"{error.filename or 'the system'}: {error.strerror or error}"}
+
+
+def held(order: dict[str, Any], deployer: Any) -> list[str] | None:
+    """Tell which machines a removal that failed has not freed.
+
+    Args:
+        order: that was carried out.
+        deployer: a `gpufarm.api.Deployer`.
+
+    Returns:
+        Their nodes; None if that is not known.
+    """
+    try:
+        return [*deployer.show(order["name"]).machines]
+    except GpufarmError:
+        return None
+
+
 def _watch(stream: TextIO) -> None:
     while stream.read(4096):
         pass
@@ -227,18 +275,12 @@ def main(make: Callable[..., Any] = Deployer) -> None:
     os.dup2(2, 1)  # whatever prints something does not disturb the answers
     order = json.loads(sys.stdin.readline())
     threading.Thread(target=_watch, args=(sys.stdin,), daemon=True).start()
-    ending: dict[str, Any]
-    try:
-        password_file = order["password_file"] and Path(order["password_file"])
-        deployer = make(Path(order["state"]), password_file, lambda text: teller.say(f"warning: {text}"))
-        ending = {"well": True, **_patiently(order, deployer, teller)}
-    except (KeyboardInterrupt, Interrupted):
-        ending = {"well": False, "reason": "the run was stopped", "stopped": True}
-    except GpufarmError as error:
-        ending = {"well": False, "reason": _FILE.sub("", error.message)}
-    except OSError as error:
-        ending = {"well": False, "reason": f"{error.filename or 'the system'}: {error.strerror or error}"}
+    password_file = order["password_file"] and Path(order["password_file"])
+    deployer = make(Path(order["state"]), password_file, lambda text: teller.say(f"warning: {text}"))
+    ending = ended(order, deployer, teller)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    if order["kind"] == "DELETE" and not ending["well"]:
+        ending["held"] = held(order, deployer)
     teller.tell(ending=ending)
     os._exit(0)  # a thread that still waits for input holds nothing up
 

@@ -250,18 +250,20 @@ class Deployments:
             _begin(session, found, Kind.UPDATE, wanted.machines)
             audit.note(session, user, "update", found.uuid, _owned_by(found, user))
 
-    def delete(self, user: User, uuid: str) -> None:
+    def delete(self, user: User, uuid: str, *, force: bool = False) -> None:
         """Cancel what runs, and queue the removal. A deployment that no worker has begun is gone at once.
 
         Args:
             user: the user.
             uuid: of the deployment.
+            force: whether to give up machines that the pool lacks; only administrators can.
 
         Raises:
             Missing: there is no such deployment that the user may see.
             Conflict: it is being removed already, or gone.
             Unavailable: the database does not answer.
         """
+        forced = force and user.administrator
         with self._database.changing() as session:
             found = self._visible(session, user, uuid, lock=True)
             if found.status in statuses.UNDELETABLE:
@@ -269,13 +271,13 @@ class Deployments:
             cancel(session, uuid)
             begun = select(func.count()).where(Run.deployment == uuid, Run.attempt > 0)
             if session.scalar(begun):
-                _begin(session, found, Kind.DELETE)
+                _begin(session, found, Kind.DELETE, force=forced)
             else:
                 found.status, found.updated = Status.DELETE_COMPLETE, time.time()
                 forget(found)
                 consoles.forget(session, uuid)
                 outbox.add(session, found, self._base)
-            audit.note(session, user, "delete", uuid, _owned_by(found, user))
+            audit.note(session, user, "force delete" if forced else "delete", uuid, _owned_by(found, user))
 
     def reset(self, user: User, uuid: str) -> None:
         """Give up a removal that does not end, so that it can be requested again.
@@ -381,9 +383,11 @@ def forget(found: Deployment) -> None:
     found.text, found.parameters, found.secrets = "", {}, ""
 
 
-def _begin(session: Session, found: Deployment, kind: Kind, machines: int | None = None) -> None:
+def _begin(
+    session: Session, found: Deployment, kind: Kind, machines: int | None = None, *, force: bool = False
+) -> None:
     found.status, found.reason, found.updated = statuses.begun(kind), "", time.time()
-    session.add(Run(deployment=found.uuid, kind=kind, created=found.updated, machines=machines))
+    session.add(Run(deployment=found.uuid, kind=kind, created=found.updated, machines=machines, force=force))
 
 
 def _owned_by(found: Deployment, user: User) -> str:

@@ -169,8 +169,8 @@ def reset(serving: Serving, user: Caller, uuid: Uuid, body: models.Reset) -> Res
 
 @router.delete("/deployments/{uuid}", status_code=204, responses=_CONFLICT)
 def delete(serving: Serving, user: Caller, uuid: Uuid, force: bool = False) -> Response:
-    """Remove a deployment. No machine is free before all of it is removed there, with `force` neither."""
-    serving.deployments.delete(user, uuid)
+    """Remove a deployment; with `force` of an administrator, give up machines that the pool lacks."""
+    serving.deployments.delete(user, uuid, force=force)
     return Response(status_code=204)
 
 

@@ -34,6 +34,7 @@ class Claim:
         kind: of the run.
         began: time at which the first attempt began.
         deployment: to which it belongs, as it was when the run was claimed.
+        force: whether a removal gives up machines that the pool lacks.
     """
 
     id: int
@@ -42,6 +43,7 @@ class Claim:
     kind: Kind
     began: float
     deployment: Deployment
+    force: bool
 
 
 @dataclass(frozen=True)
@@ -50,8 +52,9 @@ class Ending:
 
     Attributes:
         well: whether all is done.
-        reason: why not, as a sentence; empty if it is.
+        reason: why not, as a sentence, or what was given up; empty for nothing.
         outputs, resources: of the deployment, if all is done.
+        held: nodes whose machines a removal that failed has not freed; None if that is not known.
         log: the last lines of progress.
     """
 
@@ -59,6 +62,7 @@ class Ending:
     reason: str = ""
     outputs: dict[str, Any] = field(default_factory=dict)
     resources: list[dict[str, Any]] = field(default_factory=list)
+    held: list[str] | None = None
     log: str = ""
 
 
@@ -112,7 +116,8 @@ class Runs:
             found.attempt += 1
             found.began = found.began or now
             session.flush()
-            return Claim(found.id, found.attempt, worker, Kind(found.kind), found.began, deployment)
+            kind = Kind(found.kind)
+            return Claim(found.id, found.attempt, worker, kind, found.began, deployment, found.force)
 
     def beat(self, claim: Claim, lease: float, log: str = "") -> bool:
         """Prolong the lease and note progress.
@@ -212,6 +217,11 @@ class Runs:
         after = statuses.ended(before, kind, well=ending.well, cancelled=run.cancel)
         run.state = "done" if ending.well else "cancelled" if run.cancel else "failed"
         run.ended, run.reason = time.time(), ending.reason
+        if ending.held is not None:
+            found.machines = min(found.machines, len(ending.held))
+            found.resources = [
+                entry for entry in found.resources if "host" not in entry or entry["node"] in ending.held
+            ]
         if after is before:
             return
         found.status, found.updated = after, time.time()

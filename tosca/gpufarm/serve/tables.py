@@ -35,7 +35,8 @@ class Deployment(Table):
         text: the template as the client sent it; empty when the deployment is gone.
         parameters: values of inputs, in the types of the template, without the secrets; as the text.
         secrets: sealed values of secret inputs; empty for none, and as the text.
-        machines: number that the quotas count: until an update is done, the larger one.
+        machines: number that the quotas count: until an update is done, the larger one; after a removal that
+            failed, those that are not free.
         outputs, resources: as the last run returned them.
         callback: URL; empty for none.
         timeout: of each run, in minutes.
@@ -79,6 +80,7 @@ class Run(Table):
         log: progress, for the owner.
         reason: why it failed.
         machines: number that the deployment holds when the run ends well; None if that stays.
+        force: whether a removal gives up machines that the pool lacks, as an administrator wants.
     """
 
     __tablename__ = "runs"
@@ -107,6 +109,7 @@ class Run(Table):
     log: Mapped[str] = mapped_column(Text, default="")
     reason: Mapped[str] = mapped_column(Text, default="")
     machines: Mapped[int | None] = mapped_column(default=None)
+    force: Mapped[bool] = mapped_column(default=False)
 
 
 class Callback(Table):

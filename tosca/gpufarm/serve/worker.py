@@ -99,6 +99,7 @@ class Worker:
             "template": template,
             "inputs": {**found.parameters, **sealed},
             "group": found.user_group,
+            "force": claim.force,
             **settings.order(),
         }
 
@@ -155,10 +156,11 @@ class Worker:
             why = reason or f"the deployer gave no answer ({child.death()}); see the log of the workers"
             ending = Ending(well=False, reason=why, log=log)
         elif told["well"]:
-            ending = Ending(well=True, outputs=told["outputs"], resources=told["resources"], log=log)
+            ending = Ending(True, told.get("reason", ""), told["outputs"], told["resources"], log=log)
         else:
             stopped = told.get("stopped") and reason
-            ending = Ending(well=False, reason=reason if stopped else told["reason"], log=log)
+            held = told.get("held")
+            ending = Ending(well=False, reason=reason if stopped else told["reason"], held=held, log=log)
         if self._stop.is_set() and not ending.well and (told is None or told.get("stopped")):
             self._insist(lambda: self._runs.release(claim, log))
         else:
