@@ -442,7 +442,8 @@ def _undeployment(store: Store, name: str, new_pool: Path | None, forget: Collec
                 "if it is gone for good, take it out of the inventory first"
             )
     scope = Scope(multiply(request.template, {}), values, files=store.files)
-    found = prepare.removal(request, deployment, given, scope, keep=set())
+    of_pool = prepare.inherited(deployment, request.template.inputs, known)
+    found = prepare.removal(request, deployment, given, scope, of_pool, keep=set())
     return _Undeployment(deployment, inventory, found.within(known, forget))
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from gpufarm import files
 from gpufarm.errors import BadInput
 from gpufarm.functions import Scope, Unknown
+from gpufarm.instances import parsed
 from gpufarm.secrecy import HIDDEN, forms, veiled
 from gpufarm.topology import CONTROLLER, DEPLOY, UNDEPLOY, Node, Operation, Topology, is_secret
 
@@ -76,6 +77,37 @@ class Step:
         }
 
 
+@dataclass(frozen=True)
+class Inherited:
+    """Knows which defaults of a former release a deployment had from the pool instead.
+
+    Attributes:
+        inputs: those that nobody gave and that keep the default of a former release.
+        passed: variables that the last run passed to all instances of each node of the template.
+        pool: variables that the inventory has for each machine.
+    """
+
+    inputs: frozenset[str] = frozenset()
+    passed: Mapping[str, Collection[str]] = field(default_factory=dict)
+    pool: Mapping[str, Collection[str]] = field(default_factory=dict)
+
+    def leaves(self, node: str, host: str, variable: str, used: set[str]) -> bool:
+        """Tell whether the inventory says a variable, as it did when the default was also the type's.
+
+        Args:
+            node: an instance.
+            host: its machine.
+            variable: its name.
+            used: inputs that its value is made of.
+
+        Returns:
+            Whether the variable is not passed.
+        """
+        passed = self.passed.get(parsed(node)[0])
+        unsaid = passed is not None and variable not in passed
+        return bool(used) and used <= self.inputs and unsaid and variable in self.pool.get(host, ())
+
+
 def _own_property(node: Node, expression: Any) -> str | None:
     """The property that ``{get_property: [SELF, name]}`` names."""
     path = expression.get("get_property") if isinstance(expression, dict) and len(expression) == 1 else None
@@ -85,7 +117,14 @@ def _own_property(node: Node, expression: Any) -> str | None:
 
 
 def _variables(
-    node: Node, operation: Operation, scope: Scope, given: frozenset[str], *, undeploy: bool
+    node: Node,
+    operation: Operation,
+    host: str,
+    scope: Scope,
+    given: frozenset[str],
+    inherited: Inherited,
+    *,
+    undeploy: bool,
 ) -> tuple[dict[str, Any], frozenset[str]]:
     """Variables of an operation, and which of them are secret.
 
@@ -101,7 +140,11 @@ def _variables(
         source = node.properties[own] if own else expression
         used = scope.inputs_of(source, node.name)
         value = _value(node, expression, scope)
-        if own == variable and value == node.defaults.get(own) and not used & given:
+        if (
+            own == variable
+            and not used & given
+            and (value == node.defaults.get(own) or inherited.leaves(node.name, host, variable, used))
+        ):
             continue
         if value is None:
             continue
@@ -174,7 +217,12 @@ def without(steps: Iterable[Step], names: Collection[str]) -> list[Step]:
 
 
 def steps(
-    scope: Scope, hosts: Mapping[str, str], given: frozenset[str], *, undeploy: bool = False
+    scope: Scope,
+    hosts: Mapping[str, str],
+    given: frozenset[str],
+    inherited: Inherited = Inherited(),
+    *,
+    undeploy: bool = False,
 ) -> list[Step]:
     """Order the operations of a template.
 
@@ -182,6 +230,7 @@ def steps(
         scope: the template and its values.
         hosts: machine of the inventory for each Compute node.
         given: names of the inputs that the user gave.
+        inherited: the variables that the inventory says in place of defaults of a former release.
         undeploy: list the operations that take everything away, in the opposite order.
 
     Returns:
@@ -204,8 +253,11 @@ def steps(
             machine = topology.machine_of(name)
             if machine is None and not node.on_controller:
                 raise BadInput(f"{topology.path}: node {name} stands on no machine; add the requirement host")
+            host = hosts[machine] if machine else CONTROLLER
             try:
-                variables, secrets = _variables(node, operation, scope, given, undeploy=undeploy)
+                variables, secrets = _variables(
+                    node, operation, host, scope, given, inherited, undeploy=undeploy
+                )
                 named = {} if undeploy else names(node, operation, scope)
             except Unknown as error:
                 raise BadInput(
@@ -224,7 +276,7 @@ def steps(
             step = Step(
                 node=name,
                 operation=operation_name,
-                host=hosts[machine] if machine else CONTROLLER,
+                host=host,
                 playbook=operation.playbook,
                 variables=variables,
                 secrets=secrets,

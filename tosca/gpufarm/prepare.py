@@ -30,7 +30,7 @@ from gpufarm.functions import Scope
 from gpufarm.instances import multiply, parsed
 from gpufarm.library import Library
 from gpufarm.match import MachineRequest
-from gpufarm.plan import Step
+from gpufarm.plan import Inherited, Step
 from gpufarm.pool import Machine, Pool
 from gpufarm.reasons import Reason
 from gpufarm.state import Deployment, Store
@@ -380,7 +380,10 @@ def _prepared(
 ) -> Prepared:
     scope = found.scope.on({node: entry["address"] for node, entry in placed.items()})
     hosts = {node: entry["host"] for node, entry in placed.items()}
-    steps = plan.steps(scope, hosts, frozenset(found.given))
+    request, previous = found.request, found.previous
+    kept = former.defaults(request.template, previous, Catalogue(request.library).names("data_types"))
+    of_pool = inherited(previous, kept, found.pool.hosts)
+    steps = plan.steps(scope, hosts, frozenset(found.given), of_pool)
     known = found.previous.steps if found.previous else {}
     if wrong := reasons.renamed(store.digest, steps, known):
         raise BadInput("\n".join(wrong))
@@ -398,13 +401,45 @@ def _prepared(
         off=off,
         reasons=reasons.explain(store.digest, steps, known),
         leaving=removal(
-            found.request, found.previous, found.given, scope, keep=set(scope.topology.nodes)
+            request, previous, found.given, scope, of_pool, keep=set(scope.topology.nodes)
         ).to_run(),
     )
 
 
+def inherited(
+    previous: Deployment | None, names: Collection[str], pool: Mapping[str, Collection[str]]
+) -> Inherited:
+    """Tell which variables a deployment has from the pool, though its template has another default by now.
+
+    Args:
+        previous: the deployment as it is remembered, if any.
+        names: of inputs that keep a former default.
+        pool: variables of each machine of the inventory.
+
+    Returns:
+        The variables that a plan leaves to the pool.
+    """
+    own: dict[str, set[str]] = {}
+    for name, step in previous.steps.items() if previous else ():
+        if "variables" in step:
+            own.setdefault(name.rpartition(".")[0], set()).update(step["variables"])
+    passed: dict[str, set[str]] = {}
+    for name, variables in own.items():
+        node, _index = parsed(name)
+        passed[node] = passed.get(node, variables) & variables
+    # Ansible gives its own machine the variables of the group `all`.
+    everywhere = set.intersection(*map(set, pool.values())) if pool else set()
+    return Inherited(frozenset(names), passed, {CONTROLLER: everywhere, **pool})
+
+
 def removal(
-    request: Request, previous: Deployment | None, given: Mapping[str, Any], scope: Scope, *, keep: set[str]
+    request: Request,
+    previous: Deployment | None,
+    given: Mapping[str, Any],
+    scope: Scope,
+    of_pool: Inherited,
+    *,
+    keep: set[str],
 ) -> Removal:
     """List the steps that take away what a deployment has made and shall not have any longer.
 
@@ -413,6 +448,7 @@ def removal(
         previous: the deployment as it is remembered, if any.
         given: values of inputs given now or earlier.
         scope: has the values of all inputs.
+        of_pool: variables that the inventory says.
         keep: nodes, by their names as instances, that stay.
 
     Returns:
@@ -434,7 +470,7 @@ def removal(
     old = replace(scope, topology=topology).on(addresses)
     made, known = ({name.rpartition(".")[0] for name in names} for names in (previous.made(), previous.steps))
     made |= {name for name in topology.nodes if not _deploys(topology, name)}
-    steps = plan.steps(old, hosts, frozenset(given), undeploy=True)
+    steps = plan.steps(old, hosts, frozenset(given), of_pool, undeploy=True)
     steps = plan.without(steps, {step.name for step in steps if step.node in keep or not step.host})
     kept = [step for step in steps if step.node in known - made]
     withdrawn = [

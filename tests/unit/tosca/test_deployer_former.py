@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from deployer_site import SERVICE
-from gpufarm import former, prepare, template
+from deployer_site import DATA, SERVICE, Site
+from deployer_stub import StubSite, install
+from gpufarm import collection, former, prepare, template
 from gpufarm.catalogue import Catalogue
 from gpufarm.library import Library
 from gpufarm.prepare import Request
@@ -19,6 +20,7 @@ from gpufarm.topology import Topology
 
 TEMPLATE = Path(__file__).resolve().parents[3] / "tosca" / "templates" / "slurm_cluster.yaml"
 GIVEN = {"node_count": 2}
+FARM = "ansible_collections/gpufarm/cluster/tosca/templates/farm.yaml"
 
 
 @pytest.fixture(scope="module", name="read")
@@ -90,3 +92,54 @@ def test_operators_change_defaults_of_templates_of_their_own(tmp_path: Path) -> 
     name = next(name for name, entry in topology.inputs.items() if isinstance(entry.default, str))
     previous = Deployment("notes", str(own), "pool", template_text="", defaults={name: "former"})
     assert former.defaults(topology, previous, Catalogue(library).names("data_types")) == {}
+
+
+@pytest.fixture
+def upgraded(site: Site, monkeypatch: pytest.MonkeyPatch) -> StubSite:
+    """A farm of a release in which `text` is hello, and the next release, in which it is another word.
+
+    The pool says `text` for m2 and not for m3.
+    """
+    farm = install(monkeypatch, site)
+    farm.stub.hosts["m2"]["text"] = "of the pool"
+    root = site.root / "ansible_collections/gpufarm/cluster"
+    shutil.copytree(DATA, root / "tosca/templates")
+    monkeypatch.setattr(collection, "root", lambda: root)
+    assert farm.deploy(site.root / FARM).status == 0
+    assert passed(farm, "configure") == {"m2": "", "m3": ""}, "the pool and the role say it"
+    for name in ("types.yaml", "farm.yaml"):
+        path = root / "tosca/templates" / name
+        changed = path.read_text().replace("default: hello", "default: howdy")
+        assert changed != path.read_text()
+        path.write_text(changed)
+    return farm
+
+
+def passed(farm: StubSite, operation: str) -> dict[str, str]:
+    """The text that the last run passed to the tool on each machine."""
+    lines = [line.split(" ", 3) for line in farm.stub.journal()]
+    return {line[2]: "".join(line[3:]) for line in lines if line[:2] == [operation, "tool"]}
+
+
+def test_the_pool_goes_before_a_former_default_of_the_type(upgraded: StubSite) -> None:
+    for _run in range(2):
+        assert upgraded.gpufarm("deploy", upgraded.site.root / FARM).status == 0
+        assert passed(upgraded, "configure") == {"m2": "", "m3": "hello"}
+    assert upgraded.gpufarm("undeploy", "farm", "--yes").status == 0
+    assert passed(upgraded, "delete") == {"m2": "", "m3": "hello"}
+
+
+def test_the_pool_goes_before_it_also_where_it_is_removed_at_once(upgraded: StubSite) -> None:
+    assert upgraded.gpufarm("undeploy", "farm", "--yes").status == 0
+    assert passed(upgraded, "delete") == {"m2": "", "m3": "hello"}
+
+
+def test_new_instances_get_what_the_others_have(upgraded: StubSite) -> None:
+    upgraded.stub.hosts["m4"]["text"] = "of the pool"
+    assert upgraded.gpufarm("scale", "farm", "worker=3").status == 0
+    assert passed(upgraded, "configure")["m4"] == ""
+
+
+def test_a_value_that_is_given_goes_before_the_pool(upgraded: StubSite) -> None:
+    assert upgraded.gpufarm("update", "farm", "--input", "text=hello").status == 0
+    assert passed(upgraded, "configure") == {"m2": "hello", "m3": "hello"}
