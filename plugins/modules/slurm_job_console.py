@@ -46,13 +46,14 @@ RETURN = r"""
 tasks:
   description:
     - The job, with the fields that M(gpufarm.cluster.mesos_console) returns. RV(tasks[].machine) has its
-      nodes.
+      nodes. Slurm may have forgotten when it began, and all of that but its output.
   returned: success
   type: list
   elements: dict
   contains:
     id: {description: Its number., type: str}
     machine: {description: Its nodes., type: str}
+    own: {description: True; it was submitted for O(made_for)., type: bool}
 """
 
 import socket
@@ -88,6 +89,7 @@ def gather(module: AnsibleModule) -> dict[str, Any]:
     told = slurm.told(name, number)
     task: dict[str, Any] = {
         "id": str(number),
+        "own": True,
         "state": LOST if told.state == jobs.UNKNOWN else told.state,
         "reason": told.reason,
         "begun": told.begun,

@@ -95,7 +95,8 @@ class _Heard:
 def read(store: Store, deployment: Deployment, pool: Path | None = None) -> Console:
     """Read what the tasks of a deployment have printed.
 
-    Tasks that began before the deployment was made belong to others, whatever their names are.
+    Tasks that began before the deployment was made belong to others, whatever their names are, unless the
+    cluster itself tells that they are its own: it may have forgotten when those began.
 
     Args:
         store: the state.
@@ -130,8 +131,10 @@ def read(store: Store, deployment: Deployment, pool: Path | None = None) -> Cons
                 why = heard.failure or done.failure
                 found.silent[step.node] = why.rpartition(" failed: ")[2]
             masked = sorted(step.hidden(), key=len, reverse=True)
-            tasks = [_task(step.node, entry, masked) for entry in heard.tasks]
-            found.tasks.extend(task for task in tasks if task.begun >= since or task.state == WAITING)
+            told = [(_task(step.node, entry, masked), entry.get("own") is True) for entry in heard.tasks]
+            found.tasks.extend(
+                task for task, own in told if own or task.begun >= since or task.state == WAITING
+            )
     found.tasks.sort(key=lambda task: task.begun or float("inf"), reverse=True)
     return found
 

@@ -300,7 +300,7 @@ def test_what_a_job_of_another_deployment_prints_is_not_told(
     for other in ("deployment two", ""):
         with pytest.raises(JobProblem, match="no job train of nobody for this deployment"):
             console(other)
-    assert [task["id"] for task in console("deployment one")["tasks"]] == ["7"]
+    assert [(task["id"], task["own"]) for task in console("deployment one")["tasks"]] == [("7", True)]
 
 
 def test_a_memory_that_names_no_deployment_is_of_nobody(tmp_path: Path) -> None:

@@ -229,8 +229,30 @@ def test_what_was_read_stays_when_nothing_can_be_read(paas: Site) -> None:
 def test_a_task_that_nobody_knows_any_more_does_not_run_for_ever(paas: Site) -> None:
     job = Job(paas)
     job.read(task("1", state="running", ended=0.0), task("2"))
-    found = {one["id"]: one["state"] for one in job.read()["tasks"]}
-    assert found == {"1": "lost", "2": "succeeded"}
+    found = {one["id"]: (one["state"], one["reason"]) for one in job.read()["tasks"]}
+    assert found == {"1": ("lost", "The cluster does not know it any more."), "2": ("succeeded", "")}
+
+
+def test_a_task_that_the_cluster_has_forgotten_shows_its_last_output(paas: Site) -> None:
+    """As a job of Slurm without accounting, of which the files are left."""
+    job = Job(paas)
+    job.read(task("1", state="running", ended=0.0, stdout="epoch 1\n"), task("2"))
+    forgotten = {"state": "lost", "reason": "forgotten", "machine": "", "begun": 0.0, "ended": 0.0}
+    told = job.read(*(task(id, **forgotten, stdout="epoch 99\n") for id in ("1", "2", "3")))["tasks"]
+    found = {one["id"]: (one["state"], one["reason"], one["machine"], one["stdout"]) for one in told}
+    assert found == {
+        "1": ("lost", "forgotten", "gpu1", "epoch 99\n"),
+        "2": ("succeeded", "", "gpu1", "epoch 99\n"),
+        "3": ("lost", "forgotten", "", "epoch 99\n"),
+    }
+    assert {one["id"]: bool(one["begun"]) for one in told} == {"1": True, "2": True, "3": False}
+    consoles.expire(paas.service.database)
+    assert len(job.told()["tasks"]) == 3
+    long_ago = time.time() - (consoles.DAYS + 1) * 86_400
+    with paas.service.database.changing() as session:
+        session.execute(update(Task).where(Task.id == "3").values(read=long_ago))
+    consoles.expire(paas.service.database)
+    assert {one["id"] for one in job.told()["tasks"]} == {"1", "2"}
 
 
 def test_few_tasks_are_kept_and_not_for_ever(paas: Site) -> None:

@@ -102,6 +102,16 @@ def test_tasks_of_all_nodes_are_told_without_secrets(jobs: Site) -> None:
     assert jobs.gpufarm("console", "jobs", "--task", "t3").error.endswith("there are: t2, t1\n")
 
 
+def test_a_task_that_the_cluster_tells_to_be_its_own_needs_no_time(jobs: Site) -> None:
+    forgotten = {**TASK, "state": "lost", "begun": 0.0, "ended": 0.0, "own": True}
+    tells(jobs, "told", forgotten, {**forgotten, "id": "t2", "own": False})
+    tells(jobs, "other")
+    found = json.loads(jobs.gpufarm("console", "jobs", "--json").output)["tasks"]
+    assert [(one["id"], one["state"], one["stdout"]) for one in found] == [
+        ("t1", "lost", "*** {{ 1 + 1 }} !unsafe\n")
+    ]
+
+
 def test_a_node_that_tells_nothing_is_named_and_the_other_one_is_read(jobs: Site) -> None:
     tells(jobs, "other", TASK)
     told = jobs.gpufarm("console", "jobs")

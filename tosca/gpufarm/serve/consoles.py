@@ -167,7 +167,7 @@ class Consoles:
             told = {entry["id"] for entry in answer["tasks"]}
             for one in old.values():
                 if one.id not in told and one.node not in answer["silent"] and one.state not in OVER:
-                    one.state, one.reason = "lost", "Mesos does not know it any more."
+                    one.state, one.reason = "lost", "The cluster does not know it any more."
             session.flush()
             _limit(session, uuid)
             known.asked, known.begun = 0.0, 0.0
@@ -223,6 +223,8 @@ def _held(session: Session, uuid: str, begun: float) -> Console | None:
 
 def _merged(known: Task | None, uuid: str, entry: Mapping[str, Any], now: float) -> Task:
     """A task as it was told; output that could not be read stays as it was."""
+    if known is not None and entry["state"] == "lost":
+        entry = _remembered(known, entry)
     key = hashlib.sha256(entry["id"].encode()).hexdigest()
     found = known or Task(deployment=uuid, key=key, id=entry["id"], stdout="", stderr="", cut=[], read=0.0)
     for name in ("node", "machine", "state", "reason", "begun", "ended", "unread"):
@@ -237,6 +239,13 @@ def _merged(known: Task | None, uuid: str, entry: Mapping[str, Any], now: float)
     return found
 
 
+def _remembered(known: Task, entry: Mapping[str, Any]) -> dict[str, Any]:
+    """A lost task with what is known of it: a cluster that has forgotten it tells no times."""
+    places = {name: entry[name] or getattr(known, name) for name in ("machine", "begun", "ended")}
+    ended = known.state in OVER and known.state != "lost"
+    return {**entry, **places, **({"state": known.state, "reason": known.reason} if ended else {})}
+
+
 def _order(task: Task) -> float:
     return task.begun or float("inf")
 
@@ -249,7 +258,7 @@ def _limit(session: Session, uuid: str) -> None:
 
 
 def expire(database: Database) -> None:
-    """Forget tasks that were over long ago.
+    """Forget tasks that were over long ago, and those without any time whose output was read long ago.
 
     Args:
         database: with the tables.
@@ -259,8 +268,10 @@ def expire(database: Database) -> None:
     """
     before = time.time() - DAYS * 86_400
     over = or_(Task.ended > 0, Task.state.in_(OVER))
+    old = (Task.ended < before, Task.begun < before)
+    timed = or_(Task.begun > 0, Task.ended > 0)
     with database.changing() as session:
-        session.execute(delete(Task).where(over, Task.ended < before, Task.begun < before))
+        session.execute(delete(Task).where(over, *old, or_(timed, Task.read < before)))
 
 
 def forget(session: Session, uuid: str) -> None:
