@@ -265,6 +265,20 @@ def test_a_secret_map_is_neither_shown_nor_replaced_by_its_default(paas: Site) -
     assert paas.service.secrets(stored(paas, own)) == {}
 
 
+def test_a_secret_map_in_a_single_line_says_that_it_is_replaced(tmp_path: Path, iam: Issuer) -> None:
+    templates = {"jobs": {"template": "slurm_job", "people": {"owner": "preferred_username"}}}
+    with site(tmp_path, iam, templates=templates, **with_pages(tmp_path, iam)) as paas:
+        ann = paas.browser("ann")
+        values = {"job_name": "train", "command": "date", "environment": "{HF_TOKEN: octopus, BATCH: 1}"}
+        answer = ann.send("/ui/catalogue/jobs", **{f"input__{name}": text for name, text in values.items()})
+        paas.work()
+        ann.get(f"{answer.headers['Location']}/update")
+        field = ann.page.select_one('[name="input.environment"]')
+        assert (field.name, field["value"]) == ("input", "")
+        assert "what you write replaces all of it" in field.parent.text
+        assert ann.page.text.count("It has secrets") == 1
+
+
 def test_what_the_form_hides_is_set_by_the_service_alone(paas: Site) -> None:
     """Else the password that the operator hides there would be sent to an address of the user."""
     bob = paas.user("bob")
