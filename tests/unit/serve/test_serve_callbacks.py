@@ -7,6 +7,7 @@ import json
 import socket
 import ssl
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -190,6 +191,84 @@ def test_each_final_status_is_posted_once(paas: Site) -> None:
     assert box.take() is None  # while it is under way
     box.settled(message)
     assert box.take() is None
+
+
+class Statuses:
+    """A deployment of which final statuses are posted, with a clock that does not go by itself.
+
+    Attributes:
+        late: seconds by which the clock is late.
+    """
+
+    def __init__(self, paas: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.box, self.late = Outbox(paas.service.database), 0.0
+        self._paas, self._client, now = paas, paas.user(), time.time()
+        monkeypatch.setattr(outbox.time, "time", lambda: now + self.late)
+        body = {"template": paas.template, "callback": "https://dashboard.example.org/callback"}
+        self.here = f"/deployments/{self._client.post('/deployments', json=body).json()['uuid']}"
+        paas.work()
+
+    def update(self, **changes: str) -> None:
+        text = self._paas.template
+        answer = self._client.put(
+            self.here, json={"template": text, "parameters": {"text": "two"}, **changes}
+        )
+        assert answer.status_code == 202, answer.text
+        self._paas.work()
+
+    def delete(self) -> None:
+        assert self._client.delete(self.here).status_code == 204
+        self._paas.work()
+
+    def take(self) -> tuple[str, outbox.Message | None]:
+        message = self.box.take()
+        return message.body["status"] if message else "", message
+
+    def sent(self, failure: str = "") -> list[str]:
+        """Try all that is due, and tell what was posted."""
+        found = []
+        while message := self.box.take():
+            found.append(message.body["status"])
+            self.box.settled(message, failure)
+        return found
+
+
+def test_an_older_status_is_never_posted_after_a_newer_one(
+    database_paas: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = Statuses(database_paas, monkeypatch)
+    assert told.sent("status 503") == ["CREATE_COMPLETE"]
+    told.delete()
+    assert told.sent() == []
+    told.late = outbox.PAUSE + 1
+    assert told.sent() == ["CREATE_COMPLETE", "DELETE_COMPLETE"]
+
+
+def test_a_status_waits_for_the_older_one_that_is_under_way(
+    paas: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = Statuses(paas, monkeypatch)
+    first, message = told.take()
+    told.delete()
+    assert message and first == "CREATE_COMPLETE" and told.take() == ("", None)
+    told.box.settled(message)
+    assert told.sent() == ["DELETE_COMPLETE"]
+
+
+def test_an_address_that_is_dead_holds_up_neither_another_one_nor_the_last_status(
+    paas: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = Statuses(paas, monkeypatch)
+    assert told.sent("status 503") == ["CREATE_COMPLETE"]
+    told.update(callback="https://dashboard.example.org/other")
+    assert told.sent() == ["UPDATE_COMPLETE"]
+    told.update(callback="https://dashboard.example.org/callback")
+    tries = []
+    while "UPDATE_COMPLETE" not in tries:
+        told.late += 3600
+        tries += told.sent("status 503")
+        assert len(tries) <= outbox.ATTEMPTS
+    assert tries == ["CREATE_COMPLETE"] * (outbox.ATTEMPTS - 1) + ["UPDATE_COMPLETE"]
 
 
 def test_attempts_end(paas: Site, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import select
-from sqlalchemy.orm import Session
+from sqlalchemy.orm import Session, aliased
 
 from gpufarm.serve import bodies, statuses
 from gpufarm.serve.database import Database
@@ -62,11 +62,22 @@ class Outbox:
     def take(self) -> Message | None:
         """Take the next message that is due. Until it is `settled`, other workers leave it alone for a while.
 
+        A message waits until the older ones of its deployment to the same address are sent or have failed: an
+        older status that came last would be taken for the present one. As attempts end, so does the wait.
+
         Returns:
             The message; None if none is due.
         """
         with self._database.changing() as session:
-            due = select(Callback).where(Callback.state == "waiting", Callback.due <= time.time())
+            older = aliased(Callback)
+            earlier = select(older.id).where(
+                older.deployment == Callback.deployment,
+                older.url == Callback.url,
+                older.state == "waiting",
+                older.id < Callback.id,
+            )
+            ready = (Callback.state == "waiting", Callback.due <= time.time(), ~earlier.exists())
+            due = select(Callback).where(*ready)
             found = session.scalar(due.order_by(Callback.id).limit(1).with_for_update(skip_locked=True))
             if found is None:
                 return None
