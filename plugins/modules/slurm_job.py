@@ -47,7 +47,9 @@ options:
       minutes: {description: Longest time., type: int, default: 60}
       environment: {description: Variables., type: dict, default: {}}
   state:
-    description: Whether the job is submitted. V(absent) ends it, and leaves what it has written.
+    description:
+      - Whether the job is submitted. V(absent) ends it, and leaves what it has written.
+      - If the account of the owner was removed since, root ends the job with the comment of the submission.
     type: str
     choices: [present, absent]
     default: present
@@ -182,22 +184,39 @@ def present(module: AnsibleModule, slurm: Slurm, memories: Memories) -> dict[str
     return {"changed": changed, "diff": diff, **result(slurm, job, known.number)}
 
 
+def alive_of(name: str, slurm: Slurm, memory: jobs.Memory | None) -> list[jobs.Queued]:
+    """Return the jobs that are ended.
+
+    Among those of all users a name and a number say nothing, and only the comment of the submission counts.
+    """
+    queued = slurm.queue()
+    if slurm.everyone:
+        queued = [one for one in queued if memory and one.nonce == memory.nonce]
+    return jobs.ours(name, queued, memory)
+
+
 def absent(module: AnsibleModule, slurm: Slurm, memories: Memories) -> dict[str, Any]:
     """End the job, and forget it."""
-    name = jobs.read_name(module.params["owner"], module.params["job"])
+    owner = module.params["owner"]
+    name = jobs.read_name(owner, module.params["job"])
     memory = memories.read(name)
     if foreign(memory.made_for if memory else None, module.params):
-        module.warn(f"The job {name} of {slurm.user.pw_name} was not made for this deployment; it stays.")
+        module.warn(f"The job {name} of {owner} was not made for this deployment; it stays.")
         return {"changed": False, "diff": {"before": {}, "after": {}}, **NOTHING}
     if memories.knows(name) and not slurm.is_there():
         # The machine has submitted the job, so Slurm was removed since: with its cluster, or from it alone.
         module.warn(
-            f"{slurm.machine} has Slurm no more, so the job {name} of {slurm.user.pw_name} is forgotten. If"
-            " its cluster is still there, and the job runs, it goes on."
+            f"{slurm.machine} has Slurm no more, so the job {name} of {owner} is forgotten. If its"
+            " cluster is still there, and the job runs, it goes on."
         )
         alive = []
     else:
-        alive = jobs.ours(name, slurm.queue(), memory)
+        if slurm.everyone:
+            module.warn(
+                f"{owner} is no account of a person on {slurm.machine} any more, so root ends the job {name}."
+                " If its comment was changed, it goes on."
+            )
+        alive = alive_of(name, slurm, memory)
     changed = bool(alive) or memories.knows(name)
     if not module.check_mode:
         slurm.cancel([one.number for one in alive], waiting=False)
@@ -205,22 +224,21 @@ def absent(module: AnsibleModule, slurm: Slurm, memories: Memories) -> dict[str,
         while alive and any(one.state != COMPLETING for one in alive):
             if time.monotonic() > deadline:
                 raise jobs.JobProblem(
-                    f"The job {alive[0].number} of {slurm.user.pw_name} does not end; look at its node, and "
-                    "run again."
+                    f"The job {alive[0].number} of {owner} does not end; look at its node, and run again."
                 )
             time.sleep(1)
-            alive = jobs.ours(name, slurm.queue(), memory)
+            alive = alive_of(name, slurm, memory)
         memories.forget(name)
     before = {"name": name} if changed else {}
     return {"changed": changed, "diff": {"before": before, "after": {}}, **NOTHING}
 
 
-def known_account(module: AnsibleModule, memories: Memories, machine: str) -> pwd.struct_passwd | None:
-    """Return the account of the owner; None for a removal with which nothing is left to do without one."""
+def known_account(module: AnsibleModule, machine: str) -> pwd.struct_passwd | None:
+    """Return the account of the owner; None for a removal without one."""
     try:
         return account(module.params["owner"], machine)
     except jobs.JobProblem:
-        if module.params["state"] == "absent" and not memories.knows(module.params["job"]["name"]):
+        if module.params["state"] == "absent":
             return None
         raise
 
@@ -229,14 +247,15 @@ def keep(module: AnsibleModule) -> dict[str, Any]:
     """Bring the job in line and return the result."""
     machine = socket.gethostname()
     owner = module.params["owner"]
-    jobs.read_name(owner, module.params["job"])
+    name = jobs.read_name(owner, module.params["job"])
     memories = Memories(owner)
-    user = known_account(module, memories, machine)
-    if user is None:
+    user = known_account(module, machine)
+    if user is None and not memories.knows(name):
         return {"changed": False, "diff": {"before": {}, "after": {}}, **NOTHING}
+    slurm = Slurm(module, user or pwd.getpwuid(0), machine, everyone=user is None)
     work = absent if module.params["state"] == "absent" else present
     with memories.alone():
-        return work(module, Slurm(module, user, machine), memories)
+        return work(module, slurm, memories)
 
 
 def main() -> None:

@@ -230,7 +230,7 @@ def test_a_job_that_cannot_be_ended_is_told(tmp_path: Path) -> None:
 class Quiet:
     """Slurm without jobs."""
 
-    user, machine = user(Path("/home/nobody")), "login"
+    user, machine, everyone = user(Path("/home/nobody")), "login", False
 
     def __init__(self, *, there: bool = True) -> None:
         self.there = there
@@ -282,6 +282,66 @@ def test_a_job_is_forgotten_when_the_cluster_has_gone(tmp_path: Path) -> None:
     assert slurm_job.absent(cast(Any, module), cast(Any, Quiet(there=False)), memories)["changed"]
     assert not memories.knows("train")
     assert said[0].startswith("login has Slurm no more, so the job train of nobody is forgotten.")
+
+
+class Farm:
+    """Slurm with jobs of several users, as root asks and ends them."""
+
+    def __init__(self, *queue: str) -> None:
+        self.queue = {line.partition("|")[0]: line for line in queue}
+        self.said: list[str] = []
+
+    def run_command(self, words: list[str], **_options: object) -> tuple[int, str, str]:
+        assert words.count("--user=root") == 1 and not [word for word in words if "ada" in word]
+        if "scancel" in words:
+            for number in words[words.index("scancel") + 1 :]:
+                del self.queue[number]
+        return 0, "".join(f"{line}\n" for line in self.queue.values()), ""
+
+
+def removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, farm: Farm, **params: Any) -> dict[str, Any]:
+    """Have a job removed whose owner has no account any more."""
+    memories = Memories("gone-ada", tmp_path / "memory" / "jobs", tmp_path)
+    monkeypatch.setattr(slurm_job, "Memories", lambda _owner: memories)
+    monkeypatch.setattr(Slurm, "is_there", lambda _self: True)
+    asked = {"owner": "gone-ada", "job": {"name": "train"}, "made_for": "", "take_over": False, **params}
+    module = SimpleNamespace(
+        params={"state": "absent", **asked},
+        check_mode=False,
+        warn=farm.said.append,
+        run_command=farm.run_command,
+    )
+    return slurm_job.keep(cast(Any, module))
+
+
+def test_a_job_of_a_removed_account_is_ended_by_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    memories = Memories("gone-ada", tmp_path / "memory" / "jobs", tmp_path)
+    nonce, other = "0123456789abcdef", "fedcba9876543210"
+    mine = f"7|RUNNING|train|gpufarm:train:{nonce}:{nonce}"
+    # Another user has a job of this name, and one had this number before Slurm was set up anew.
+    farm = Farm(mine, "8|RUNNING|train|", f"9|RUNNING|train|gpufarm:train:{nonce}:{other}")
+    memories.write(Memory(JOB, nonce, 8))
+    assert removed(tmp_path, monkeypatch, farm)["changed"]
+    assert [*farm.queue] == ["8", "9"] and not memories.knows("train")
+    assert len(farm.said) == 1 and farm.said[0].startswith("gone-ada is no account of a person on ")
+    assert not removed(tmp_path, monkeypatch, farm)["changed"] and len(farm.said) == 1
+    memories.write(Memory(JOB, nonce, 8))
+    memories.folder.joinpath("train.json").write_text("{")
+    assert removed(tmp_path, monkeypatch, farm)["changed"]
+    assert [*farm.queue] == ["8", "9"] and not memories.knows("train")
+    with pytest.raises(JobProblem, match="has no account gone-ada"):
+        removed(tmp_path, monkeypatch, farm, state="present", job=JOB.__dict__)
+
+
+def test_a_job_of_a_removed_account_and_another_deployment_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memories = Memories("gone-ada", tmp_path / "memory" / "jobs", tmp_path)
+    memories.write(Memory(JOB, "0123456789abcdef", 7, "deployment one"))
+    farm = Farm("7|RUNNING|train|gpufarm:train:0123456789abcdef:0123456789abcdef")
+    assert not removed(tmp_path, monkeypatch, farm, made_for="deployment two")["changed"]
+    assert [*farm.queue] == ["7"] and memories.knows("train")
+    assert farm.said == ["The job train of gone-ada was not made for this deployment; it stays."]
 
 
 def test_what_a_job_of_another_deployment_prints_is_not_told(

@@ -179,12 +179,17 @@ class Slurm:
         module: runs the commands.
         user: the account.
         machine: how the host is called in sentences.
+        everyone: whether the jobs are those of all users, as root sees them, not of the account alone.
     """
 
-    def __init__(self, module: AnsibleModule, user: pwd.struct_passwd, machine: str) -> None:
+    def __init__(
+        self, module: AnsibleModule, user: pwd.struct_passwd, machine: str, *, everyone: bool = False
+    ) -> None:
         self.module = module
         self.user = user
         self.machine = machine
+        self.everyone = everyone
+        self.whose = [] if everyone else [f"--user={user.pw_name}"]
 
     def _run(self, words: Sequence[str], data: str | None = None) -> tuple[int, str, str]:
         clean = [
@@ -225,12 +230,12 @@ class Slurm:
         return shutil.which(jobs.QUEUE[0], path=PROGRAMS) is not None
 
     def queue(self) -> list[jobs.Queued]:
-        """Return the jobs of the user.
+        """Return the jobs of the user, or of all.
 
         Raises:
             JobProblem: Slurm gives no answer.
         """
-        return jobs.read_queue(self._ask([*jobs.QUEUE, f"--user={self.user.pw_name}"]))
+        return jobs.read_queue(self._ask([*jobs.QUEUE, *self.whose]))
 
     def refuse_its_own(self) -> None:
         """Refuse the account that Slurm runs under, whatever its number is.
@@ -260,7 +265,7 @@ class Slurm:
         return number
 
     def cancel(self, numbers: Sequence[int], *, waiting: bool) -> None:
-        """End jobs of the user; one that is over already is no mistake.
+        """End jobs of the user, or of anybody; one that is over already is no mistake.
 
         Args:
             numbers: of the jobs.
@@ -272,7 +277,7 @@ class Slurm:
         if numbers:
             only = ["--state=PENDING"] if waiting else []
             try:
-                self._ask(["scancel", f"--user={self.user.pw_name}", *only, *map(str, numbers)])
+                self._ask(["scancel", *self.whose, *only, *map(str, numbers)])
             except jobs.JobProblem:
                 # Slurm refuses a job that has ended since the queue was read.
                 left = {one.number for one in self.queue() if not one.over and one.state != COMPLETING}
