@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import sys
 import threading
@@ -253,6 +254,27 @@ def test_a_task_that_the_cluster_has_forgotten_shows_its_last_output(paas: Site)
         session.execute(update(Task).where(Task.id == "3").values(read=long_ago))
     consoles.expire(paas.service.database)
     assert {one["id"] for one in job.told()["tasks"]} == {"1", "2"}
+
+
+def test_tasks_of_two_nodes_may_have_the_same_id(paas: Site) -> None:
+    """As jobs of two clusters of Slurm, which are plain numbers."""
+    job = Job(paas)
+    job.read(task("17", node="a", state="running"))
+    with paas.service.database.changing() as session:
+        session.execute(update(Task).values(key=hashlib.sha256(b"17").hexdigest()))  # of a former release
+    both = task("17", node="a", stdout="first\n"), task("17", node="b", begun=NOW - 90, stdout="second\n")
+    told = job.read(*both)["tasks"]
+    assert [(one["node"], one["stdout"]) for one in told] == [("a", "first\n"), ("b", "second\n")]
+    browser = job.browser()
+    browser.get(f"/ui/deployments/{job.own}")
+    assert browser.page.select_one("#stdout").text == "first\n"
+    [link] = browser.page.select("#tasks a")
+    browser.get(link["href"].partition("#")[0])
+    assert browser.page.select_one("#stdout").text == "second\n"
+    assert len(browser.page.select('#tasks [aria-current="true"]')) == 1
+    found = job.read(task("17", node="b", state="running"))["tasks"]
+    assert {one["node"]: one["state"] for one in found} == {"a": "succeeded", "b": "running"}
+    assert {one["state"] for one in job.read(task("18", node="b"))["tasks"]} == {"succeeded", "lost"}
 
 
 def test_few_tasks_are_kept_and_not_for_ever(paas: Site) -> None:

@@ -8,6 +8,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import threading
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -21,9 +22,11 @@ from gpufarm.serve.database import Database, Unavailable
 from gpufarm.serve.deployments import Deployments, Filter, Wanted
 from gpufarm.serve.people import User
 from gpufarm.serve.quotas import Quotas
-from gpufarm.serve.tables import Audit, Callback, Deployment, Run, Table
+from gpufarm.serve.runs import Runs
+from gpufarm.serve.tables import Audit, Callback, Console, Deployment, Run, Table
 from serve_site import make_older
-from sqlalchemy import event, select
+from sqlalchemy import event, select, text
+from sqlalchemy.exc import IntegrityError
 
 both = pytest.mark.parametrize("database_url", ["sqlite", "postgresql"], indirect=True)
 ANN = User("https://iam.example.org", "ann")
@@ -144,6 +147,49 @@ def test_a_locked_database_is_told(database_url: str, tmp_path: Path) -> None:
         assert deployments.page(ANN, Filter(ANN), 0, 10) == ([], 0)  # reading goes on
         other.execute("ROLLBACK")
     deployments.create(ANN, WANTED)
+
+
+@both
+def test_what_the_tables_refuse_is_not_tried_again(database: Database) -> None:
+    uuid = Deployments(database, Quotas(), "").create(ANN, WANTED).uuid
+    with database.changing() as session:
+        session.add(Console(deployment=uuid))
+    with pytest.raises(IntegrityError), database.changing() as session:
+        session.add(Console(deployment=uuid))
+
+
+@pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
+def test_of_two_workers_at_once_the_later_one_tries_again(database: Database) -> None:
+    uuid = Deployments(database, Quotas(), "").create(ANN, WANTED).uuid
+    with database.changing() as session:
+        session.add(Run(deployment=uuid, kind="UPDATE", created=time.time()))
+    runs, found = Runs(database, ""), []
+
+    def claim() -> None:
+        with pytest.raises(Unavailable, match="another worker has just begun a run"):
+            runs.claim("late", 60)
+        found.append(runs.claim("late", 60))
+
+    def waiting() -> bool:
+        locked = (
+            "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+        )
+        with database.reading() as other:
+            return bool(other.scalar(text(locked)))
+
+    late = threading.Thread(target=claim)
+    with database.changing() as session:
+        first = session.scalars(select(Run).order_by(Run.id).limit(1)).first()
+        assert first
+        first.state, first.worker, first.lease = "running", "early", time.time() + 60
+        session.flush()
+        late.start()
+        end = time.monotonic() + 30
+        while not waiting():
+            assert time.monotonic() < end, "the later one does not wait"
+            time.sleep(0.05)
+    late.join()
+    assert found == [None]
 
 
 def test_errors_have_no_values(database: Database) -> None:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -42,16 +43,17 @@ class Shown:
     failure: str
     tasks: list[Task]
 
-    def task(self, id: str) -> Task | None:
+    def task(self, id: str, node: str) -> Task | None:
         """Choose a task.
 
         Args:
             id: its id; empty for the one that began last.
+            node: of the template; empty for any.
 
         Returns:
             The task; None if there is none.
         """
-        return next((one for one in self.tasks if id in ("", one.id)), None)
+        return next((one for one in self.tasks if id in ("", one.id) and node in ("", one.node)), None)
 
 
 class Consoles:
@@ -161,12 +163,13 @@ class Consoles:
             if known is None:
                 return
             now = time.time()
-            old = {one.id: one for one in session.scalars(select(Task).where(Task.deployment == uuid))}
-            for entry in answer["tasks"]:
-                session.add(_merged(old.get(entry["id"]), uuid, entry, now))
-            told = {entry["id"] for entry in answer["tasks"]}
-            for one in old.values():
-                if one.id not in told and one.node not in answer["silent"] and one.state not in OVER:
+            kept = session.scalars(select(Task).where(Task.deployment == uuid))
+            old = {(one.node, one.id): one for one in kept}
+            told = {(entry["node"], entry["id"]): entry for entry in answer["tasks"]}
+            for name, entry in told.items():
+                session.add(_merged(old.get(name), uuid, entry, now))
+            for name, one in old.items():
+                if name not in told and one.node not in answer["silent"] and one.state not in OVER:
                     one.state, one.reason = "lost", "The cluster does not know it any more."
             session.flush()
             _limit(session, uuid)
@@ -225,9 +228,10 @@ def _merged(known: Task | None, uuid: str, entry: Mapping[str, Any], now: float)
     """A task as it was told; output that could not be read stays as it was."""
     if known is not None and entry["state"] == "lost":
         entry = _remembered(known, entry)
-    key = hashlib.sha256(entry["id"].encode()).hexdigest()
-    found = known or Task(deployment=uuid, key=key, id=entry["id"], stdout="", stderr="", cut=[], read=0.0)
-    for name in ("node", "machine", "state", "reason", "begun", "ended", "unread"):
+    names = {"node": entry["node"], "id": entry["id"]}
+    key = hashlib.sha256(json.dumps([*names.values()]).encode()).hexdigest()
+    found = known or Task(deployment=uuid, key=key, **names, stdout="", stderr="", cut=[], read=0.0)
+    for name in ("machine", "state", "reason", "begun", "ended", "unread"):
         setattr(found, name, entry[name])
     if not entry["unread"]:
         found.stdout, found.stderr, found.cut, found.read = (

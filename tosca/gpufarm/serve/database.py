@@ -16,7 +16,7 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from alembic.util import CommandError
 from sqlalchemy import Engine, create_engine, event, make_url, text
-from sqlalchemy.exc import ArgumentError, DataError, DBAPIError, NoSuchModuleError
+from sqlalchemy.exc import ArgumentError, DataError, DBAPIError, IntegrityError, NoSuchModuleError
 from sqlalchemy.exc import TimeoutError as NoConnection
 from sqlalchemy.orm import Session
 
@@ -171,7 +171,7 @@ class Database:
     def _translated(self) -> Iterator[None]:
         try:
             yield
-        except DataError:  # a defect of this program, which another attempt would not mend
+        except (DataError, IntegrityError):  # another attempt would not mend it
             raise
         except DBAPIError as error:
             raise Unavailable(f"the database cannot be used now: {error.orig}; try again later") from error

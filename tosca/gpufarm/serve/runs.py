@@ -9,10 +9,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sqlalchemy import func, or_, select
+from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session, aliased
 
 from gpufarm.serve import consoles, outbox, statuses
-from gpufarm.serve.database import Database
+from gpufarm.serve.database import Database, Unavailable
 from gpufarm.serve.deployments import cancel, forget
 from gpufarm.serve.statuses import Kind, Status
 from gpufarm.serve.tables import Deployment, Run
@@ -94,7 +95,7 @@ class Runs:
             The run; None if there is none to do.
 
         Raises:
-            Unavailable: the database does not answer.
+            Unavailable: the database does not answer, or another worker was faster.
         """
         with self._database.changing() as session:
             self._give_up(session)
@@ -115,7 +116,10 @@ class Runs:
             found.state, found.worker, found.lease = "running", worker, now + lease
             found.attempt += 1
             found.began = found.began or now
-            session.flush()
+            try:
+                session.flush()
+            except IntegrityError as error:  # of `ix_runs_one_at_a_time`
+                raise Unavailable("another worker has just begun a run of this deployment") from error
             kind = Kind(found.kind)
             return Claim(found.id, found.attempt, worker, kind, found.began, deployment, found.force)
 

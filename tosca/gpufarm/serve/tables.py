@@ -259,8 +259,8 @@ class Task(Table):
 
     Attributes:
         deployment: its uuid.
-        key: digest of the id, which may be longer than an index takes.
-        id: as the cluster has it; no other task has it.
+        key: digest of node and id, which may be longer than an index takes.
+        id: as the cluster has it; no other task of this node has it.
         node: of the template.
         machine: that runs it.
         state, reason: a word, and the sentence that explains it.

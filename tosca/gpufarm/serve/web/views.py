@@ -80,7 +80,9 @@ def described(site: Site, found: Deployment) -> dict[str, Any]:
 
 
 @router.get("/deployments/{uuid}")
-def details(request: Request, site: Showing, user: Caller, uuid: Uuid, task: TaskId = "") -> Response:
+def details(
+    request: Request, site: Showing, user: Caller, uuid: Uuid, task: TaskId = "", node: TaskId = ""
+) -> Response:
     """Show a deployment, with the output of one of its tasks."""
     service, consoles = site.service.deployments, site.service.consoles
     found = service.find(user, uuid)
@@ -95,7 +97,7 @@ def details(request: Request, site: Showing, user: Caller, uuid: Uuid, task: Tas
         # each look of an administrator is in the audit, so the page of another user does not look by itself
         live=found.subject == user.subject and (found.status not in FINAL or bool(printed and printed.waits)),
         printed=printed,
-        chosen=printed.task(task) if printed else None,
+        chosen=printed.task(task, node) if printed else None,
         **described(site, found),
         **_rules(),
     )
