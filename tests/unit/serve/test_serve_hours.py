@@ -61,8 +61,18 @@ def answer(*rows: dict[str, Any], silent: dict[str, str] | None = None, **holder
 
 def keep(database: Database, told: dict[str, Any], now: float = NOW) -> None:
     gathering = Gathering(database, 60)
-    gathering.due(now)
-    gathering.keep(now, told)
+    since = gathering.due(now)
+    assert since
+    gathering.keep(now, since, told)
+
+
+def reads(database: Database, *readings: tuple[float, str, dict[str, Any]]) -> None:
+    """Read again and again, and see from which month on."""
+    gathering = Gathering(database, 60)
+    for now, month, told in readings:
+        since = gathering.due(now)
+        assert since == datetime.strptime(f"{month}-01+0000", "%Y-%m-%d%z")
+        gathering.keep(now, since, told)
 
 
 def kept(database: Database) -> list[Use]:
@@ -93,16 +103,33 @@ def test_one_reading_in_a_period_whichever_worker_asks(database: Database) -> No
 def test_a_reading_begins_at_a_month_and_reaches_back_to_machines_that_were_silent(
     database: Database,
 ) -> None:
-    gathering = Gathering(database, 60)
-    assert gathering.due(NOW) == datetime(2025, 11, 1, tzinfo=UTC)
-    gathering.keep(NOW, answer(row(), row(machine="hub")))
-    assert gathering.due(NOW + 3600) == datetime(2026, 11, 1, tzinfo=UTC)
     later = datetime(2026, 12, 3, tzinfo=UTC).timestamp()
-    gathering.keep(later, answer(row(), silent={"hub": "it is off"}))
-    assert gathering.due(later + 3600) == datetime(2026, 11, 1, tzinfo=UTC)
     much_later = datetime(2027, 6, 30, tzinfo=UTC).timestamp()
-    gathering.keep(much_later, answer(row(), silent={"hub": "it is off"}))
-    assert gathering.due(much_later + 3600) == datetime(2027, 4, 1, tzinfo=UTC)
+    off = answer(row(), silent={"hub": "it is off"})
+    reads(
+        database,
+        (NOW, "2025-11", answer(row(), row(machine="hub"))),
+        (NOW + 3600, "2026-11", answer(row(), row(machine="hub"))),
+        (later, "2026-11", off),
+        (later + 3600, "2026-11", off),
+        (much_later, "2027-04", off),
+        (much_later + 3600, "2027-04", off),
+    )
+
+
+def test_earlier_months_of_a_machine_that_joins_later_are_read(database: Database) -> None:
+    alone, both = answer(row()), answer(row(), row(machine="hub"))
+    off = answer(row(), silent={"hub": "it is off"})
+    reads(
+        database,
+        (NOW, "2025-11", alone),
+        (NOW + 3600, "2026-11", off),  # one that never answers is not asked for a year each time
+        (NOW + 7200, "2026-09", both),
+        (NOW + 10800, "2025-11", off),
+        (NOW + 14400, "2026-09", both),
+        (NOW + 18000, "2025-11", both),
+        (NOW + 21600, "2026-11", both),
+    )
 
 
 def test_a_machine_that_does_not_answer_keeps_its_numbers_and_their_time(database: Database) -> None:

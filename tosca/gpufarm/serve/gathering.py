@@ -26,7 +26,7 @@ LOG = logging.getLogger("gpufarm.serve")
 # Seconds between two looks whether a reading is due, and that a reading may take.
 PAUSE = 10.0
 LONGEST = 1800.0
-# Days that the first reading goes back, and that a later one does for machines that were silent.
+# Days that a reading goes back for machines that are new, and for those that were silent.
 FIRST, LATER = 365, 62
 # Parts of uses that one transaction writes: requests wait for it.
 AT_ONCE = 500
@@ -65,10 +65,10 @@ class Gathering:
             if now < whole.asked + self._minutes * 60:
                 return None
             whole.asked = now
-            told = [*session.scalars(select(Source.answered).where(Source.machine != ""))]
-        back = datetime.fromtimestamp(now, UTC) - timedelta(days=LATER if whole.answered else FIRST)
-        oldest = datetime.fromtimestamp(min(told, default=0.0), UTC)
-        return max(back, oldest).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+            known = [*session.scalars(select(Source).where(Source.machine != ""))]
+        fresh = not whole.answered or any(not one.answered and not one.failure for one in known)
+        oldest = datetime.fromtimestamp(min((one.answered for one in known), default=0.0), UTC)
+        return _month(max(_back(now, FIRST if fresh else LATER), oldest))
 
     def failed(self, why: str) -> None:
         """Note that no machine has answered; the hours that are known stay.
@@ -82,11 +82,15 @@ class Gathering:
         with self._database.changing() as session:
             session.get_one(Source, "").failure = why
 
-    def keep(self, now: float, answer: Mapping[str, Any]) -> None:
+    def keep(self, now: float, since: datetime, answer: Mapping[str, Any]) -> None:
         """Keep what machines have told; those of machines that did not answer stay as they were.
+
+        A machine that is new counts as heard after a reading that went back to its earlier months, which the
+        next one does.
 
         Args:
             now: time of the reading.
+            since: its first moment, as `due` returned it.
             answer: ``rows`` by all fields, ``machines`` and ``silent``, as in `gpufarm.answers.Hours`.
 
         Raises:
@@ -104,16 +108,25 @@ class Gathering:
                 _write(session, written[start : start + AT_ONCE])
         with self._database.changing() as session:
             session.execute(delete(Source).where(Source.machine.not_in(["", *machines])))
+            whole = since <= _month(_back(now, FIRST))
             for name in machines:
                 holder = {key: value for key, value in holders[name].items() if key != "project"}
                 one = session.get(Source, name) or Source(machine=name, answered=0.0)
                 for key, value in {**holder, "asked": now, "failure": silent.get(name, "")}.items():
                     setattr(one, key, value)
-                if name not in silent:
+                if name not in silent and (one.answered or whole):
                     one.answered = now
                 session.add(one)
-            whole = session.get_one(Source, "")
-            whole.answered, whole.failure = now, ""
+            reading = session.get_one(Source, "")
+            reading.answered, reading.failure = now, ""
+
+
+def _back(now: float, days: int) -> datetime:
+    return datetime.fromtimestamp(now, UTC) - timedelta(days=days)
+
+
+def _month(moment: datetime) -> datetime:
+    return moment.replace(day=1, hour=0, minute=0, second=0, microsecond=0)
 
 
 def _holder(session: Session, deployment: str) -> dict[str, str]:
@@ -182,7 +195,7 @@ class Reader:
         order = {"kind": "HOURS", "since": since.isoformat(), **self._settings.order()}
         told = answered(self._program, order, stop, LONGEST)
         if told["well"]:
-            self._gathering.keep(now, told)
+            self._gathering.keep(now, since, told)
         elif not stop.is_set():
             LOG.error("the hours: %s", told["reason"])
             self._gathering.failed(told["reason"])

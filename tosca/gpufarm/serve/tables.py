@@ -219,7 +219,7 @@ class Source(Table):
     Attributes:
         machine: its name in the pool. The empty name is the reading as a whole, which is also its schedule.
         deployment, issuer, template: that holds it, as in `Use`.
-        asked, answered: times; 0 for never.
+        asked, answered: times; 0 for never, and until a reading has gone back to its earlier months.
         failure: why it did not answer the last time; empty if it did.
     """
 
