@@ -14,7 +14,7 @@ from gpufarm.serve.people import Person, User
 from gpufarm.serve.quotas import Quota, Quotas
 from gpufarm.serve.refusals import Conflict, Forbidden, Missing
 from gpufarm.serve.runs import Claim, Ending, Lost, Runs
-from gpufarm.serve.tables import Audit
+from gpufarm.serve.tables import Audit, Run
 from sqlalchemy import select
 
 both = pytest.mark.parametrize("database_url", ["sqlite", "postgresql"], indirect=True)
@@ -263,6 +263,19 @@ def test_requests_and_workers_that_meet_wait_for_each_other(database: Database) 
                 one.result()
         while claim := runs.claim("w", 60):
             runs.finish(claim, WELL)
+
+
+@both
+def test_the_last_lines_are_those_of_the_last_runs(database: Database) -> None:
+    deployments, _runs = store(database)
+    own = deployments.create(ANN, wanted()).uuid
+    assert deployments.last_lines(own, 3) == ([], False)
+    with database.changing() as session:
+        for log in ("1\n2\n", "", "3\n", "4\n"):
+            session.add(Run(deployment=own, kind="UPDATE", created=1.0, state="done", log=log))
+    assert deployments.last_lines(own, 3) == (["2", "3", "4"], True)
+    assert deployments.last_lines(own, 2) == (["3", "4"], True)
+    assert deployments.last_lines(own, 4) == (["1", "2", "3", "4"], False)
 
 
 def test_a_create_becomes_what_the_run_says(database: Database) -> None:

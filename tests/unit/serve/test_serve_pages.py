@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -200,6 +201,27 @@ def test_a_value_that_is_needed_is_asked_for(paas: Site) -> None:
     assert ann.send("/ui/catalogue/needy").status_code == 400
     assert "needs one" in error(ann, "name")
     assert "needs one" in error(ann, "admin_password")
+
+
+def test_a_page_reads_the_end_of_a_long_log_only(paas: Site) -> None:
+    ann = paas.browser("ann")
+    own = made(ann)
+    paas.work(log="first\n")
+    lines = [f"step {number} of a run on a machine" for number in range(20_000)]
+    with paas.service.database.changing() as session:
+        for _run in range(30):
+            log = "\n".join(lines) + "\n"
+            session.add(tables.Run(deployment=own, kind="UPDATE", created=1.0, state="done", log=log))
+        session.add(tables.Run(deployment=own, kind="UPDATE", created=1.0, state="done", log="last\n"))
+    tracemalloc.start()
+    ann.get(f"/ui/deployments/{own}")
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert ann.page.select_one("#log").text.splitlines() == [*lines[-199:], "last"]
+    assert "These are the last lines." in ann.page.text
+    assert most < 20_000_000, "all logs were in memory"
+    whole = ann.http.get(ann.page.select_one("#log + p a")["href"]).text.splitlines()
+    assert (whole[0], whole[-1], len(whole)) == ("first", "last", 600_002)
 
 
 def test_a_secret_is_never_sent_back(paas: Site) -> None:

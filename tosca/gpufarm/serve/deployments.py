@@ -219,6 +219,28 @@ class Deployments:
             runs = select(Run.log).where(Run.deployment == uuid).order_by(Run.id)
             return "".join(session.scalars(runs))
 
+    def last_lines(self, uuid: str, most: int) -> tuple[list[str], bool]:
+        """Read the end of the progress of a deployment; no more runs are read than have these lines.
+
+        Args:
+            uuid: of a deployment that the user may see.
+            most: number of lines.
+
+        Returns:
+            The lines, the oldest first, and whether there are more before them.
+
+        Raises:
+            Unavailable: the database does not answer.
+        """
+        found: list[str] = []
+        runs = select(Run.log).where(Run.deployment == uuid).order_by(Run.id.desc())
+        with self._database.reading() as session:
+            for log in session.scalars(runs.execution_options(yield_per=1)):
+                found = log.splitlines() + found
+                if len(found) > most:
+                    break
+        return found[-most:], len(found) > most
+
     def update(self, user: User, seen: Deployment, wanted: Wanted) -> None:
         """Change the values of a deployment and queue a run.
 

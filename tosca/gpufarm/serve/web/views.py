@@ -87,13 +87,13 @@ def details(
     service, consoles = site.service.deployments, site.service.consoles
     found = service.find(user, uuid)
     printed = consoles.show(found) if consoles.has(found) else None
-    lines = service.log(found.uuid).splitlines()
+    lines, cut = service.last_lines(found.uuid, LINES)
     return site.page(
         request,
         "details",
         found=found,
-        log="\n".join(lines[-LINES:]),
-        cut=len(lines) > LINES,
+        log="\n".join(lines),
+        cut=cut,
         # each look of an administrator is in the audit, so the page of another user does not look by itself
         live=found.subject == user.subject and (found.status not in FINAL or bool(printed and printed.waits)),
         printed=printed,
