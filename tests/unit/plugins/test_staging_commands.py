@@ -323,6 +323,36 @@ def test_two_copies_of_a_stage_do_not_meet(site: Site, capsys: pytest.CaptureFix
     assert stage("in", "17") == 0
 
 
+def test_no_file_is_open_in_the_folder_that_is_removed(site: Site, tmp_path: Path) -> None:
+    """NFS keeps such a file, and rm fails for its folder."""
+    assert submit("job.sh") == 0
+    (site.stage / "result").write_text("answer")
+    program = tmp_path / "bin" / "rm"
+    program.write_text(
+        f"#!/bin/sh\nls -l /proc/$PPID/fd | grep -F '{site.stage}/' && exit 1\nexec /bin/rm \"$@\"\n"
+    )
+    program.chmod(0o755)
+    assert stage("out", "17") == 0 and not site.stage.exists()
+
+
+def test_a_copy_that_comes_late_finds_no_stage_and_makes_none(
+    site: Site, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert stage("out", "17") == 1 and not site.log.exists()
+    assert submit("job.sh") == 0
+    (site.stage / "result").write_text("answer")
+    lock = stages.fcntl.flock
+
+    def late(*words: Any) -> None:
+        monkeypatch.setattr(stages.fcntl, "flock", lock)
+        assert stage("out", "17") == 0
+        lock(*words)
+
+    monkeypatch.setattr(stages.fcntl, "flock", late)
+    assert stage("out", "17") == 1
+    assert capsys.readouterr().err.count("its data are in the store") == 2 and not site.stage.exists()
+
+
 @pytest.mark.parametrize("number", ["../17", "-1", "17;id", "\u0661", ""])
 def test_only_numbers_are_numbers(site: Site, number: str) -> None:
     with pytest.raises(SystemExit):

@@ -105,9 +105,8 @@ def _comment(job: str, text: str) -> None:
 
 def _copy(options: argparse.Namespace, settings: Mapping[str, Any]) -> None:
     stage = stages.Stage(stages.folder(settings["areas"]), options.job)
-    declared = stage.declared()
     try:
-        with stage.alone():
+        with stage.alone() as declared:
             {"in": _bring_in, "out": _take_out}[options.command](stage, declared, settings["stores"])
     except StagingError as error:
         text = f"stage-{options.command} failed: {error}"

@@ -68,7 +68,8 @@ class Stage:
     def __init__(self, above: Path, job: int) -> None:
         self.job = job
         self.path = above / str(job)
-        # Slurm writes into it what both copies say; it outlives the stage.
+        # Slurm writes into it what both copies say. It outlives the stage, so copies lock it: NFS keeps files
+        # that are open, and so the folder that has them.
         self.log = above / f"{job}.log"
         self._own = self.path / OWN
 
@@ -101,17 +102,19 @@ class Stage:
             ) from None
 
     @contextlib.contextmanager
-    def alone(self) -> Iterator[None]:
-        """Keep other copies of this stage away.
+    def alone(self) -> Iterator[Declared]:
+        """Keep other copies of this stage away, and give what the job has declared.
 
         Raises:
-            StagingError: one works on it already.
+            StagingError: there is no such stage, or one works on it already.
         """
-        with (self._own / "lock").open("a", encoding="utf-8") as stream:
+        self.declared()
+        with self.log.open("a", encoding="utf-8") as stream:
             try:
                 fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 raise StagingError(f"another process copies data of job {self.job}") from None
             except OSError as error:
-                raise StagingError(f"{self.path} cannot be locked: {error.strerror}") from None
-            yield
+                raise StagingError(f"{self.log} cannot be locked: {error.strerror}") from None
+            # Another copy may have removed the stage meanwhile.
+            yield self.declared()
