@@ -41,40 +41,45 @@ def test_the_tasks_of_an_array_share_the_folder(ada: User) -> None:
 
 @pytest.fixture
 def slow(ada: User) -> Iterator[User]:
-    """A site where a copy takes long enough to be killed."""
+    """A site where a copy takes a minute."""
     ada.host.check_output(
-        "printf '#!/bin/sh\nexec /usr/bin/rsync --bwlimit=2m \"$@\"\n' >/usr/local/bin/rsync"
+        "printf '#!/bin/sh\nexec /usr/bin/rsync --bwlimit=256k \"$@\"\n' >/usr/local/bin/rsync"
         " && chmod 755 /usr/local/bin/rsync"
     )
     yield ada
     ada.host.run("rm -f /usr/local/bin/rsync")
 
 
-@pytest.mark.parametrize("damaged", [False, True])
-def test_a_copy_that_is_killed_goes_on_and_damage_is_found(slow: User, damaged: bool) -> None:
+@pytest.mark.parametrize("end", ["killed", "damaged", "late"])
+def test_a_copy_that_is_interrupted_goes_on_and_damage_is_found(slow: User, end: str) -> None:
     slow.said("dd if=/dev/urandom of=/bulk/ada/large bs=1M count=16 status=none")
     first, job, last = slow.submit(
         'cd "$GPUFARM_STAGE"; sha256sum <large >sum; stat -c %i large >>sum',
         "--input bulk/ada/large --output sum:bulk/ada/sum",
     )
     part = slow.host.file(f"{STAGING}/{job}/.gpufarm-{job}-large/data")
-    slow.eventually(lambda: part.exists and part.size > 2 << 20)
+    slow.eventually(lambda: part.exists and part.size > 1 << 20)
     assert "JobState=PENDING" in slow.job(job) and "Reason=Dependency" in slow.job(job)
-    slow.host.check_output(f"pkill -KILL --full '([g]pufarm-stage in {job}|[r]sync .*/bulk/ada/large)'")
+    if end == "late":
+        slow.host.check_output(f"scontrol update JobId={first} TimeLimit=1")
+    else:
+        slow.host.check_output(f"pkill -KILL --full '([g]pufarm-stage in {job}|[r]sync .*/bulk/ada/large)'")
     slow.eventually(lambda: " Restarts=1 " in slow.job(first))
     written, inode = part.size, slow.host.check_output(f"stat -c %i {part.path}")
     assert 0 < written < 16 << 20 and not slow.host.file(f"{STAGING}/{job}/large").exists
-    if damaged:
+    why = "ran out of time" if end == "late" else "was killed"
+    assert f"stage-in: job {first} {why}\n" in slow.log(job)
+    if end == "damaged":
         slow.host.check_output(f"dd if=/dev/zero of={part.path} bs=1M count=1 conv=notrunc status=none")
     slow.host.check_output("rm /usr/local/bin/rsync")
     # Slurm lets a job that is queued again wait for two minutes.
     slow.eventually(lambda: "JobState=PENDING" in slow.job(first))
-    slow.host.check_output(f"scontrol update JobId={first} StartTime=now")
+    slow.host.check_output(f"scontrol update JobId={first} StartTime=now TimeLimit=60")
     slow.wait(last)
     *checksum, number = slow.said("cat /bulk/ada/sum").split()
     assert checksum == slow.said("sh -c 'sha256sum </bulk/ada/large'").split()
     # A copy that had begun anew would be another file.
-    assert damaged or number == inode
+    assert end == "damaged" or number == inode
 
 
 def refused(ada: User, options: str) -> str:

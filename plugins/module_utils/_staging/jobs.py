@@ -8,22 +8,30 @@ Sources: sbatch(1); squeue(1), "%E"; scontrol(1), "Dependency".
 from __future__ import annotations
 
 import re
+import shlex
 from typing import NamedTuple
 
 from .declared import StagingError
 
 PROGRAM = "/opt/gpufarm/bin/gpufarm-stage"
-_RESTARTS = 3
-# A copy that is killed, as for its memory, goes on where it was. A lost node needs no help: Slurm queues
-# its jobs again.
+# A copy that is killed, as for its memory, goes on where it was. So does one whose time is nearly up: it has
+# the time of the partition for jobs that ask for none, as a site may limit what can be asked for. Where a
+# comparison alone takes longer, that would never end. A lost node needs no help: Slurm queues its jobs again.
 _SCRIPT = """\
-{program} {way} {job}
-status=$?
-if [ "$status" -gt 128 ] && [ "${{SLURM_RESTART_COUNT:-0}}" -lt {restarts} ]; then
-  scontrol requeue "$SLURM_JOB_ID"
+why="was killed" most=3
+trap 'why="ran out of time" most=100; kill "$copy"' USR1
+{program} {way} {job} &
+copy=$!
+# A signal ends the wait, and the copy may go on.
+while wait "$copy"; status=$?; kill -0 "$copy" 2>/dev/null; do :; done
+if [ "$status" -gt 128 ]; then
+  echo "$(date '+%F %T') stage-{way}: job $SLURM_JOB_ID $why"
+  [ "$(grep -c ": job $SLURM_JOB_ID $why" {log})" -gt "$most" ] || scontrol requeue "$SLURM_JOB_ID"
 fi
 exit "$status"
 """
+# Slurm sends it 60 to 120 seconds before the end (sbatch(1), --signal); a copy needs a moment of these.
+_SIGNAL = "--signal=B:USR1@60"
 
 
 class Queued(NamedTuple):
@@ -115,6 +123,7 @@ def copy_words(
         "--cpus-per-task=1",
         "--mem=1G",
         "--requeue",
+        _SIGNAL,
         "--kill-on-invalid-dep=yes",
         f"--output={log}",
         "--open-mode=append",
@@ -123,5 +132,5 @@ def copy_words(
         *([f"--partition={partition}"] if partition else []),
         *more,
         "--wrap",
-        _SCRIPT.format(program=PROGRAM, way=way, job=job, restarts=_RESTARTS),
+        _SCRIPT.format(program=PROGRAM, way=way, job=job, log=shlex.quote(log)),
     ]

@@ -5,12 +5,43 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from ansible_collections.gpufarm.cluster.plugins.module_utils._staging import jobs
 from ansible_collections.gpufarm.cluster.plugins.module_utils._staging.declared import StagingError
 from ansible_collections.gpufarm.cluster.plugins.module_utils._staging.plan import plan
+
+# Runs the script of a copy whose program ends so, with a log that has these lines; returns the exit status,
+# the call of scontrol, and what the log says of the end.
+Copy = Callable[[str, list[str]], tuple[int, str, str]]
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Copy:
+    log, asked = tmp_path / "it's a log", tmp_path / "asked"
+    asked.touch()
+
+    def run(end: str, before: list[str]) -> tuple[int, str, str]:
+        for name, text in (("gpufarm-stage", end), ("scontrol", f'echo "$*" >{asked}')):
+            (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n")
+            (tmp_path / name).chmod(0o755)
+        log.write_text("".join(f"2026-01-01 00:00:00 {line}\n" for line in before))
+        script = jobs.copy_words("in", 17, str(log), "", "", ())[-1]
+        script = script.replace(jobs.PROGRAM, str(tmp_path / "gpufarm-stage"))
+        with log.open("a") as output:
+            done = subprocess.run(
+                ["sh", "-c", script],
+                check=False,
+                env={"PATH": f"{tmp_path}:/usr/bin:/bin", "SLURM_JOB_ID": "18"},
+                stdout=output,
+                timeout=30,
+            )
+        said = log.read_text().splitlines()[len(before) :]
+        return done.returncode, asked.read_text(), said[0].split(" ", 2)[2] if said else ""
+
+    return run
 
 
 @pytest.mark.parametrize(
@@ -74,32 +105,43 @@ def test_a_copy_asks_for_what_it_needs() -> None:
     assert {"--account=physics", "--partition=copies"} < set(words)
 
 
+KILLED, LATE = "stage-in: job 18 was killed", "stage-in: job 18 ran out of time"
+TIME_IS_UP = "sleep 0.3; kill -USR1 $PPID"
+
+
 @pytest.mark.parametrize(
-    ("end", "restarts", "status", "queued"),
+    ("end", "before", "status", "says"),
     [
-        ("exit 0", "", 0, False),
-        ("exit 1", "", 1, False),
-        ("kill -9 $$", "", 137, True),
-        ("kill -9 $$", "2", 137, True),
-        ("kill -9 $$", "3", 137, False),
+        ("exit 0", [], 0, ""),
+        ("exit 1", [], 1, ""),
+        ("kill -9 $$", [], 137, KILLED),
+        ("kill -9 $$", [KILLED] * 2, 137, KILLED),
+        ("kill -9 $$", ["stage-in: job 118 was killed", *[LATE] * 9], 137, KILLED),
+        (f"{TIME_IS_UP}; exec sleep 60", [], 143, LATE),
+        (f"{TIME_IS_UP}; exec sleep 60", [*[KILLED] * 3, *[LATE] * 99], 143, LATE),
+        (f"trap 'exit 0' TERM; {TIME_IS_UP}; sleep 1", [], 0, ""),
+        (f"trap 'exit 1' TERM; {TIME_IS_UP}; sleep 1", [], 1, ""),
     ],
 )
-def test_a_copy_that_is_killed_is_queued_again_a_few_times(
-    tmp_path: Path, end: str, restarts: str, status: int, queued: bool
+def test_a_copy_that_is_killed_or_late_is_queued_again(
+    copy: Copy, end: str, before: list[str], status: int, says: str
 ) -> None:
-    program = tmp_path / "gpufarm-stage"
-    program.write_text(f"#!/bin/sh\n{end}\n")
-    asked = tmp_path / "scontrol"
-    asked.write_text(f'#!/bin/sh\necho "$*" >{tmp_path}/asked\n')
-    for file in (program, asked):
-        file.chmod(0o755)
-    script = jobs.copy_words("in", 17, "/s/17.log", "", "", ())[-1].replace(jobs.PROGRAM, str(program))
-    environment = {"PATH": f"{tmp_path}:/usr/bin:/bin", "SLURM_JOB_ID": "18", "SLURM_RESTART_COUNT": restarts}
-    done = subprocess.run(["sh", "-c", script], check=False, env=environment, capture_output=True)
-    assert done.returncode == status
-    assert (tmp_path / "asked").exists() is queued
-    if queued:
-        assert (tmp_path / "asked").read_text() == "requeue 18\n"
+    assert copy(end, before) == (status, "requeue 18\n" if says else "", says)
+
+
+@pytest.mark.parametrize(
+    ("end", "before", "status"),
+    [
+        ("kill -9 $$", [KILLED] * 3, 137),
+        (f"{TIME_IS_UP}; exec sleep 60", [LATE] * 100, 143),
+    ],
+)
+def test_a_copy_is_not_queued_again_for_ever(copy: Copy, end: str, before: list[str], status: int) -> None:
+    assert copy(end, before) == (status, "", before[0])
+
+
+def test_slurm_signals_a_copy_alone_before_its_time_is_up() -> None:
+    assert "--signal=B:USR1@60" in jobs.copy_words("in", 17, "/s/17.log", "", "", ())
 
 
 SETTINGS = {"areas": "/scratch/areas/users", "stores": [{"name": "bulk", "path": "/bulk"}], "partition": ""}
