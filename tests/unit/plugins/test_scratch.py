@@ -172,6 +172,32 @@ def test_a_quota_is_set_with_the_area(place: dict[str, Any], monkeypatch: pytest
         areas.of_user(limited, account("ada"))
 
 
+@pytest.mark.parametrize("size", [2**30, 0])
+def test_quotas_of_all_areas_are_set_anew(
+    place: dict[str, Any],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    size: int,
+) -> None:
+    for name in ("ada", "ben"):
+        areas.of_user(place, account(name))
+    ran: list[list[str]] = []
+
+    def run(words: list[str], _seconds: float) -> timed.Answer:
+        ran.append(words)
+        return timed.Answer(len(ran) // 3, "", "no quota here")
+
+    monkeypatch.setattr(areas.timed, "run", run)
+    (tmp_path / "settings.json").write_text(json.dumps({**place, "limits": size > 0, "quota": size}))
+    assert command.main(["limit"]) == 0
+    assert ran == 2 * [
+        ["setquota", "--user", str(ME.pw_uid), "0", str(size // 1024), "0", "0", place["path"]]
+    ]
+    assert command.main(["limit"]) == 1
+    assert "the quota of ada on" in capsys.readouterr().out
+
+
 def old(path: Path, days: float) -> None:
     """Make a file old; the kernel sets the time of a change itself, so `now` is later by as much in tests."""
     path.parent.mkdir(exist_ok=True, parents=True)

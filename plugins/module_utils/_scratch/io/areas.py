@@ -49,13 +49,28 @@ def of_user(settings: Mapping[str, Any], account: pwd.struct_passwd) -> Path:
     place = mount_point(settings["path"])
     area = _own(Path(settings["path"], "users", account.pw_name), account)
     if settings["limits"]:
-        limit = quota.limit_of(account.pw_name, settings)
-        words = quota.command(account.pw_uid, limit, place, settings["by_lustre"])
-        done = timed.run(words, PATIENCE)
-        if done.status != 0:
-            why = " ".join((done.errors or done.output or "no answer in time").split())
-            raise ScratchError(f"the quota of {account.pw_name} on {place} cannot be set: {why}")
+        _limit(settings, account.pw_name, account.pw_uid, place)
     return area
+
+
+def limit_all(settings: Mapping[str, Any]) -> None:
+    """Set the quotas of all users who have areas; without a quota in the settings, they have none.
+
+    Raises:
+        OSError: the areas cannot be read.
+        ScratchError: their file system is not mounted, or a quota cannot be set.
+    """
+    place = mount_point(settings["path"])
+    for area in sorted(Path(settings["path"], "users").iterdir()):
+        _limit(settings, area.name, os.lstat(area).st_uid, place)
+
+
+def _limit(settings: Mapping[str, Any], name: str, uid: int, place: str) -> None:
+    words = quota.command(uid, quota.limit_of(name, settings), place, settings["by_lustre"])
+    done = timed.run(words, PATIENCE)
+    if done.status != 0:
+        why = " ".join((done.errors or done.output or "no answer in time").split())
+        raise ScratchError(f"the quota of {name} on {place} cannot be set: {why}")
 
 
 def of_job(settings: Mapping[str, Any], job: str, account: pwd.struct_passwd) -> Path:

@@ -30,6 +30,9 @@ STALE = 3 * 86400.0
 # Says that this is the process that touches the file system.
 INSIDE = "GPUFARM_SCRATCH_INSIDE"
 
+# Nobody waits for these at a login or a job, and they may take long.
+_UNTIMED = (None, "ageing", "limit", "remove", "warn")
+
 HELP = """
 Areas for data of passing value, which are removed when nobody has used them for some days.
 
@@ -55,6 +58,7 @@ def _parser() -> argparse.ArgumentParser:
     commands.add_parser("remove", help="remove the files of areas whose jobs have ended")
     commands.add_parser("notice", help="tell the user of this shell how many files are going to be removed")
     commands.add_parser("warn", help="write down for each user how many files are going to be removed")
+    commands.add_parser("limit", help="set the quotas of all users who have areas")
     commands.add_parser("check", help="tell whether areas can be made")
     return parser
 
@@ -177,6 +181,7 @@ def _work(options: argparse.Namespace, settings: Mapping[str, Any]) -> None:
             None: _tell,
             "ageing": _ageing,
             "check": _check,
+            "limit": areas.limit_all,
             "login": _login,
             "notice": _notice,
             "remove": _remove,
@@ -205,7 +210,7 @@ def main(words: Sequence[str] | None = None) -> int:
     os.environ["PATH"] = "/usr/sbin:/usr/bin:/sbin:/bin"  # PAM gives none
     arguments = list(sys.argv[1:] if words is None else words)
     options = _parser().parse_args(arguments)
-    if os.environ.get(INSIDE) or options.command in (None, "ageing", "remove", "warn"):
+    if os.environ.get(INSIDE) or options.command in _UNTIMED:
         return _inside(options)
     os.environ[INSIDE] = "yes"
     done = timed.run([sys.executable, "-I", sys.argv[0], *arguments], PATIENCE)
