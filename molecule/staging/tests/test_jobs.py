@@ -39,6 +39,16 @@ def test_the_tasks_of_an_array_share_the_folder(ada: User) -> None:
     assert sorted(ada.host.file("/bulk/ada/out").listdir()) == ["1", "2", "3"]
 
 
+def test_results_in_the_folder_of_a_project_belong_to_its_group(ada: User) -> None:
+    ada.host.check_output("install -d -o ada -g users -m 2770 /bulk/ada/project")
+    script = 'mkdir -p "$GPUFARM_STAGE/out/in"; echo answer >"$GPUFARM_STAGE/out/in/file"'
+    _first, _job, last = ada.submit(script, "--output out:bulk/ada/project/out")
+    ada.wait(last)
+    told = ada.said("find /bulk/ada/project/out -printf '%y %g %m\\n'").splitlines()
+    assert [line.rpartition(" ")[0] for line in told] == ["d users", "d users", "f users"]
+    assert all(line.split()[2].startswith("2") for line in told if line.startswith("d"))
+
+
 @pytest.fixture
 def slow(ada: User) -> Iterator[User]:
     """A site where a copy takes a minute."""

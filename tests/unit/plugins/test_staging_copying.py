@@ -77,6 +77,27 @@ def test_a_copy_without_the_right_to_write_can_be_removed_by_its_user(tmp_path: 
     assert stat.S_IMODE((goal / "copy").stat().st_mode) == 0o700
 
 
+@pytest.mark.parametrize("again", [True, False])
+def test_a_copy_in_the_folder_of_a_project_has_its_group(tmp_path: Path, goal: Path, again: bool) -> None:
+    group = 54321 if os.getuid() == 0 else os.getgroups()[-1]
+    os.chown(goal, -1, group)
+    goal.chmod(0o2770)
+    source = tree(tmp_path / "source")
+    (tmp_path / "file").write_bytes(BYTES)
+    if again:
+        (goal / ".gpufarm-17-copy" / "data" / "plain").mkdir(parents=True)
+        (goal / ".gpufarm-17-copy").chmod(0o700)
+    bring(source, goal, "copy")
+    bring(tmp_path / "file", goal, "file")
+    copies = [*goal.rglob("*")]
+    assert {path.lstat().st_gid for path in copies} == {group} and len(copies) == 2 + len(
+        [*source.rglob("*")]
+    )
+    folders = [path for path in copies if path.is_dir() and not path.is_symlink()]
+    assert {path.stat().st_mode & 0o7000 for path in folders} == {stat.S_ISGID}
+    assert not (goal / "file").stat().st_mode & stat.S_ISGID
+
+
 @pytest.fixture
 def interrupted(tmp_path: Path, goal: Path) -> Callable[[bytes], tuple[Path, int]]:
     """Leave what a killed copy has written of a file; return the file and the number of its inode."""

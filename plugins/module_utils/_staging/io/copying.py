@@ -22,7 +22,7 @@ from ..declared import OWN, StagingError, shown
 from . import trees
 
 _PASSES = 4
-_COPY = ("--recursive", "--links", "--times", "--perms", "--chmod=u+rwX", "--delete")
+_COPY = ("--recursive", "--links", "--times", "--perms", "--delete")
 # Names of what differs, in content or kind; times and rights are no part of it.
 _COMPARE = ("--recursive", "--links", "--checksum", "--delete", "--dry-run", "--itemize-changes")
 _NO_ROOM = 11  # "Error in file I/O", as when the disk or a quota is full
@@ -72,14 +72,17 @@ def bring(source: Path, folder: Path, name: str, job: int, replace: bool) -> Non
 
 
 def _own_folder(name: str, above: int) -> int:
-    """Open the folder of a copy that is not whole yet, which is made unless an earlier run has left it."""
+    """Open the folder of a copy that is not whole yet, which is made unless an earlier run has left it.
+
+    The folder above gives its group to all that is made there if it has the set-group-ID bit (inode(7)).
+    """
     with contextlib.suppress(FileExistsError):
         os.mkdir(name, 0o700, dir_fd=above)
     folder = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=above)
     if os.fstat(folder).st_uid != os.getuid():
         os.close(folder)
         raise StagingError(f"{shown(name)} is there and belongs to somebody else; its owner must remove it")
-    os.fchmod(folder, 0o700)
+    os.fchmod(folder, 0o700 | os.fstat(above).st_mode & stat.S_ISGID)
     return folder
 
 
@@ -89,9 +92,10 @@ def _copy(source: Path, inner: int) -> None:
     The first pass appends to what an interrupted one has written. Sizes and times say nothing of the content
     of such a file, so a pass that has changed too little is followed by one that compares all content.
     """
+    rights = "u+rwX,Dg+s" if os.fstat(inner).st_mode & stat.S_ISGID else "u+rwX"
     how, complaint = "--append-verify", ""
     for _number in range(_PASSES):
-        done = _rsync([*_COPY, how], source, f"./{_DATA}", inner)
+        done = _rsync([*_COPY, f"--chmod={rights}", how], source, f"./{_DATA}", inner)
         if done.returncode == 0:
             _run(["sync", "--file-system", "."], inner)
             complaint = _differs(source, f"./{_DATA}", inner)
