@@ -352,6 +352,22 @@ def test_a_node_that_an_administrator_has_drained_stays_drained(
     assert cluster.told() == []
 
 
+def test_a_node_is_resumed_by_a_later_check_if_the_controller_does_not_answer(
+    start: Start, run: Run, cluster: Cluster, tmp_path: Path
+) -> None:
+    verdict(tmp_path, a="critical")
+    run("health", **JOB)
+    cluster.told()
+    verdict(tmp_path, a="ok")
+    # As long as it has no reason to tell, the fake fails.
+    with start("health", **JOB) as process:
+        assert process.wait() != 0
+    assert cluster.told() == []
+    cluster.reason.write_text("   Reason=gpufarm: ecc_uncorrected [root@2026]\n")
+    run("health", **JOB)
+    assert cluster.told() == ["update nodename=n1 state=resume"]
+
+
 @pytest.mark.parametrize(
     ("told", "status", "output", "complaint"),
     [
