@@ -169,13 +169,24 @@ def read_units() -> list[dict[str, str]]:
     return found
 
 
-def read_exports() -> tuple[list[str], bool]:
-    """Return the addresses of machines that have our homes mounted, and whether there are other exports."""
+def addresses_of(name: str, seconds: float) -> list[str]:
+    """Return the addresses of a machine; none if its name is not known, or is not answered in time."""
+    told = timed.run(["getent", "ahosts", name], seconds).output
+    return [line.split()[0] for line in told.splitlines() if line]
+
+
+def read_exports(seconds: float) -> tuple[list[str], bool]:
+    """Return the addresses of machines that have our homes mounted, and whether there are other exports.
+
+    Args:
+        seconds: the time that looking up each name has.
+    """
     files = [Path("/etc/exports"), *sorted(EXPORTS.glob("*.exports"))]
     texts = {path.name: path.read_text(errors="replace") for path in files if path.is_file()}
     ours = texts.pop(home_exports.NAME, "")
     infos = [path.read_text(errors="replace") for path in CLIENTS.glob("*/info")]
-    connected = home_exports.connected(infos, home_exports.clients_of(ours))
+    clients = home_exports.clients_of(ours)
+    connected = home_exports.connected(infos, clients, lambda name: addresses_of(name, seconds))
     return connected, home_exports.exports_something(texts.values())
 
 
@@ -274,7 +285,7 @@ def main() -> None:
     try:
         units = read_units()
         seen = read(module, settings, sorted(unit["path"] for unit in units))
-        connected, exports_more = read_exports()
+        connected, exports_more = read_exports(module.params["timeout"])
     except OSError as error:
         module.fail_json(msg=f"The machine cannot be looked at: {error}.")
     module.exit_json(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 MARK = "# Written by gpufarm.cluster.shared_home; changes are lost."
@@ -103,17 +103,37 @@ def exports_something(files: Iterable[str]) -> bool:
     return any(line and not line.startswith("#") for line in lines)
 
 
-def connected(infos: Iterable[str], clients: Iterable[str]) -> list[str]:
+def connected(
+    infos: Iterable[str], clients: Iterable[str], look_up: Callable[[str], Iterable[str]]
+) -> list[str]:
     """Return the addresses of clients that have a file system of the server mounted.
 
     Args:
         infos: texts of ``/proc/fs/nfsd/clients/*/info``.
-        clients: those that are looked for.
+        clients: machines and networks that are looked for. Any client may be the machine of an unknown name.
+        look_up: returns the addresses of a name.
     """
-    wanted, found = set(clients), set()
-    for info in infos:
-        fields = dict(line.partition(": ")[::2] for line in info.splitlines())
-        # A client that has been silent for longer than its lease is kept as "courtesy" for a day.
-        if fields.get("status", "confirmed") == "confirmed":
-            found.add(fields.get("address", "").strip('"').rpartition(":")[0].strip("[]"))
-    return sorted(wanted & found)
+    there = {found for info in infos if (found := _confirmed(info))}
+    wanted = [network for client in clients for network in _networks(client, look_up)] if there else []
+    return sorted(str(one) for one in there if any(one in network for network in wanted))
+
+
+def _confirmed(info: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    fields = dict(line.partition(": ")[::2] for line in info.splitlines())
+    # A client that has been silent for longer than its lease is kept as "courtesy" for a day.
+    if fields.get("status", "confirmed") != "confirmed":
+        return None
+    try:
+        return ipaddress.ip_address(fields.get("address", "").strip('"').rpartition(":")[0].strip("[]"))
+    except ValueError:
+        return None
+
+
+def _networks(
+    client: str, look_up: Callable[[str], Iterable[str]]
+) -> list[ipaddress.IPv4Network | ipaddress.IPv6Network]:
+    if _is_network(client):
+        return [ipaddress.ip_network(client)]
+    addresses = (text.partition("%")[0] for text in look_up(client))
+    found = [ipaddress.ip_network(text) for text in addresses if _is_network(text)]
+    return found or [ipaddress.ip_network("0.0.0.0/0"), ipaddress.ip_network("::/0")]

@@ -96,19 +96,45 @@ def test_networks_of_both_kinds_are_clients() -> None:
 
 
 INFO = 'clientid: 0x1\naddress: "{}"\nstatus: {}\nname: "Linux NFSv4.2 node"\n'
+HERE = [INFO.format(address, "confirmed") for address in ("10.0.0.2:712", "10.9.9.9:714", "[fd00::2]:715")]
+NAMES = {"node1.example.org": ["10.0.0.2", "fd00::2"], "node2": ["10.0.0.3", "fe80::3%eth0"]}
+
+
+def connected(infos: list[str], *clients: str) -> list[str]:
+    return exports.connected(infos, clients, lambda name: NAMES.get(name, []))
 
 
 def test_only_clients_that_are_there_count_as_connected() -> None:
-    infos = [
-        INFO.format("10.0.0.2:712", "confirmed"),
-        INFO.format("10.0.0.3:713", "courtesy"),
-        INFO.format("10.9.9.9:714", "confirmed"),
-        INFO.format("[fd00::2]:715", "confirmed"),
-        "",
-    ]
-    assert exports.connected(infos, [*NODES, "fd00::2"]) == ["10.0.0.2", "fd00::2"]
+    infos = [*HERE, INFO.format("10.0.0.3:713", "courtesy"), "", 'address: "unknown"\n']
+    assert connected(infos, *NODES, "fd00::2") == ["10.0.0.2", "fd00::2"]
     # Kernels before 5.13 tell no status.
-    assert exports.connected(['address: "10.0.0.2:712"\n'], NODES) == ["10.0.0.2"]
+    assert connected(['address: "10.0.0.2:712"\n'], *NODES) == ["10.0.0.2"]
+
+
+@pytest.mark.parametrize(
+    ("clients", "found"),
+    [
+        (["10.0.0.0/24"], ["10.0.0.2"]),
+        (["fd00::/64", "10.8.0.0/16"], ["fd00::2"]),
+        (["FD00:0:0:0:0:0:0:2"], ["fd00::2"]),
+        (["node1.example.org"], ["10.0.0.2", "fd00::2"]),
+        (["node2"], []),
+        # It may be any of them.
+        (["renamed"], ["10.0.0.2", "10.9.9.9", "fd00::2"]),
+        ([], []),
+    ],
+)
+def test_clients_are_found_by_their_networks_names_and_other_spellings(
+    clients: list[str], found: list[str]
+) -> None:
+    assert connected(HERE, *clients) == found
+    assert connected([], *clients) == []
+
+
+@given(st.lists(st.text(max_size=20)), st.text(max_size=20))
+def test_whatever_the_kernel_and_the_resolver_tell_is_read(told: list[str], client: str) -> None:
+    infos = [f"address: {text}\n" for text in told]
+    assert isinstance(exports.connected([*infos, *HERE], [client], lambda _: told), list)
 
 
 @pytest.mark.parametrize(
