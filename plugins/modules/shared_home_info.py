@@ -252,7 +252,7 @@ def try_server(settings: Mapping[str, Any], seconds: float) -> Top | None:
     return Top(error=f"{host} does not answer at port {port} ({reason})")
 
 
-def read(module: AnsibleModule, settings: Mapping[str, Any], homes: list[str]) -> Seen:
+def read(module: AnsibleModule, settings: Mapping[str, Any], homes: list[str], connected: list[str]) -> Seen:
     """Return what there is on the machine."""
     path, seconds = settings["path"], module.params["timeout"]
     done = timed.run([sys.executable, "-c", _LOOK, path], seconds)
@@ -268,7 +268,8 @@ def read(module: AnsibleModule, settings: Mapping[str, Any], homes: list[str]) -
         folder.mkdir(exist_ok=True)
         kind = shared_home_place.file_system_of(settings, device)
         top = try_server(settings, seconds) or look_inside(settings, kind, str(folder), seconds)
-    return Seen(True, shared_home_place.folders_from(folders), entries, mounts, homes, device, top)
+    parts = shared_home_place.folders_from(folders)
+    return Seen(True, parts, entries, mounts, homes, device, top, connected)
 
 
 def main() -> None:
@@ -284,8 +285,8 @@ def main() -> None:
     settings = home_exports.on_this_machine(module.params["settings"])
     try:
         units = read_units()
-        seen = read(module, settings, sorted(unit["path"] for unit in units))
         connected, exports_more = read_exports(module.params["timeout"])
+        seen = read(module, settings, sorted(unit["path"] for unit in units), connected)
     except OSError as error:
         module.fail_json(msg=f"The machine cannot be looked at: {error}.")
     module.exit_json(

@@ -25,6 +25,7 @@ FROM_PACKAGES = {
     "docker.service": "docker.io",
     "grafana-server.service": "grafana",
     "lnet.service": "lustre-",
+    "nfs-server.service": "nfs-kernel-server",
     "nvidia-dcgm.service": "datacenter-gpu-manager-",
     "nvidia-dcgm-exporter.service": "datacenter-gpu-manager-exporter",
     "nvidia-persistenced.service": "nvidia-driver",

@@ -61,6 +61,7 @@ class Seen(NamedTuple):
         homes: mount points of units that the role has written before.
         device: with a source that is a disk.
         top: of what is not mounted yet; None where it was not looked at.
+        connected: addresses of machines that have the homes mounted from this one.
     """
 
     answers: bool
@@ -70,6 +71,7 @@ class Seen(NamedTuple):
     homes: Sequence[str] = ()
     device: Device | None = None
     top: Top | None = None
+    connected: Sequence[str] = ()
 
 
 def server_of(settings: Mapping[str, Any]) -> tuple[str, int] | None:
@@ -105,6 +107,7 @@ def problems(settings: Mapping[str, Any], seen: Seen) -> list[str]:
     return [
         *_way_problems(path, seen.folders),
         *_other_problems(settings, seen.homes),
+        *_client_problems(settings, seen.connected),
         *(_source_problems(settings, seen) if settings["source"] else _place_problems(settings, seen)),
         *_quota_problems(settings, seen),
     ]
@@ -138,6 +141,14 @@ def _other_problems(settings: Mapping[str, Any], homes: Sequence[str]) -> Iterat
                 f"Homes are mounted at {other} by an earlier run, and {setting}; run the role with that path"
                 " and shared_home_state absent first."
             )
+
+
+def _client_problems(settings: Mapping[str, Any], connected: Sequence[str]) -> Iterator[str]:
+    if connected and not settings["exports"]:
+        yield (
+            f"The homes of this machine are mounted by {', '.join(connected)}, and it would no longer export"
+            " them; remove them there first."
+        )
 
 
 def _source_problems(settings: Mapping[str, Any], seen: Seen) -> Iterator[str]:

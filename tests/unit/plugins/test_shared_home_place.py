@@ -117,6 +117,10 @@ def test_what_can_be(changes: dict[str, Any], seen: dict[str, Any]) -> None:
         ({"kind": "lustre"}, {}, "/srv/home lies on ext4 and on no Lustre file system"),
         (NFS, {"homes": ["/old"]}, "Homes are mounted at /old by an earlier run, and shared_home_path is"),
         ({}, {"homes": ["/srv/home"]}, "and shared_home_source is empty; run the role with that path"),
+        *(
+            (changes, {"connected": ["10.0.0.2"]}, "mounted by 10.0.0.2, and it would no longer export them")
+            for changes in ({}, NFS, {"kind": "cluster", "server_address": "10.0.0.9"})
+        ),
     ],
 )
 def test_what_cannot(changes: dict[str, Any], seen: dict[str, Any], words: str) -> None:
