@@ -239,13 +239,15 @@ def test_nothing_is_left_of_a_role_that_was_set_otherwise(role: str, way: str) -
 
 
 @pytest.mark.parametrize("role", [role for role in sorted(CASES) if f"{role}_enabled" in options(role)])
-def test_a_role_that_is_switched_off_returns_what_it_returns_otherwise(role: str) -> None:
+def test_a_role_that_is_switched_off_owns_nothing_and_returns_what_it_does_otherwise(role: str) -> None:
     host, first = set_up(role)
     off = run(role, host, {f"{role}_enabled": False})
     assert not off.failed, off.refusal
     if changes(off):
         assert returned(role, off).keys() == returned(role, first).keys()
         assert not any(returned(role, off).values())
+        recorded = [call.args.get("owns", True) for call in off.calls if call.args.get("step") == "record"]
+        assert recorded and not any(recorded), "what is switched off belongs to nobody"
 
 
 def returned(role: str, one: Run) -> Mapping[str, Any]:
