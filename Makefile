@@ -130,12 +130,18 @@ hosts: setup-test ## All jobs on hosts of the bench, side by side: integration, 
 molecule: setup-test ## Every role on bench hosts (root)
 	scripts/scenarios
 
+# It needs the other demo, and a browser of its own.
+OWN := tests/e2e/test_own_notebooks_in_browser.py
+
 .PHONY: e2e
-e2e: setup-test ## The demo, in a real browser; screenshots in .work/artifacts (root)
+e2e: setup-test ## The demos of notebooks and of the service, in a real browser; screenshots in .work/artifacts (root)
 	LAB_BENCH=e2e python -m lab.demo up --input jupyterlab_collaborative=true \
 		--input jupyterlab_collaborative_use_gpu=true --input enable_monitoring=true
-	LAB_BENCH=e2e pytest -q tests/e2e
+	LAB_BENCH=e2e pytest -q tests/e2e --ignore $(OWN)
 	LAB_BENCH=e2e python -m lab.demo down
+	LAB_BENCH=e2e-paas python -m lab.demo_paas up
+	LAB_BENCH=e2e-paas pytest -q $(OWN)
+	LAB_BENCH=e2e-paas python -m lab.demo_paas down
 
 .PHONY: bench
 bench: setup ## How long the demo takes, cold and warm, and where the time goes; how fast the bench boots

@@ -1,20 +1,24 @@
-"""Access tokens of the bench's identity provider: a person signs in as in a browser."""
+"""Clients and access tokens of the bench's identity provider: a person signs in as in a browser."""
 
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 from __future__ import annotations
 
+import json
 import secrets
 import ssl
+from pathlib import Path
+from typing import Any
 
 import httpx
 
 from lab.errors import LabError
 from lab.pages import parse
+from lab.system import write_atomically
 
 # Nobody answers there: the code is in the address to which the provider sends the browser.
 BACK = "https://localhost/token"
-SCOPES = "openid profile"
+SCOPES = "openid profile email"
 
 
 def access_token(iam: str, context: ssl.SSLContext, user: str, password: str) -> str:
@@ -39,10 +43,49 @@ def access_token(iam: str, context: ssl.SSLContext, user: str, password: str) ->
         raise LabError(f"{iam} gives {user} no access token: {error!r}") from error
 
 
+def client_of(iam: str, context: ssl.SSLContext, file: Path, name: str, back: str) -> dict[str, Any]:
+    """Register a service at the provider, unless that was done before.
+
+    Args:
+        iam: address of the provider.
+        context: trusts its certificate.
+        file: what is remembered of the client, with its secret; gets 0600.
+        name: that users read when they approve.
+        back: address to which the provider sends browsers.
+
+    Returns:
+        The client, with ``client_id`` and ``client_secret`` (OpenID Connect Dynamic Client Registration 1.0).
+
+    Raises:
+        LabError: the provider does not answer, or registers no clients.
+    """
+    try:
+        with httpx.Client(base_url=iam, verify=context, trust_env=False, timeout=60) as http:
+            if file.exists():
+                known = json.loads(file.read_text())
+                own = {"Authorization": f"Bearer {known['registration_access_token']}"}
+                place = known["registration_client_uri"]
+                if place.startswith(iam) and http.get(place, headers=own).is_success:
+                    return known
+            client = _registered(http, _discovered(http), name, back)
+    except (httpx.HTTPError, KeyError, ValueError) as error:
+        raise LabError(f"{iam} registers no client: {error!r}") from error
+    write_atomically(file, json.dumps(client), 0o600)
+    return client
+
+
+def _discovered(http: httpx.Client) -> dict[str, Any]:
+    return http.get("/.well-known/openid-configuration").raise_for_status().json()
+
+
+def _registered(http: httpx.Client, known: dict[str, Any], name: str, back: str) -> dict[str, Any]:
+    about = {"client_name": name, "redirect_uris": [back], "scope": SCOPES}
+    return http.post(known["registration_endpoint"], json=about).raise_for_status().json()
+
+
 def _token(http: httpx.Client, user: str, password: str) -> str:
-    known = http.get("/.well-known/openid-configuration").raise_for_status().json()
-    about = {"client_name": "token", "redirect_uris": [BACK], "scope": SCOPES}
-    client = http.post(known["registration_endpoint"], json=about).raise_for_status().json()
+    known = _discovered(http)
+    client = _registered(http, known, "token", BACK)
     asked = {
         "client_id": client["client_id"],
         "redirect_uri": BACK,

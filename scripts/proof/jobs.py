@@ -120,7 +120,7 @@ def _targets(tree: Tree) -> Iterator[Job]:
     for name, roots in (
         ("integration", others),
         *apart.items(),
-        ("e2e", [*tree.below("tests/e2e"), "lab/demo.py"]),
+        ("e2e", [*tree.below("tests/e2e"), "lab/demo.py", "lab/demo_paas.py"]),
     ):
         programs = [tree.texts[path] for path in tree.texts.keys() & roots if path.endswith(".py")]
         layers = _files(layer for program in programs for layer in _layers(program))

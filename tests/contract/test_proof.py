@@ -22,7 +22,6 @@ LAYERS = ("lab", "molecule", "packages", "playbooks", "plugins", "roles", "tosca
 UNUSED = {
     r".*\.md": "documentation; of a README that tests read, they say so",
     r"lab/(gpu_models|hub_(check|load|watch)|scale|spent)\.py": "`make bench`, `make bench-*`",
-    r"lab/demo_paas\.py": "`make demo-paas`",
     r"lab/(demo_(farm|hpc)\.py|farm/.*)": "`make demo-farm`, `make demo-hpc`, `make bench-slurm`",
     r"lab/layers/notebook/.*": "`make demo-farm`, `make bench-slurm`",
     r"lab/(mig_|paas_|run_|slurm_|tosca_)?timing\.py": "`make bench`, `make bench-*`",

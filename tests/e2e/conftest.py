@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page
-from walk import MILLISECONDS, Service, enter, stop_notebook
+from playwright.sync_api import Browser, Page
+from walk import Service, enter, in_the_providers_network, new_context, stop_notebook
 
-from lab.chromium import PROGRAM, chromium
+from lab.chromium import chromium
 from lab.demo import Demo
 
 
@@ -25,30 +25,11 @@ def service() -> Service:
     return Service(demo.outputs()["jupyter_endpoint"], iam["url"], passwords)
 
 
-def in_the_providers_network(folder: Path) -> Path:
-    """Make a program that runs Chromium in the network of the provider's host, which no other bench changes.
-
-    When an address of its machine comes or goes, Chromium fails what it loads with ERR_NETWORK_CHANGED.
-    """
-    namespace = Demo().bench(print).network.namespace("iam")
-    program = folder / "chromium"
-    program.write_text(f'#!/bin/sh\nexec nsenter --net=/run/netns/{namespace} {PROGRAM} "$@"\n')
-    program.chmod(0o700)
-    return program
-
-
 @pytest.fixture(scope="session")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     folder = tmp_path_factory.mktemp("chromium")
-    with chromium(folder, "10.77.*", in_the_providers_network(folder)) as browser:
+    with chromium(folder, "10.77.*", in_the_providers_network(folder, Demo())) as browser:
         yield browser
-
-
-def new_context(browser: Browser) -> BrowserContext:
-    # A newcomer accepts the two certificates; that they verify is for the scripted visitor to check.
-    context = browser.new_context(ignore_https_errors=True, viewport={"width": 1280, "height": 800})
-    context.set_default_timeout(MILLISECONDS)
-    return context
 
 
 @pytest.fixture

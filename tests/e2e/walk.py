@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Error, Locator, Page, expect
+from playwright.sync_api import Browser, BrowserContext, Error, Locator, Page, expect
 
+from lab.chromium import PROGRAM
 from lab.patience import PATIENCE
-from lab.stage import ROOT
+from lab.stage import ROOT, Stage
 from lab.visitor import LIST_SLICES
 
 ARTIFACTS = ROOT / ".work" / "artifacts"
@@ -35,6 +37,25 @@ class Service:
     hub: str
     iam: str
     passwords: dict[str, str]
+
+
+def in_the_providers_network(folder: Path, demo: Stage) -> Path:
+    """Make a program that runs Chromium in the network of the provider's host, which no other bench changes.
+
+    When an address of its machine comes or goes, Chromium fails what it loads with ERR_NETWORK_CHANGED.
+    """
+    namespace = demo.bench(print).network.namespace("iam")
+    program = folder / "chromium"
+    program.write_text(f'#!/bin/sh\nexec nsenter --net=/run/netns/{namespace} {PROGRAM} "$@"\n')
+    program.chmod(0o700)
+    return program
+
+
+def new_context(browser: Browser) -> BrowserContext:
+    # A newcomer accepts the two certificates; that they verify is for the scripted visitor to check.
+    context = browser.new_context(ignore_https_errors=True, viewport={"width": 1280, "height": 800})
+    context.set_default_timeout(MILLISECONDS)
+    return context
 
 
 def picture(page: Page, name: str) -> None:
