@@ -36,6 +36,7 @@ def check(page: Page, name: str) -> None:
     """Have axe look at a page in both colour schemes, also on a phone, where nobody scrolls sideways."""
     ARTIFACTS.mkdir(parents=True, exist_ok=True)
     before = page.viewport_size
+    page.wait_for_load_state()  # on a busy machine, text is there before the colours are
     for scheme in ("dark", "light"):
         page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
         for size, where in ((before, ""), (PHONE, "-phone")):
