@@ -80,10 +80,6 @@ exports_more:
   description: Whether the machine exports other folders by NFS.
   returned: success
   type: bool
-limited:
-  description: Whether an earlier run has set limits.
-  returned: success
-  type: bool
 """
 
 import json
@@ -99,7 +95,6 @@ from ansible_collections.gpufarm.cluster.plugins.module_utils._host.io import ti
 from ansible_collections.gpufarm.cluster.plugins.module_utils._mounts import table as mount_table
 from ansible_collections.gpufarm.cluster.plugins.module_utils._shared_home import exports as home_exports
 from ansible_collections.gpufarm.cluster.plugins.module_utils._shared_home import place as shared_home_place
-from ansible_collections.gpufarm.cluster.plugins.module_utils._shared_home.io.command import SETTINGS
 from ansible_collections.gpufarm.cluster.plugins.module_utils._shared_home.place import Device, Seen, Top
 
 UNITS = Path("/etc/systemd/system")
@@ -188,14 +183,6 @@ def read_exports(seconds: float) -> tuple[list[str], bool]:
     clients = home_exports.clients_of(ours)
     connected = home_exports.connected(infos, clients, lambda name: addresses_of(name, seconds))
     return connected, home_exports.exports_something(texts.values())
-
-
-def limited_before() -> bool:
-    """Return whether an earlier run has set limits."""
-    try:
-        return bool(json.loads(Path(SETTINGS).read_text(encoding="utf-8")).get("limits"))
-    except (OSError, ValueError):
-        return False
 
 
 def read_device(source: str, seconds: float) -> Device:
@@ -299,7 +286,6 @@ def main() -> None:
         units=units,
         connected=connected,
         exports_more=exports_more,
-        limited=limited_before(),
     )
 
 

@@ -75,7 +75,7 @@ def on(host: Host, role: str) -> Case:
         known = {"problems": [], "file_system": "nfs", "mounted": True, "exists": True, "answers": True}
         unit = {"name": "srv-home.mount", "path": "/srv/home", "what": "nfs.example.org:/export/home"}
         nobody = {"connected": [], "exports_more": False}
-        answers["gpufarm.cluster.shared_home_info"] = {**known, **nobody, "units": [unit], "limited": False}
+        answers["gpufarm.cluster.shared_home_info"] = {**known, **nobody, "units": [unit]}
     return case.with_answers(answers)
 
 

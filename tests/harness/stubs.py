@@ -211,7 +211,6 @@ ALL_IS_WELL: dict[str, Answer] = {
         "exists": True,
         "answers": True,
         "units": [],
-        "limited": False,
         "connected": [],
         "exports_more": False,
     },

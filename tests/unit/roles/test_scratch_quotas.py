@@ -44,3 +44,17 @@ def test_a_quota_that_cannot_be_set_is_told() -> None:
     }
     one = life_on(Host(), "scratch").with_answers(failing).run("scratch", {})
     assert "the quota of ada cannot be set" in one.refusal
+
+
+@pytest.mark.parametrize("changed", [{}, NONE, {"scratch_quota": "2T"}])
+@pytest.mark.parametrize(
+    "step", ["Warn users each day where files are removed", "Set the quotas of existing areas"]
+)
+def test_quotas_are_set_by_the_run_after_one_that_failed(step: str, changed: dict[str, Any]) -> None:
+    host = Host()
+    if changed:
+        limits(host)
+    failing = {f"Service | {step}": {"failed": True, "rc": 1, "msg": "the machine is out of order"}}
+    assert life_on(host, "scratch").with_answers(failing).run("scratch", changed).failed
+    assert limits(host, **changed) == 1
+    assert limits(host, **changed) == 0
