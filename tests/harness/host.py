@@ -292,7 +292,7 @@ class Host:
                 for name, roles in call.args.get("beside", {}).items()
             }
             before = {**found_beside(found, beside), **before}
-            if not call.check_mode:
+            if not call.check_mode and call.args.get("owns", True):
                 self.before[role] = before
             return {"before": before}
         if step == "forget" and not call.check_mode:
@@ -302,7 +302,7 @@ class Host:
             self.made[role] = call.args.get("made", {})
         if step != "compare":
             return {}
-        made = bool(self.made.get(role))
+        made = any(self.made.get(role, {}).values())
         run, unchanged = call.args["state"], self.unchanged
         return {"run": run, "unchanged": unchanged, "made": made, "before": before, "done": {}}
 

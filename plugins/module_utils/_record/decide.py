@@ -233,8 +233,12 @@ def claimed(
         if owner == request.owner or owner not in kept:
             for kind, states in entry.made.items():
                 made[kind] = {**made.get(kind, {}), **states}
-    # A role that only verifies, or is switched off, has changed no settings, or has brought them back.
-    own = replace(own, made=made, before=dict(before) if request.owns else {}, complete=False)
+    if not request.owns:
+        # It only verifies, wants nothing, or is switched off: it has changed no settings, or has brought them
+        # back. An earlier run that was killed has not.
+        earlier = entries.get(request.owner, Entry())
+        before = {} if earlier.owns and earlier.complete else earlier.before
+    own = replace(own, made=made, before=dict(before), complete=False)
     return {**kept, request.owner: own}
 
 

@@ -160,6 +160,17 @@ def test_what_a_role_has_changed_without_a_record_of_it_is_not_remembered() -> N
     assert decide.to_remember(ASKED, {"bob": replace(MADE, owns=False)}, found, left=False) == found
 
 
+def test_settings_outlive_a_run_that_was_killed_and_those_after_it_that_set_nothing_up() -> None:
+    record = decide.claimed(ASKED, {}, Entry(), {"HOME": "/export"})  # and killed
+    nothing = replace(ASKED, owns=False, variables="v2")
+    for _ in range(2):
+        record = decide.claimed(nothing, record, Entry(), decide.to_remember(nothing, record, {}, left=True))
+        record = {"ada": replace(record["ada"], complete=True)}
+    assert decide.to_remember(ASKED, record, {"HOME": "/srv/home"}, left=True) == {"HOME": "/export"}
+    ended = {"ada": replace(MADE, before={"HOME": "/export"})}
+    assert decide.claimed(nothing, ended, Entry(), {"HOME": "/export"})["ada"].before == {}
+
+
 def test_each_owner_of_a_divided_machine_adds_what_it_has_not_changed() -> None:
     record = {"bob": replace(OTHER, before={"GPU-1": "on"})}
     before = decide.to_remember(
@@ -263,7 +274,8 @@ def test_no_claim_changes_what_is_remembered(
     except Refused:
         return
     if not asked.owns:
-        assert after[asked.owner].before == {}
+        earlier = record.get(asked.owner, Entry())
+        assert after[asked.owner].before == ({} if earlier.owns and earlier.complete else earlier.before)
         return
     assert after[asked.owner].before == before
     assert decide.to_remember(asked, after, {"a": "changed"}, left=True).items() >= before.items()

@@ -186,6 +186,43 @@ def test_a_package_of_the_site_stays_and_is_held_as_before(
     assert host.held == ({package} if held else set())
 
 
+# Roles with a variable that may be empty, so that they have nothing to do.
+WITHOUT_WISHES = [
+    ("cvmfs_client", "cvmfs", "repositories", ""),
+    ("lustre_client", "lustre-client-utils", "file_systems", []),
+]
+
+
+@pytest.mark.parametrize("held", [True, False])
+@pytest.mark.parametrize(("role", "package", "wishes", "none"), WITHOUT_WISHES)
+def test_a_package_of_the_site_stays_also_if_nothing_was_wanted_at_first(
+    role: str, package: str, wishes: str, none: Any, held: bool
+) -> None:
+    host = Host()
+    done(role, host, **{wishes: none})
+    host.packages[package] = ""
+    host.held |= {package} if held else set()
+    done(role, host)
+    assert package in host.held
+    done(role, host, **{wishes: none})
+    absent(role, host)
+    assert package in host.packages
+    assert host.held == ({package} if held else set())
+
+
+@pytest.mark.parametrize(("role", "package", "wishes", "none"), WITHOUT_WISHES)
+def test_a_role_owns_nothing_until_something_is_wanted(
+    role: str, package: str, wishes: str, none: Any
+) -> None:
+    host = Host()
+    for given, owns in (({wishes: none}, False), ({}, True), ({wishes: none}, True)):
+        calls = run(role, host, {f"{role}_{name}": value for name, value in given.items()}).calls
+        owned = [
+            call.args.get("owns", True) for call in calls if call.args.get("step") in ("claim", "record")
+        ]
+        assert owned == [owns, owns]
+
+
 @pytest.mark.parametrize(("role", "package", "unit"), BROUGHT)
 def test_a_package_that_the_role_has_brought_goes(role: str, package: str, unit: str) -> None:
     host = Host()
