@@ -215,6 +215,7 @@ class Deployer:
         claim = Claim((previous or State(request.name, "", "")).owner)
         problems = ""
         try:
+            deployment.may_leave(previous, prepared)
             warnings += checks.check(new, claim, prepared.pool)
         except BadInput as error:
             problems = error.message
@@ -340,6 +341,7 @@ class Deployer:
         instances: Mapping[str, int],
         *,
         pool: Path | None = None,
+        forget: builtins.list[str] | None = None,
         listener: Listener | None = None,
         what: str = "scale",
     ) -> Run:
@@ -349,6 +351,7 @@ class Deployer:
             name: of the deployment.
             instances: number of instances by node.
             pool: inventory to use instead of that of the deployment.
+            forget: machines to give up with the instances there, which the inventory lacks; None for none.
             listener: told how it goes.
             what: word for the history.
 
@@ -358,7 +361,7 @@ class Deployer:
         Raises:
             GpufarmError: in any of its kinds; the state tells the same.
         """
-        request = replace(self._again(name, pool), instances=dict(instances))
+        request = replace(self._again(name, pool), instances=dict(instances), forget=forget or [])
         return self._run(request, what, listener, everything=False)
 
     def proposals(
@@ -511,7 +514,7 @@ class Deployer:
         from gpufarm import indigo as names
         from gpufarm.prepare import Request
 
-        return names.outputs(found, Request.again(found).template)
+        return names.outputs(found, Request.made(found).template)
 
     def log(self, name: str) -> str:
         """Read what Ansible has told in the last run.
@@ -668,6 +671,7 @@ class Deployer:
         self._warnings(request.name)
         names = [*(f"input {name}" for name in request.given)]
         names += [f"{name}={number}" for name, number in request.instances.items()]
+        names += [f"--forget {host}" for host in request.forget]
         result = deployment.deploy(
             self._store,
             request,
@@ -783,6 +787,6 @@ def _plan(name: str, prepared: Prepared, warnings: builtins.list[str], problems:
                 variables=step.public(),
             )
         )
-    leaving = [answers.Step(step.name, step.host) for step in prepared.leaving]
+    leaving = [answers.Step(step.name, step.host) for step in prepared.leaving.to_run()]
     machines = _machines(prepared.machines, prepared.facts)
     return Plan(name, machines, steps, leaving, warnings, problems)

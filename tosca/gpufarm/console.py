@@ -49,8 +49,8 @@ def nodes(topology: Topology) -> list[str]:
 
 def _steps(store: Store, deployment: Deployment) -> list[Step]:
     """A step for each node that has a console, with the variables of its operation."""
-    request = Request.again(deployment)
-    given, values = prepare.values(request, deployment)
+    request = Request.made(deployment)
+    given, values = prepare.remembered(request, deployment)
     numbers: dict[str, int] = {}
     for name in deployment.machines:
         base, index = parsed(name)
@@ -108,7 +108,7 @@ def read(store: Store, deployment: Deployment, pool: Path | None = None) -> Cons
 
     Raises:
         BadInput: no node has tasks whose output can be read.
-        GpufarmError: its template, inputs or pool are wrong by now.
+        GpufarmError: neither its remembered text nor its template can be used, or the pool is wrong by now.
         Interrupted: a signal stopped it.
     """
     steps = _steps(store, deployment)

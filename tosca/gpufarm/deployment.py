@@ -14,11 +14,10 @@ from gpufarm import accounts, ansible, checks, execute, facts, former, history, 
 from gpufarm.catalogue import Catalogue
 from gpufarm.errors import BadInput, GpufarmError, Locked, NoEntry, NoMachine
 from gpufarm.functions import Scope, Unknown
-from gpufarm.instances import multiply
+from gpufarm.instances import multiply, parsed
 from gpufarm.plan import Step
 from gpufarm.pool import Machine, Pool
 from gpufarm.prepare import Prepared, Removal, Request, Survey
-from gpufarm.problems import near
 from gpufarm.recorded import Claim
 from gpufarm.run import Done, Listener
 from gpufarm.secrecy import HIDDEN, holds_secret, refers, veiled
@@ -291,7 +290,7 @@ def deploy(
         everything = everything and (previous is None or previous.status == "deployed")
         if previous is not None and previous.status == "deployed" and not everything:
             quick = prepare.unchanged(store, request, previous)
-            if quick and not quick.leaving and not any(why.needed for why in quick.reasons.values()):
+            if quick and not quick.leaving.to_run() and not any(why.needed for why in quick.reasons.values()):
                 return Result(previous)
         deployment = previous or Deployment(
             request.name,
@@ -303,6 +302,7 @@ def deploy(
         todo: list[Step] = []
 
         def check(chosen: Prepared) -> None:
+            may_leave(previous, chosen)
             doing = _todo(chosen, everything=everything)
             new = [step for step in doing if chosen.reasons[step.name].needed]
             for note in checks.check(new, Claim(deployment.owner, request.take_over), chosen.pool):
@@ -313,23 +313,40 @@ def deploy(
             _begin(store, request, deployment, chosen, todo)
 
         found, pool = choose(store, request, previous, reserve, check=check, say=say)
+        leaving = found.leaving.to_run()
         with history.recorded(store, request.name, what) as entry:
             recorder = _Recorder(store, deployment, listener)
             try:
                 if todo:
                     _carry_out(store, recorder, todo, found.pool, entry, take_over=request.take_over)
-                if found.leaving:
-                    forgetter = _Forgetter(store, deployment, listener, found.leaving)
+                if leaving:
+                    forgetter = _Forgetter(store, deployment, listener, leaving)
                     try:
-                        _carry_out(store, forgetter, found.leaving, found.pool, entry)
+                        _carry_out(store, forgetter, leaving, found.pool, entry)
                     finally:
-                        forgetter.free(found.leaving, keep=found.machines)
+                        forgetter.free(leaving, keep=found.machines)
             finally:
-                changed = {step.host for step in found.leaving} | _changed(todo, recorder.applied)
+                changed = {step.host for step in leaving} | _changed(todo, recorder.applied)
                 with contextlib.suppress(GpufarmError):  # then they are simply asked again
                     facts.remember(store, pool, changed=changed)
             finished = _finish(store, request, found, deployment)
             return Result(finished, recorder.applied, Path(entry.log), facts=found.facts)
+
+
+def may_leave(previous: Deployment | None, chosen: Prepared) -> None:
+    """Check that all instances that are no longer wanted can be taken away, or are given up.
+
+    Args:
+        previous: the deployment as it is remembered, if any.
+        chosen: the planned changes.
+
+    Raises:
+        BadInput: the inventory lacks the machine of one of them.
+    """
+    left = Counter(parsed(node)[0] for node in chosen.machines)
+    left_over = chosen.leaving.left_over(previous, chosen.pool, left) if previous else ""
+    if left_over:
+        raise BadInput(left_over)
 
 
 def _changed(steps: Iterable[Step], applied: Mapping[str, Done]) -> set[str]:
@@ -432,34 +449,11 @@ def _undeployment(store: Store, name: str, new_pool: Path | None, forget: Collec
     given, values = prepare.remembered(request, deployment)
     inventory = (new_pool or Path(deployment.pool)).resolve()
     known = ansible.inventory(inventory)
-    own = {machine["host"] for machine in [*deployment.machines.values(), *deployment.freed.values()]}
-    for host in forget:
-        if host not in own:
-            raise BadInput(f"--forget {host}: deployment {name} has no such machine; {near(host, own)}")
-        if host in known:
-            raise BadInput(
-                f"--forget {host}: {inventory} has it, so what stands there is taken away; "
-                "if it is gone for good, take it out of the inventory first"
-            )
+    prepare.may_forget(deployment, forget, known, inventory)
     scope = Scope(multiply(request.template, {}), values, files=store.files)
     of_pool = prepare.inherited(deployment, request.template.inputs, known)
     found = prepare.removal(request, deployment, given, scope, of_pool, keep=set())
     return _Undeployment(deployment, inventory, found.within(known, forget))
-
-
-def _left_over(found: _Undeployment) -> str:
-    """Say what cannot be taken away; empty if that is nothing."""
-    places = {node: machine["host"] for node, machine in found.deployment.machines.items()}
-    hosts = {step.host for step in found.removal.gone}
-    parts = [
-        f"node {node} stands on {host}, which is not in {found.inventory}; "
-        f"name another with --pool, or give the machine up with --forget {host}"
-        for node, host in places.items()
-        if host in hosts
-    ]
-    if found.removal.waiting:
-        parts.append(f"not run because of that: {', '.join(step.name for step in found.removal.waiting)}")
-    return "; ".join(parts)
 
 
 def removal(store: Store, name: str, new_pool: Path | None, forget: Collection[str] = ()) -> Removal:
@@ -512,7 +506,7 @@ def undeploy(
         deployment, inventory, steps = found.deployment, found.inventory, found.removal.to_run()
         if not agreed(found.removal):
             raise Locked(f"deployment {name} was changed meanwhile; look again: gpufarm undeploy {name}")
-        left_over = _left_over(found)
+        left_over = found.removal.left_over(deployment, inventory)
         if left_over and not steps and not found.removal.given_up:
             raise BadInput(left_over)
         what = " ".join(["undeploy", *(f"--forget {host}" for host in forget)])

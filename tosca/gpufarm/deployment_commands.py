@@ -16,6 +16,7 @@ from gpufarm.options import (
     collected,
     deployment_argument,
     deployment_names,
+    forget_option,
     input_option,
     inputs_option,
     json_option,
@@ -175,9 +176,12 @@ def resume(deployer: Deployer, name: str, pool: Path | None, as_json: bool) -> N
 @deployment_argument
 @click.argument("target", metavar="NODE=N")
 @pool_option
+@forget_option
 @json_option
 @click.pass_obj
-def scale(deployer: Deployer, name: str, target: str, pool: Path | None, as_json: bool) -> None:
+def scale(
+    deployer: Deployer, name: str, target: str, pool: Path | None, forget: tuple[str, ...], as_json: bool
+) -> None:
     """Give a machine of a deployment more instances or fewer, with all that stands on it.
 
     The template says how many it may have (capability scalable: min_instances, max_instances). More: machines
@@ -185,14 +189,15 @@ def scale(deployer: Deployer, name: str, target: str, pool: Path | None, as_json
     told, then they are taken away, and their machines are free.
 
     \b
-    Example:
+    Examples:
       gpufarm scale farm worker=4
+      gpufarm scale farm worker=2 --forget gpu3
     """
     node, equals, number = target.partition("=")
     if not equals or not number.isdecimal():
         raise BadInput(f"{target}: write it as NODE=N, with a number of instances")
     with _progress() as progress:
-        done = deployer.scale(name, {node: int(number)}, pool=pool, listener=progress)
+        done = deployer.scale(name, {node: int(number)}, pool=pool, forget=[*forget], listener=progress)
     _report(done, as_json=as_json)
 
 
@@ -506,12 +511,7 @@ def console(deployer: Deployer, name: str, task_id: str | None, as_json: bool) -
 @click.command()
 @deployment_argument
 @pool_option
-@click.option(
-    "--forget",
-    multiple=True,
-    metavar="MACHINE",
-    help="Give a machine up that is gone for good and not in the inventory any more; may be repeated.",
-)
+@forget_option
 @click.option("--yes", "agreed", is_flag=True, help="Do not ask; for programs.")
 @json_option
 @click.pass_obj

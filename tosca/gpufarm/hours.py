@@ -86,7 +86,7 @@ def of_deployment(deployment: Deployment) -> tuple[Path, list[str], list[str]]:
     Raises:
         GpufarmError: its template cannot be read.
     """
-    topology = Request.again(deployment).template
+    topology = Request.made(deployment).template
     found: dict[str, list[str]] = {SLURM: [], HUBS: []}
     for node in topology.nodes.values():
         hosts = found.get(node.inventory_group)

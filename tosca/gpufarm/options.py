@@ -59,6 +59,12 @@ pool_option = click.option(
     type=click.Path(path_type=Path),
     help="Inventory with your machines; after the first run it is remembered.",
 )
+forget_option = click.option(
+    "--forget",
+    multiple=True,
+    metavar="MACHINE",
+    help="Give a machine up that is gone for good and not in the inventory any more; may be repeated.",
+)
 name_option = click.option("--name", help="Name of the deployment.  [default: the template's name]")
 input_option = click.option(
     "--input",

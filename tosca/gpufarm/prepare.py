@@ -32,6 +32,7 @@ from gpufarm.library import Library
 from gpufarm.match import MachineRequest
 from gpufarm.plan import Inherited, Step
 from gpufarm.pool import Machine, Pool
+from gpufarm.problems import near
 from gpufarm.reasons import Reason
 from gpufarm.state import Deployment, Store
 from gpufarm.topology import CONTROLLER, DEPLOY, Topology
@@ -55,6 +56,7 @@ class Request:
         description: purpose of the deployment; None to keep it, or else take the template's.
         group: the people that it is for; None to keep it.
         take_over: whether roles may replace what was made for others with other settings.
+        forget: machines to give up with the instances that stand there, which the inventory lacks.
     """
 
     template: Topology
@@ -67,6 +69,7 @@ class Request:
     description: str | None = None
     group: str | None = None
     take_over: bool = False
+    forget: Collection[str] = ()
 
     @classmethod
     def again(cls, deployment: Deployment, pool: Path | None = None) -> Request:
@@ -179,6 +182,30 @@ class Removal:
             given_up=given_up,
         )
 
+    def left_over(
+        self, deployment: Deployment, inventory: Path, left: Mapping[str, int] | None = None
+    ) -> str:
+        """Say what cannot be taken away; empty if that is nothing.
+
+        Args:
+            deployment: as it is remembered.
+            inventory: the inventory.
+            left: numbers of instances that stay, of a deployment that stays.
+        """
+        hosts = {step.host for step in self.gone}
+        parts = []
+        for node, host in ((node, entry["host"]) for node, entry in deployment.machines.items()):
+            base = parsed(node)[0]
+            command = "" if left is None else f"gpufarm scale {deployment.name} {base}={left.get(base, 0)} "
+            if host in hosts:
+                parts.append(
+                    f"node {node} stands on {host}, which is not in {inventory}; "
+                    f"name another with --pool, or give the machine up with {command}--forget {host}"
+                )
+        if self.waiting:
+            parts.append(f"not run because of that: {', '.join(step.name for step in self.waiting)}")
+        return "; ".join(parts)
+
 
 @dataclass(frozen=True)
 class Prepared:
@@ -194,7 +221,7 @@ class Prepared:
         steps: all of them, in order, but those that are off.
         off: steps of nodes that are switched off, of which nothing is to be taken away.
         reasons: why each step is to be run, by name.
-        leaving: steps that take away instances that are no longer wanted, in order.
+        leaving: what takes away instances that are no longer wanted.
     """
 
     pool: Path
@@ -206,7 +233,7 @@ class Prepared:
     steps: list[Step]
     off: list[Step]
     reasons: dict[str, Reason]
-    leaving: list[Step]
+    leaving: Removal
 
 
 def values(request: Request, previous: Deployment | None) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -346,7 +373,10 @@ def choose(store: Store, found: Survey) -> Prepared:
     held |= {entry["address"]: name for node, entry in before.items() if node not in found.machine_requests}
     machines = match.match(found.machine_requests, found.pool, held, standing)
     placed = {node: {"host": entry.host, "address": entry.address} for node, entry in machines.items()}
-    return _prepared(store, found, placed, machines)
+    if previous:
+        may_forget(previous, found.request.forget, found.pool.hosts, found.pool.path)
+    prepared = _prepared(store, found, placed, machines)
+    return replace(prepared, leaving=prepared.leaving.within(found.pool.hosts, found.request.forget))
 
 
 def unchanged(store: Store, request: Request, previous: Deployment) -> Prepared | None:
@@ -400,10 +430,33 @@ def _prepared(
         steps=steps,
         off=off,
         reasons=reasons.explain(store.digest, steps, known),
-        leaving=removal(
-            request, previous, found.given, scope, of_pool, keep=set(scope.topology.nodes)
-        ).to_run(),
+        leaving=removal(request, previous, found.given, scope, of_pool, keep=set(scope.topology.nodes)),
     )
+
+
+def may_forget(deployment: Deployment, forget: Collection[str], known: Collection[str], pool: Path) -> None:
+    """Check that machines can be given up.
+
+    Args:
+        deployment: as it is remembered.
+        forget: the machines.
+        known: machines of the inventory.
+        pool: the inventory.
+
+    Raises:
+        BadInput: the deployment has no such machine, or the inventory has it.
+    """
+    own = {machine["host"] for machine in [*deployment.machines.values(), *deployment.freed.values()]}
+    for host in forget:
+        if host not in own:
+            raise BadInput(
+                f"--forget {host}: deployment {deployment.name} has no such machine; {near(host, own)}"
+            )
+        if host in known:
+            raise BadInput(
+                f"--forget {host}: {pool} has it, so what stands there is taken away; "
+                "if it is gone for good, take it out of the inventory first"
+            )
 
 
 def inherited(

@@ -128,6 +128,27 @@ def test_it_is_read_by_the_pool_that_counts_now(jobs: Site) -> None:
     assert [one.id for one in found.tasks] == ["t1"] and found.silent == {}
 
 
+@pytest.mark.parametrize("change", ["another input", "another node", "no template", "no file"])
+def test_it_is_read_by_the_template_that_was_deployed(jobs: Site, change: str) -> None:
+    path, text = jobs.root / "jobs.yaml", TEMPLATE
+    if change == "another input":
+        text = TEMPLATE.replace("  inputs:\n    told", "  inputs:\n    colour: {type: string}\n    told")
+    elif change == "another node":
+        text = TEMPLATE.replace("    two:", "    second:")
+    assert text != TEMPLATE or change.startswith("no ")
+    path.write_text("--- no template\n" if change == "no template" else text)
+    if change == "no file":
+        path.unlink()
+    tells(jobs, "told", TASK)
+    tells(jobs, "other", {**TASK, "id": "t2", "begun": 5e9})
+    told = jobs.gpufarm("console", "jobs", "--json")
+    assert told.status == 0, told.error
+    assert [(one["node"], one["id"]) for one in json.loads(told.output)["tasks"]] == [
+        ("two", "t2"),
+        ("one", "t1"),
+    ]
+
+
 def test_a_deployment_without_console_is_refused(site: Site) -> None:
     site.machines(here=HERE)
     assert site.deploy().status == 0

@@ -178,3 +178,45 @@ def test_scaling_down_frees_what_it_has_cleaned(farm: StubSite, tmp_path: Path) 
     farm.mark("dead")
     assert farm.gpufarm("resume", "farm").status == 0
     assert held(farm) == ["m1", "m2"]
+
+
+def test_scaling_down_gives_a_machine_up_that_went(farm: StubSite) -> None:
+    assert farm.deploy(FARM).status == 0
+    assert farm.gpufarm("scale", "farm", "worker=4").status == 0
+    before = held(farm)
+    del farm.stub.hosts["m5"]
+    refused = farm.gpufarm("scale", "farm", "worker=2")
+    assert refused.status == 2 and "node worker[4] stands on m5, which is not in" in refused.error
+    assert "give the machine up with gpufarm scale farm worker=2 --forget m5\n" in refused.error
+    assert removed(farm) == [] and held(farm) == before
+    for wrong, sentence in (("m4", "has it, so what stands there is taken away"), ("m9", "no such machine")):
+        refused = farm.gpufarm("scale", "farm", "worker=2", "--forget", wrong)
+        assert refused.status == 2 and sentence in refused.error
+    less = farm.gpufarm("scale", "farm", "worker=2", "--forget", "m5")
+    assert less.status == 0, less.error
+    assert {note.split()[1] for note in removed(farm)} == {"m4"}
+    assert held(farm) == ["m1", "m2", "m3"]
+    (*_, last) = json.loads(farm.gpufarm("history", "farm", "--json").output)
+    assert last["what"] == "scale worker=2, --forget m5" and last["result"] == "done"
+
+
+def test_a_machine_that_was_given_up_on_the_way_down_stays_so_when_others_fail(farm: StubSite) -> None:
+    assert farm.deploy(FARM).status == 0
+    assert farm.gpufarm("scale", "farm", "worker=4").status == 0
+    del farm.stub.hosts["m5"]
+    farm.mark("broken", "delete:base")
+    assert farm.gpufarm("scale", "farm", "worker=2", "--forget", "m5").status == 1
+    assert held(farm) == ["m1", "m2", "m3", "m4"]
+    farm.mark("broken")
+    assert farm.gpufarm("resume", "farm").status == 0
+    assert held(farm) == ["m1", "m2", "m3"]
+
+
+def test_a_plan_tells_which_machine_went(farm: StubSite) -> None:
+    assert farm.deploy(FARM).status == 0
+    farm.mark("broken", "delete:base")
+    assert farm.gpufarm("scale", "farm", "worker=1").status == 1
+    del farm.stub.hosts["m3"]
+    told = farm.gpufarm("plan", FARM)
+    assert told.status == 2 and "gpufarm scale farm worker=1 --forget m3" in told.error
+    assert farm.gpufarm("deploy", FARM).error.endswith("gpufarm scale farm worker=1 --forget m3\n")

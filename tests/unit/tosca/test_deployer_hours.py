@@ -94,6 +94,7 @@ def test_the_machines_of_deployments_are_asked_without_an_inventory(site: Site) 
     inventory(site, machines=["here"])
     arguments = ("--pool", site.pool, "--input", f"folder={site.notes}")
     assert site.gpufarm("deploy", template, *arguments).status == 0
+    template.unlink()  # what was deployed is remembered
     told = site.gpufarm("report", *NOVEMBER, "--by", "group", "--json")
     assert told.status == 0, told.error
     found = json.loads(told.output)
