@@ -78,7 +78,7 @@ state:
   returned: success
   type: str
 reason:
-  description: Why it is in this state, in the words of Slurm.
+  description: Why it is in this state, a sentence as long as it waits, else in the words of Slurm.
   returned: success
   type: str
 exit_code:

@@ -16,6 +16,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 from .._mesos.console import FAILED, KILLED, LOST, RUNNING, SUCCEEDED, WAITING
+from . import reasons
 from .accounts import PROFILE, USER
 
 # Of jobs, files in the home, and files of the role, so neither a path nor an option nor a pattern of Slurm.
@@ -122,8 +123,9 @@ class Queued(NamedTuple):
 
 
 class Told(NamedTuple):
-    """How a job goes: state in words of consoles, Slurm's reason, exit status, times and nodes.
+    """How a job goes: state in words of consoles, the reason, exit status, times and nodes.
 
+    The reason is a sentence as long as the job waits, else a word of Slurm.
     The status is empty before the end, times are in seconds since 1970 and 0 for not yet.
     """
 
@@ -473,6 +475,8 @@ def _told(state: str, reason: str, status: str, times: tuple[str, str], nodes: s
     telling = "" if reason in ("None", "(null)") else reason
     if word == FAILED and state != "FAILED":
         telling = state
+    if word == WAITING and telling:
+        telling = reasons.of(telling)
     return Told(
         word,
         telling,

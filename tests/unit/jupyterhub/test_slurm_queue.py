@@ -169,8 +169,40 @@ def test_a_job_may_ask_soon_after_its_start(now: float, within: int) -> None:
     [
         ("Resources", "what you chose is in use."),
         ("Priority", "others are before you."),
-        ("QOSMaxGRESPerUser", "your account is at its limit (QOSMaxGRESPerUser)."),
-        ("AssocGrpCpuLimit", "your account is at its limit (AssocGrpCpuLimit)."),
+        ("QOSMaxGRESPerUser", "you have as much as you may have at once (QOSMaxGRESPerUser)."),
+        ("QOSMaxJobsPerUserLimit", "you have as much as you may have at once (QOSMaxJobsPerUserLimit)."),
+        ("AssocMaxJobsLimit", "you have as much as you may have at once (AssocMaxJobsLimit)."),
+        ("AssocGrpGRES", "all users of your account together have what they may have (AssocGrpGRES)."),
+        (
+            "AssocGrpCpuLimit",
+            "all users of your account together have what they may have (AssocGrpCpuLimit).",
+        ),
+        (
+            "QOSGrpGRES",
+            "all users with your quality of service together have what they may have (QOSGrpGRES).",
+        ),
+        (
+            "MaxGRESPerAccount",
+            "all users of your account together have what they may have (MaxGRESPerAccount).",
+        ),
+        ("AssocGrpGRESMinutes", "too few hours are left for it (AssocGrpGRESMinutes)."),
+        ("QOSGrpCPUMinutesLimit", "too few hours are left for it (QOSGrpCPUMinutesLimit)."),
+        (
+            "AssocGrpGRESRunMinutes",
+            "others have what may be in use at once until some of it ends (AssocGrpGRESRunMinutes).",
+        ),
+        ("QOSMaxGRESPerJob", "it is more than your account may choose (QOSMaxGRESPerJob)."),
+        (
+            "AssocMaxWallDurationPerJobLimit",
+            "it is more than your account may choose (AssocMaxWallDurationPerJobLimit).",
+        ),
+        ("QOSUsageThreshold", "your account is at its limit (QOSUsageThreshold)."),
+        ("Reservation", "what you chose is reserved."),
+        ("ReqNodeNotAvail, May be reserved for other job", "what you chose is reserved."),
+        (
+            "ReqNodeNotAvail, Reserved for maintenance",
+            "the machines that have what you chose are reserved for maintenance.",
+        ),
         (
             "ReqNodeNotAvail, UnavailableNodes:gpu1",
             "the machines that have what you chose are out of service.",

@@ -240,7 +240,13 @@ DETAILS = (
 @pytest.mark.parametrize(
     ("state", "reason", "code", "told"),
     [
-        ("PENDING", "Resources", "0:0", Told("waiting", "Resources", "", 0.0, 0.0, "n1")),
+        (
+            "PENDING",
+            "Resources",
+            "0:0",
+            Told("waiting", "The resources that it asks for are in use (Resources).", "", 0.0, 0.0, "n1"),
+        ),
+        ("PENDING", "None", "0:0", Told("waiting", "", "", 0.0, 0.0, "n1")),
         ("RUNNING", "None", "0:0", Told("running", "", "", 1700000000.0, 0.0, "n1")),
         ("COMPLETED", "None", "0:0", Told("succeeded", "", "0", 1700000000.0, 1700000060.0, "n1")),
         (
@@ -258,6 +264,63 @@ def test_slurm_tells_how_a_job_goes(state: str, reason: str, code: str, told: To
     printed = DETAILS.format(state=state, reason=reason, code=code)
     assert read_details(printed, "ada", 17) == told
     assert read_details(printed, "bob", 17) is None and read_details(printed, "ada", 1) is None
+
+
+@pytest.mark.parametrize(
+    ("reason", "told"),
+    [
+        ("Priority", "Others are before it (Priority)."),
+        ("Dependency", "It waits for another job (Dependency)."),
+        ("Reservation", "The resources that it asks for are reserved (Reservation)."),
+        (
+            "ReqNodeNotAvail,_May_be_reserved_for_other_job",
+            "The resources that it asks for are reserved (ReqNodeNotAvail, May be reserved for other job).",
+        ),
+        (
+            "ReqNodeNotAvail,_Reserved_for_maintenance",
+            "The machines with these resources are reserved for maintenance "
+            "(ReqNodeNotAvail, Reserved for maintenance).",
+        ),
+        (
+            "ReqNodeNotAvail,_UnavailableNodes:gpu[1-2]",
+            "The machines with these resources are out of service "
+            "(ReqNodeNotAvail, UnavailableNodes:gpu[1-2]).",
+        ),
+        (
+            "Nodes_required_for_job_are_DOWN,_DRAINED_or_reserved_for_jobs_in_higher_priority_partitions",
+            "The machines with these resources are out of service (Nodes required for job are DOWN, "
+            "DRAINED or reserved for jobs in higher priority partitions).",
+        ),
+        ("PartitionTimeLimit", "It asks for more time than its partition gives (PartitionTimeLimit)."),
+        (
+            "AssocGrpGRES",
+            "All users of the account together have what they may have (AssocGrpGRES).",
+        ),
+        (
+            "MaxGRESPerAccount",
+            "All users of the account together have what they may have (MaxGRESPerAccount).",
+        ),
+        (
+            "QOSGrpCpuLimit",
+            "All users with this quality of service together have what they may have (QOSGrpCpuLimit).",
+        ),
+        ("AssocGrpGRESMinutes", "Too few hours are left for it (AssocGrpGRESMinutes)."),
+        ("QOSGrpCPUMinutesLimit", "Too few hours are left for it (QOSGrpCPUMinutesLimit)."),
+        (
+            "AssocGrpGRESRunMinutes",
+            "Others have what may be in use at once until some of it ends (AssocGrpGRESRunMinutes).",
+        ),
+        ("QOSMaxGRESPerUser", "Its owner has as much as one may have at once (QOSMaxGRESPerUser)."),
+        ("AssocMaxJobsLimit", "Its owner has as much as one may have at once (AssocMaxJobsLimit)."),
+        ("QOSMaxGRESPerJob", "It asks for more than its account may (QOSMaxGRESPerJob)."),
+        ("QOSUsageThreshold", "Its account is at its limit (QOSUsageThreshold)."),
+        ("SomethingNew", "SomethingNew"),
+    ],
+)
+def test_an_owner_reads_why_a_job_waits(reason: str, told: str) -> None:
+    printed = DETAILS.format(state="PENDING", reason=reason, code="0:0")
+    found = read_details(printed, "ada", 17)
+    assert found and found.reason == told
 
 
 def test_accounting_tells_how_a_job_went() -> None:

@@ -3,18 +3,24 @@
 
 from __future__ import annotations
 
+import re
+
 from gpufarm_hub.sharing import keeping
 
 from .queue import Job
 
 # Of a job for which the cluster has no node any more; Slurm holds it.
 GONE = "BadConstraints"
-# squeue(1), JOB REASON CODES. Reasons that begin with the words of the second table are about limits.
+# squeue(1), JOB REASON CODES; those with a comma: src/slurmctld/node_scheduler.c.
 WORDS = {
     "None": "Slurm has not looked at it yet",
     "Resources": "what you chose is in use",
     "Priority": "others are before you",
     "Reservation": "what you chose is reserved",
+    "ReqNodeNotAvail, May be reserved for other job": "what you chose is reserved",
+    "ReqNodeNotAvail, Reserved for maintenance": (
+        "the machines that have what you chose are reserved for maintenance"
+    ),
     "Nodes_required_for_job_are_DOWN,_DRAINED_or_reserved_for_jobs_in_higher_priority_partitions": (
         "the machines that have what you chose are out of service"
     ),
@@ -27,7 +33,16 @@ WORDS = {
     "BeginTime": "its time has not come",
     GONE: "no machine has what you chose any more",
 }
-LIMITS = ("Assoc", "QOS", "MaxCpu", "MaxGRES", "MaxJobs", "MaxMem", "MaxNode")
+# Of limits, which are of all that Slurm counts; the first that fits.
+LIMITS = (
+    (r"(Assoc|QOS)Grp\w+RunMinutes(Limit)?", "others have what may be in use at once until some of it ends"),
+    (r"(Assoc|QOS)Grp\w+Minutes(Limit)?", "too few hours are left for it"),
+    (r"AssocGrp\w+|(QOS)?Max\w+PerAccount", "all users of your account together have what they may have"),
+    (r"QOSGrp\w+", "all users with your quality of service together have what they may have"),
+    (r"AssocMaxJobsLimit|QOSMax\w+PerUser(Limit)?", "you have as much as you may have at once"),
+    (r"(Assoc|QOS)Max\w+", "it is more than your account may choose"),
+    (r"(Assoc|QOS)\w+", "your account is at its limit"),
+)
 
 
 def of(job: Job) -> str:
@@ -41,8 +56,8 @@ def of(job: Job) -> str:
     # Details may follow in brackets or after a comma.
     why = WORDS.get(job.reason) or WORDS.get(job.reason.split(",")[0].split("(")[0].strip())
     if why is None:
-        limited = job.reason.startswith(LIMITS)
-        why = f"{'your account is at its limit' if limited else 'Slurm gives a reason'} ({job.reason})"
+        limits = (words for names, words in LIMITS if re.fullmatch(names, job.reason))
+        why = f"{next(limits, 'Slurm gives a reason')} ({job.reason})"
     start = job.start if job.reason != GONE else None
     expected = f" It is expected to begin at {keeping.in_words(start)}." if start else ""
     return f"Your notebook waits in the queue of the cluster: {why}.{expected}"
