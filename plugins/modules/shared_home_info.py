@@ -14,6 +14,7 @@ description:
   - A file system that is not mounted yet is looked into by a process with mounts of its own, read-only and
     without a replay of its journal, so that nothing is left behind and nothing is written.
   - Each look is given up after a while, so that a file system that hangs does not hang the module.
+  - It warns of accounts of the role C(user_accounts) whose homes are elsewhere.
 extends_documentation_fragment:
   - gpufarm.cluster.attributes.info_module
 options:
@@ -91,8 +92,10 @@ from pathlib import Path
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.gpufarm.cluster.plugins.module_utils._accounts import plan as accounts_plan
 from ansible_collections.gpufarm.cluster.plugins.module_utils._host.io import timed
 from ansible_collections.gpufarm.cluster.plugins.module_utils._mounts import table as mount_table
+from ansible_collections.gpufarm.cluster.plugins.module_utils._shared_home import elsewhere
 from ansible_collections.gpufarm.cluster.plugins.module_utils._shared_home import exports as home_exports
 from ansible_collections.gpufarm.cluster.plugins.module_utils._shared_home import place as shared_home_place
 from ansible_collections.gpufarm.cluster.plugins.module_utils._shared_home.place import Device, Seen, Top
@@ -185,6 +188,17 @@ def read_exports(seconds: float) -> tuple[list[str], bool]:
     return connected, home_exports.exports_something(texts.values())
 
 
+def warnings_of_accounts(folder: str) -> list[str]:
+    """Return a sentence about each account of the role user_accounts with a home elsewhere."""
+    passwd, group, shadow = (
+        Path("/etc", name).read_text(errors="replace") for name in ("passwd", "group", "shadow")
+    )
+    accounts, groups = accounts_plan.read_accounts(passwd, group, shadow)
+    machine = accounts_plan.Machine(accounts, groups)
+    used = [name for name, one in machine.ours().items() if one.access != accounts_plan.LOCKED]
+    return elsewhere.sentences(passwd, used, folder)
+
+
 def read_device(source: str, seconds: float) -> Device:
     """Return the disk that a source means, with what it holds."""
     tag, separator, value = source.partition("=")
@@ -271,6 +285,8 @@ def main() -> None:
     )
     settings = home_exports.on_this_machine(module.params["settings"])
     try:
+        for sentence in warnings_of_accounts(settings["path"]):
+            module.warn(sentence)
         units = read_units()
         connected, exports_more = read_exports(module.params["timeout"])
         seen = read(module, settings, sorted(unit["path"] for unit in units), connected)

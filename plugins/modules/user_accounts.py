@@ -16,6 +16,7 @@ description:
     and keep their homes.
   - Only accounts in the group C(gpufarm-users) are ever changed. Names that belong to others are refused.
   - The accounts have no passwords.
+  - It warns of accounts that keep a home elsewhere than in the folder of the role C(shared_home).
 extends_documentation_fragment:
   - gpufarm.cluster.attributes.changing_module
 attributes:
@@ -112,8 +113,12 @@ from ansible_collections.gpufarm.cluster.plugins.module_utils._accounts.request 
     read_users,
 )
 from ansible_collections.gpufarm.cluster.plugins.module_utils._host.io.module_files import replace_file
+from ansible_collections.gpufarm.cluster.plugins.module_utils._shared_home import elsewhere
 from ansible_collections.gpufarm.cluster.plugins.module_utils._shared_home.program import (
     COMMAND as HOME_COMMAND,
+)
+from ansible_collections.gpufarm.cluster.plugins.module_utils._shared_home.program import (
+    SETTINGS as HOME_SETTINGS,
 )
 
 # Seconds that processes have to end by themselves.
@@ -177,6 +182,15 @@ def read_machine(users: list[User], keys_folder: Path, sudoers_file: Path) -> Ma
         operators=operators(),
         homes_on_use=homes_on_use,
     )
+
+
+def warn_of_homes(module: AnsibleModule, names: list[str]) -> None:
+    """Tell which accounts do not have the homes that the role shared_home gives."""
+    settings = Path(HOME_SETTINGS)
+    if settings.exists():
+        folder = json.loads(settings.read_text(encoding="utf-8"))["path"]
+        for sentence in elsewhere.sentences(Path("/etc/passwd").read_text(), names, folder):
+            module.warn(sentence)
 
 
 def _check_sudoers(module: AnsibleModule, file: str) -> None:
@@ -297,6 +311,7 @@ def main() -> None:
         except OSError as error:
             fail(module, f"{error.filename} cannot be changed: {error.strerror}.")
         check(module, users, folder, sudoers)
+    warn_of_homes(module, sorted(wanted.keys))
     ended = end(module, wanted.locked) if module.params["end_sessions"] else []
     module.exit_json(
         changed=before != after or bool(ended),

@@ -16,11 +16,11 @@ from typing import Any
 from ... import _quota as quota
 from ..._host.io import timed
 from ..._mounts.table import Mount, parse
+from ..program import SETTINGS
 from . import make
 from . import number as shared_home_number
 from .make import HomeError
 
-SETTINGS = "/etc/gpufarm/shared_home.json"
 # Seconds that the file system has; a login waits so long at most when it hangs.
 PATIENCE = 20.0
 QUOTA_PATIENCE = 10.0
