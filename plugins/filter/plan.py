@@ -61,6 +61,10 @@ options:
   certificates:
     description: For C(monitoring) the certificates of other machines, by name.
     type: dict
+  files_of_hubs:
+    description: For C(monitoring) files of hubs on other machines, as far as they could be read.
+    type: list
+    elements: dict
   found:
     description: >-
       For C(scratch) what M(gpufarm.cluster.path_info) found on the way to the areas, for C(monitoring) what

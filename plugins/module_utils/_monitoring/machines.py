@@ -13,18 +13,22 @@ from .receivers import ADDRESS
 
 
 def problems(settings: Mapping[str, Any], found: Mapping[str, Any]) -> Iterator[str]:
-    """Check `machines` and `servers`.
+    """Check `machines`, `servers` and `hub_machines`.
 
     Args:
         settings: the role's variables without ``monitoring_``.
-        found: what the inventory knows. ``name`` is that of this machine, ``machines`` and ``servers`` the
-            names of those that the settings of the same names mean, and ``addresses`` the host and port of
-            each of ``machines``.
+        found: what the inventory knows. ``name`` is that of this machine, ``machines``, ``servers`` and
+            ``hub_machines`` the names of those that the settings of the same names mean, and ``addresses``
+            the host and port of each of ``machines``.
 
     Returns:
         Sentences.
     """
-    wanted_of = {"machines": [*chain.from_iterable(settings["machines"])], "servers": settings["servers"]}
+    wanted_of = {
+        "machines": [*chain.from_iterable(settings["machines"])],
+        "servers": settings["servers"],
+        "hub_machines": [*chain.from_iterable(settings["hub_machines"])],
+    }
     for variable, wanted in wanted_of.items():
         known = found[variable]
         if len(known) < len(wanted):
@@ -37,13 +41,19 @@ def problems(settings: Mapping[str, Any], found: Mapping[str, Any]) -> Iterator[
             f"monitoring_machines names {found['name']}, which is this machine; leave it out, as a server"
             " asks its own parts anyway."
         )
-    named = Counter([*found["machines"], *(one["name"] for one in settings["targets"])])
-    for name in dict.fromkeys(found["machines"]):
-        if named[name] > 1:
-            yield (
-                f"The machine {name} is named twice in monitoring_machines and monitoring_targets; name each"
-                " once."
-            )
+    if found["name"] in found["hub_machines"]:
+        yield (
+            f"monitoring_hub_machines names {found['name']}, which is this machine; leave it out, as a hub"
+            " here is found without it."
+        )
+    for variable, other in (("machines", "targets"), ("hub_machines", "hubs")):
+        named = Counter([*found[variable], *(one["name"] for one in settings[other])])
+        for name in dict.fromkeys(found[variable]):
+            if named[name] > 1:
+                yield (
+                    f"The machine {name} is named twice in monitoring_{variable} and monitoring_{other}; name"
+                    " each once."
+                )
     for name, address in found["addresses"].items():
         if not ADDRESS.fullmatch(address):
             yield (

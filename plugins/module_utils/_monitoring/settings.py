@@ -6,12 +6,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import combinations
 from typing import Any
 
 from . import machines, receivers
 from .alerts import alerts, rules
+from .hubs import hubs
 
 # As names of files and as values of the label `instance`.
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -19,13 +20,21 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 SIZE = re.compile(r"[1-9][0-9]*(MB|GB|TB)")
 URL = re.compile(r"https?://[^\s/]+(/\S*)?")
 CERTIFICATE = "-----BEGIN CERTIFICATE-----"
-NOBODY: Mapping[str, Any] = {"name": "", "machines": [], "servers": [], "addresses": {}}
+NOBODY: Mapping[str, Any] = {
+    "name": "",
+    "machines": [],
+    "servers": [],
+    "addresses": {},
+    "hub_machines": [],
+    "hub_addresses": {},
+}
 
 
 def plan(
     settings: Mapping[str, Any],
     found: Mapping[str, Any] | None = None,
     certificates: Mapping[str, str] | None = None,
+    files_of_hubs: Iterable[Mapping[str, Any]] = (),
 ) -> dict[str, Any]:
     """Check settings and choose the alerts.
 
@@ -33,18 +42,20 @@ def plan(
         settings: the role's variables without ``monitoring_``.
         found: machines of the inventory, as `machines.problems` takes them; None for none.
         certificates: of these machines, by name, as far as they are known.
+        files_of_hubs: as far as they could be read, as `hubs.hubs` takes them.
 
     Returns:
         ``problems``, each a sentence; if there are none, ``targets``, what the server asks on other machines
-        (``name``, ``address`` and ``certificate`` of each), ``rules``, those for alerts as Prometheus reads
-        them, and ``alertmanager``, the text of the configuration of Alertmanager (JSON, which is YAML too),
-        empty without receivers.
+        (``name``, ``address`` and ``certificate`` of each), ``hubs`` there, as `hubs.hubs` returns them,
+        ``rules``, those for alerts as Prometheus reads them, and ``alertmanager``, the text of the
+        configuration of Alertmanager (JSON, which is YAML too), empty without receivers.
     """
     found = NOBODY if found is None else found
     problems = [
         *_problems(settings),
         *machines.problems(settings, found),
-        *_name_problems("monitoring_machines", [{"name": name} for name in dict.fromkeys(found["machines"])]),
+        *_found_problems("machines", found),
+        *_found_problems("hub_machines", found),
         *receivers.problems(settings),
     ]
     if problems:
@@ -53,6 +64,7 @@ def plan(
     return {
         "problems": [],
         "targets": machines.targets(settings, found, certificates or {}),
+        "hubs": hubs(settings, found, files_of_hubs),
         "rules": rules(settings["muted_alerts"]),
         "alertmanager": json.dumps(sent, indent=2, ensure_ascii=False) if sent else "",
     }
@@ -110,6 +122,12 @@ def _hub_problems(hubs: list[Mapping[str, Any]]) -> Iterator[str]:
                 f"The hub {one['url']} in monitoring_hubs lacks its authority's certificate or its token;"
                 " both are in /etc/jupyterhub on its machine."
             )
+
+
+def _found_problems(variable: str, found: Mapping[str, Any]) -> Iterator[str]:
+    yield from _name_problems(
+        f"monitoring_{variable}", [{"name": name} for name in dict.fromkeys(found[variable])]
+    )
 
 
 def _name_problems(variable: str, entries: list[Mapping[str, Any]]) -> Iterator[str]:

@@ -57,6 +57,7 @@ VALUES: dict[str, Any] = {
     "monitoring_alert_mail_to": ["other-to@example.org"],
     "monitoring_alert_webhooks": [{"url": "https://other-hook.example.org/"}],
     "monitoring_alertmanager_url": "https://other.example.org:9093",
+    "monitoring_hub_machines": [["host2"]],
     "monitoring_hubs": [
         {
             "name": "other",

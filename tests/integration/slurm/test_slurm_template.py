@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A cluster from its template, as a PaaS gets it, with a notebook and jobs over HTTPS of a user new to it."""
+"""A cluster from its template, as a PaaS gets it, with a notebook and jobs over HTTPS of a user new to it.
+
+The hub and what measures it are on different machines.
+"""
 
 from __future__ import annotations
 
@@ -43,9 +46,20 @@ PREPARED = [
     }
 ]
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGb9ECWmEzf6FQbrBZ9w7lshQhqowtrbLDFw4rXAxZuE alice"
+# Asks Prometheus, as an administrator does on its machine; a target is asked every 30 seconds.
+MEASURED = """
+cd /etc/gpufarm/monitoring
+for attempt in $(seq 90); do
+    curl --silent --fail --cacert cert.pem --cert cert.pem --key key.pem \\
+        'https://localhost:9090/api/v1/query?query=up' >/tmp/up
+    [ "$(grep --only-matching '"1"]' /tmp/up | wc --lines)" = 5 ] && break
+    sleep 1
+done
+cat /tmp/up
+"""
 UNITS = (
     *("slurmctld", "slurmdbd", "slurmd", "sackd", "slurmrestd", "gpufarm-slurm-proxy"),
-    *("munge", "jupyterhub"),
+    *("munge", "jupyterhub", "prometheus", "prometheus-node-exporter"),
 )
 FOLDERS = ("/opt/jupyterhub", "/opt/jupyterhub-node", "/etc/jupyterhub", "/etc/gpufarm", "/var/lib/gpufarm")
 USES = """
@@ -127,6 +141,7 @@ class Site:
             "jupyter_memory_choices": ["500M"],
             "jupyter_cpu_limit": 1,
             "enable_slurm_rest": True,
+            "enable_monitoring": True,
             "iam_url": self.status["iam"]["url"],
             "iam_ca_file": "iam-ca.crt",
             "iam_groups": "ml-infn-users",
@@ -176,6 +191,12 @@ def test_from_bare_machines_to_notebooks_and_jobs_over_https_and_back(site: Site
     assert [one["name"] for one in partitions] == ["gpu"]
     jobs = site.ask(outputs, "slurmdb/v0.0.42/jobs", token)["jobs"]
     assert jobs and {one["user"] for one in jobs} == {"alice"}
+
+    seen = json.loads(site.run("ctl", MEASURED))["data"]["result"]
+    up = {(one["metric"]["job"], one["metric"]["instance"]): one["value"][1] for one in seen}
+    assert up == dict.fromkeys(
+        [("prometheus", "ctl"), *(("node", name) for name in ("ctl", "login", "gpu1")), ("hub", "login")], "1"
+    )
 
     site.program("gpufarm", "undeploy", "farm", "--yes")
     for host in ("ctl", "login", "gpu1"):

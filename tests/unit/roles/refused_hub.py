@@ -266,6 +266,10 @@ REFUSED: dict[str, list[Refused]] = {
         Refused(
             "monitoring_machines names host1, which is this machine", {"monitoring_machines": [["host1"]]}
         ),
+        Refused(
+            "monitoring_hub_machines names host1, which is this machine",
+            {"monitoring_hub_machines": [["host1"]]},
+        ),
         Refused("'Noise', which is no alert", {"monitoring_muted_alerts": ["Noise"]}),
         Refused("monitoring_alert_mail_from is ''", {"monitoring_alert_mail_to": ["ops@example.org"]}),
         Refused(

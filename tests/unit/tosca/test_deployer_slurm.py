@@ -227,6 +227,9 @@ def test_the_controller_measures_all_machines_if_that_is_wanted(name: str, nodes
     order = list(made)
     first = order.index("monitoring.configure")
     assert order.index("slurm_controller.configure") < first
+    if "hub.configure" in made:
+        assert server["monitoring_hub_machines"] == [["192.0.2.2"]]
+        assert order.index("hub.configure") < first
     others = [step for step in order if step.startswith("monitoring_of_")]
     assert all(order.index(step) > first for step in others)
     for machine in ("nodes", "sub1", "sub2", "sub3"):
