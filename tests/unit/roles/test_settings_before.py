@@ -8,6 +8,7 @@ import json
 from typing import Any
 
 import pytest
+from harness import Call
 from harness.host import File, Host, Unit
 from harness.life import on as life_on
 from harness.life import run
@@ -477,10 +478,16 @@ def mig(host: Host, on: dict[str, bool], **changed: Any) -> Any:
     """Run the role on a machine with two GPUs, some with MIG mode on."""
     known = [{"uuid": uuid, "mig_enabled": mode, "mig_pending": mode} for uuid, mode in on.items()]
     enabled = changed.get("mig_partition_flavor") != "disabled"
-    layout = [{"gpu": uuid, "mig_enabled": enabled, "partitions": []} for uuid in on]
+    asked = changed.get("mig_gpus", [*on])
+    layout = [{"gpu": uuid, "mig_enabled": enabled, "partitions": []} for uuid in asked]
+
+    def told(call: Call) -> dict[str, Any]:
+        some = call.args.get("gpus", [])
+        return {"gpus": [one for one in known if not some or some == ["all"] or one["uuid"] in some]}
+
     case = life_on(host, "mig").with_answers(
         {
-            "gpufarm.cluster.gpu_info": {"gpus": known},
+            "gpufarm.cluster.gpu_info": told,
             "gpufarm.cluster.mig_partition": {**PARTITIONED, "layout": layout, "machine": [*on]},
         }
     )
@@ -525,6 +532,14 @@ def test_mig_mode_that_the_role_has_switched_off_is_on_again_where_it_was() -> N
     off = dict.fromkeys(GPUS, False)
     mig(host, off, mig_partition_flavor="disabled")
     assert switched(mig(host, off, mig_state="absent")) == [("on", ["GPU-1"])]
+
+
+def test_mig_mode_of_a_gpu_that_the_role_was_never_asked_for_is_not_remembered() -> None:
+    host = Host()
+    mig(host, GPUS, mig_gpus=["GPU-2"])
+    assert host.before["mig"] == {"GPU-2": "off"}
+    by_hand = {"GPU-1": False, "GPU-2": True}
+    assert switched(mig(host, by_hand, mig_gpus=["GPU-2"], mig_state="absent")) == [("off", ["GPU-2"])]
 
 
 def test_mig_mode_of_gpus_with_partitions_of_another_owner_stays() -> None:
