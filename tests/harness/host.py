@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Any
 
+from ansible_collections.gpufarm.cluster.plugins.module_utils._host.io.programs import PROGRAMS
 from ansible_collections.gpufarm.cluster.plugins.module_utils._record.decide import found_beside
 from ansible_collections.gpufarm.cluster.plugins.module_utils._record.entry import Entry
 
@@ -339,7 +340,7 @@ class Host:
         if call.args.get("state") != "absent":
             changed = [
                 self._write(call, package, File("link")),
-                self._write(call, path, File("file", "", "0755")),
+                self._write(call, path, File("file", f"#!{PROGRAMS[call.args['name']][0]} -I\n", "0755")),
             ]
             return {"changed": any(changed), "path": path}
         changed = [self._remove(call, path)]
