@@ -90,6 +90,7 @@ options:
         description:
           - Whether all that the role depends on is in its variables and on this machine. Otherwise it
             runs each time.
+          - For V(probe), the record says so, too.
         type: bool
         default: true
       made:
@@ -249,7 +250,7 @@ class Records:
             entries = self.entries(request.role)
             entry = decide.candidate(request, entries) if request.owner in entries else None
             skippable = request.state == "present" and request.alone
-            if skippable and entry and not drift(entry.made, states(entry.made)):
+            if skippable and entry and entry.alone and not drift(entry.made, states(entry.made)):
                 done[request.role] = entry.result
         return {"changed": False, "done": done}
 

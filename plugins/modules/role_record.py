@@ -90,6 +90,7 @@ options:
     description:
       - Whether all that the role depends on is in its variables and on this machine. Otherwise it runs each
         time.
+      - For V(probe), the record says so, too.
     type: bool
     default: true
 author:

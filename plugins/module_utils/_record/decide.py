@@ -225,7 +225,8 @@ def claimed(
         Refused: another owner has set the role up meanwhile.
     """
     may_set_up(request, entries)
-    own = replace(about, owns=request.owns, variables=request.variables, version=request.version)
+    own = replace(about, owns=request.owns, alone=request.alone)
+    own = replace(own, variables=request.variables, version=request.version)
     kept = _kept(request, entries)
     # Things that were made before, also by those whose work is taken over, as a removal has to find them.
     made: dict[str, dict[str, str]] = {}

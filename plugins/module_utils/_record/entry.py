@@ -31,6 +31,7 @@ class Entry:
         made: for each kind of thing the state of each by its name; empty until the role has ended.
         result: what the role returned.
         complete: whether the role ended well after the claim.
+        alone: whether all that it depends on was in its variables and on the machine.
         before: settings of the machine that the role changes, by name, as they were before its first run.
     """
 
@@ -43,6 +44,7 @@ class Entry:
     made: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     result: Mapping[str, Any] = field(default_factory=dict)
     complete: bool = False
+    alone: bool = True
     before: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -62,11 +64,10 @@ def read(text: str) -> dict[str, Entry]:
 
 
 def _entry(written: Mapping[str, Any]) -> Entry:
-    entry = {"before": {}, **written}  # earlier versions remembered no settings
+    entry = {"before": {}, "alone": True, **written}  # earlier versions kept neither
     for one in fields(Entry):
-        kind = {"owns": bool, "complete": bool, "made": dict, "result": dict, "before": dict}.get(
-            one.name, str
-        )
+        kinds = {"owns": bool, "complete": bool, "alone": bool, "made": dict, "result": dict, "before": dict}
+        kind = kinds.get(one.name, str)
         if not isinstance(entry[one.name], kind):
             raise TypeError(f"{one.name} is no {kind.__name__}")
     for texts in (entry["before"], *entry["made"].values()):
