@@ -113,7 +113,9 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # Ansible has no types
         """Return a digest of variables, files and machines that they name, and the machine's address."""
         if not values:
             return ""
-        files = {text: self._content(text) for text in _texts(values)}
+        # A word without a slash is the name of a file only where a file is asked for.
+        named = {str(value) for name, value in values.items() if name.endswith("_file")}
+        files = {text: self._content(text) for text in _texts(values) if "/" in text or text in named}
         addresses = {text: _address(text, known.get("hostvars") or {}) for text in _texts(values)}
         everything = [
             {name: value for name, value in values.items() if name != "state"},
@@ -125,18 +127,21 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # Ansible has no types
 
     def _content(self, text: str) -> str:
         """Return a digest of the file of the controller that a text names; empty if it names none."""
-        if "/" not in text or len(text) > 4096 or "\n" in text or "\0" in text:
+        if not text or len(text) > 4096 or "\n" in text or "\0" in text:
             return ""
-        path = Path(self._loader.path_dwim(text))
-        try:
-            seen = path.stat()
-            if not path.is_file():
-                return ""
-            if seen.st_size > CONTENT_UP_TO:
-                return f"{seen.st_size} {seen.st_mtime_ns}"
-            return hashlib.sha256(path.read_bytes()).hexdigest()
-        except OSError:
-            return ""
+        # Roles find relative paths in these places beside the playbook (the lookup `file`).
+        places = [text] if text.startswith(("/", "~")) else [f"files/{text}", text]
+        for path in (Path(self._loader.path_dwim(place)) for place in places):
+            try:
+                seen = path.stat()
+                if not path.is_file():
+                    continue
+                if seen.st_size > CONTENT_UP_TO:
+                    return f"{seen.st_size} {seen.st_mtime_ns}"
+                return hashlib.sha256(path.read_bytes()).hexdigest()
+            except OSError:
+                continue
+        return ""
 
 
 def _address(text: str, hostvars: Mapping[str, Any]) -> str:

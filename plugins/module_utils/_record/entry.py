@@ -59,7 +59,7 @@ def read(text: str) -> dict[str, Entry]:
         if document["form"] != FORM:
             raise LostRecord(f"it has the form {document['form']!r}, and {FORM} is known")
         return {str(owner): _entry(entry) for owner, entry in document["owners"].items()}
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise LostRecord(f"it is no record: {error}") from error
 
 

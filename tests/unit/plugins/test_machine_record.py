@@ -108,6 +108,26 @@ def test_whatever_somebody_changes_makes_the_role_run(
     assert run("probe")["done"] == {}
 
 
+@pytest.mark.parametrize("target", ["web.conf", "site"])
+def test_a_link_that_a_role_reads_counts_with_what_it_leads_to(
+    run: Run, made: dict[str, list[str]], tmp_path: Path, target: str
+) -> None:
+    """As a site may keep the file elsewhere that several write, or the folder on a larger disk."""
+    link = tmp_path / "link"
+    link.symlink_to(target)
+    set_up(run, {"reads": [str(link)]})
+    assert run("compare")["run"] == ""
+    (tmp_path / "web.conf").write_text("port 81")
+    (tmp_path / "site" / "below" / "page").write_text("hullo")
+    assert run("compare")["run"] == "present"
+    set_up(run, {"reads": [str(link)]})
+    link.unlink()
+    link.symlink_to("nowhere")
+    assert run("compare")["run"] == "present"
+    set_up(run, {"reads": [str(link)]})
+    assert run("compare")["run"] == ""
+
+
 def test_what_python_compiles_is_no_change(run: Run, made: dict[str, list[str]], tmp_path: Path) -> None:
     set_up(run, made)
     (tmp_path / "site" / "__pycache__").mkdir()
@@ -147,6 +167,7 @@ def test_the_last_record_takes_its_folders_along(run: Run, made: dict[str, list[
         write({"ada": Entry(before={"HOME": 1})}),
         write({"ada": Entry(made={"paths": {"/etc/x": 1}})}),
         write({"ada": Entry(before=[])}),
+        pytest.param("[" * 200_000, id="nested too deeply"),
     ],
 )
 def test_a_lost_record_costs_a_run_and_removes_nothing(

@@ -79,6 +79,30 @@ def test_a_file_of_the_controller_counts_with_its_content(tell: Tell, tmp_path: 
     assert variables(tell(known)) != before
 
 
+@pytest.mark.parametrize("place", ["ca.crt", "files/ca.crt", "tls/ca.crt", "files/tls/ca.crt"])
+def test_a_file_beside_the_playbook_counts_as_the_role_finds_it(
+    tell: Tell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    file = tmp_path / place
+    file.parent.mkdir(parents=True, exist_ok=True)
+    monkeypatch.chdir(tmp_path)
+    digests = []
+    for text in ("one", "two"):
+        file.write_text(text)
+        digests.append(variables(tell({**FIRST, "jupyterhub_iam_ca_file": place.removeprefix("files/")})))
+    assert digests[0] != digests[1] != ""
+
+
+def test_a_word_that_names_no_file_is_none(
+    tell: Tell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = {**FIRST, "jupyterhub_spawner": "docker"}
+    before = variables(tell(known))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "docker").write_text("one")
+    assert variables(tell(known)) == before
+
+
 def test_a_machine_of_the_inventory_counts_with_its_address(tell: Tell) -> None:
     def with_controller(**known: Any) -> str:
         found = {"inventory_hostname": "n1", "slurm_node_controllers": ["c1"], "hostvars": {"c1": known}}

@@ -53,6 +53,14 @@ def _paths(names: list[str]) -> dict[str, str]:
     return {name: _path(name) for name in names}
 
 
+def _reads(names: list[str]) -> dict[str, str]:
+    """As of paths; of a link what it leads to counts, too, which others may write as well."""
+    return {
+        name: f"{state} {_path(os.path.realpath(name))}" if state.startswith("l") else state
+        for name, state in _paths(names).items()
+    }
+
+
 def _path(name: str) -> str:
     try:
         seen = os.lstat(name)
@@ -199,7 +207,7 @@ _READERS: Mapping[str, Callable[[list[str]], dict[str, str]]] = {
     "outputs": _outputs,
     "packages": _packages,
     "paths": _paths,
-    "reads": _paths,
+    "reads": _reads,
     "units": _units,
     "users": _users,
 }
