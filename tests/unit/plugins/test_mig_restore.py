@@ -5,8 +5,11 @@
 from __future__ import annotations
 
 import contextlib
+import json
+import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from ansible_collections.gpufarm.cluster.plugins.module_utils._mig.io import restore
@@ -84,3 +87,21 @@ def test_a_driver_that_is_late_is_waited_for(make_machine: Make, monkeypatch: py
         boot.ask_at_boot(Guarded(), session.survey, 0)
     monkeypatch.setattr(time, "sleep", lambda _seconds: machine.simgpu("driver", "load"))
     assert len(boot.ask_at_boot(Guarded(), session.survey, 60).gpus) == 1
+
+
+def test_a_comparison_tells_the_mode_of_each_gpu_as_a_layout_has_only_those_in_mig_mode(
+    make_machine: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The record of the role has what is printed, and so notices that somebody has switched MIG mode on."""
+    make_machine("a100-80gb", "a30")
+    first, second = read()
+    file = tmp_path / "mig.json"
+    file.write_text(json.dumps({"layout": []}))
+    monkeypatch.setattr(sys, "argv", ["gpufarm-mig", "--check", str(file)])
+    assert restore.main() == 0
+    off = f"{first.uuid} MIG mode off\n{second.uuid} MIG mode off\n"
+    assert capsys.readouterr().out == off
+    with session.session() as nvml:
+        nvml.set_mig_mode(first.uuid, True)
+    assert restore.main() == 0
+    assert capsys.readouterr().out == off.replace("off", "on", 1)

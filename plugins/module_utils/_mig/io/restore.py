@@ -58,6 +58,8 @@ def restore(layout: list[dict[str, Any]]) -> list[str]:
 def differences(layout: list[dict[str, Any]]) -> list[str]:
     """Return which GPUs of a stored layout have other partitions now, a sentence for each.
 
+    Prints the MIG mode of all GPUs, as a layout tells nothing of those whose mode is to be off.
+
     Args:
         layout: as for `restore`.
 
@@ -66,7 +68,12 @@ def differences(layout: list[dict[str, Any]]) -> list[str]:
     """
     with locked():
         survey = Guarded().ask(session.survey)
+        sys.stdout.writelines(f"{gpu.uuid} MIG mode {_mode(gpu)}\n" for gpu in survey.gpus)
         return [found for found in (_difference(survey, entry) for entry in layout) if found]
+
+
+def _mode(gpu: Gpu) -> str:
+    return "on" if gpu.mig_enabled else "off"
 
 
 def _difference(survey: Survey, entry: dict[str, Any]) -> str:
