@@ -150,7 +150,9 @@ unchanged:
   returned: for V(compare)
   type: bool
 made:
-  description: Whether the role made something for this owner before.
+  description:
+    - Whether the role made something for this owner before; of a role that is switched off, whether nobody
+      else needs that, either.
   returned: for V(compare)
   type: bool
 drift:
@@ -276,12 +278,11 @@ class Records:
                 decision = decide.absent(request, entries, left)
             if decision.entries is not None and not self.module.check_mode:
                 self.store.replace(request.role, decision.entries)
-        own = entries.get(request.owner)
         return {
             "changed": False,
             "run": decision.run,
             "unchanged": decision.unchanged,
-            "made": bool(own and any(own.made.values())),
+            "made": decide.made(request, entries),
             "before": decide.remembered(entries),
             "note": decision.note,
             "drift": found,

@@ -125,7 +125,9 @@ unchanged:
   returned: for V(compare)
   type: bool
 made:
-  description: Whether the role made something for this owner before.
+  description:
+    - Whether the role made something for this owner before; of a role that is switched off, whether nobody
+      else needs that, either.
   returned: for V(compare)
   type: bool
 drift:

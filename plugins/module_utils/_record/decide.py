@@ -151,12 +151,36 @@ def absent(request: Request, entries: Mapping[str, Entry], left: bool) -> Decisi
         names = " and ".join(sorted(others))
         note = f"The role {request.role} was applied to this machine by {names}, so nothing is removed."
         return Decision(note=note)
-    if others and not request.divided:
-        names = " and ".join(sorted(others))
+    if needing(request, entries) and not request.divided:
+        names = " and ".join(needing(request, entries))
         return Decision(entries=others, note=f"All that the role {request.role} made stays for {names}.")
     # Another run that would join must not take for complete what is being removed.
     begun = replace(entries[request.owner], complete=False)
     return Decision("absent", entries={**entries, request.owner: begun})
+
+
+def needing(request: Request, entries: Mapping[str, Entry]) -> list[str]:
+    """Return the other owners who need what the role made.
+
+    Args:
+        request: the run.
+        entries: the record, by owner.
+    """
+    return [who for who, one in sorted(entries.items()) if who != request.owner and not one.switched_off]
+
+
+def made(request: Request, entries: Mapping[str, Entry]) -> bool:
+    """Return whether the role made something for this owner before.
+
+    A role that the owner switches off has to leave what others need, as if it had made nothing.
+
+    Args:
+        request: the run.
+        entries: the record, by owner.
+    """
+    own = entries.get(request.owner)
+    shared = not request.owns and not request.take_over and needing(request, entries)
+    return bool(own and any(own.made.values()) and not shared)
 
 
 def remembered(entries: Mapping[str, Entry]) -> dict[str, str]:

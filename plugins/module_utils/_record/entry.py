@@ -47,6 +47,11 @@ class Entry:
     alone: bool = True
     before: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def switched_off(self) -> bool:
+        """Whether the owner has switched the role off, so needs nothing of it."""
+        return self.complete and not self.owns and not any(self.made.values())
+
 
 def read(text: str) -> dict[str, Entry]:
     """Return the entries of a record by their owners.

@@ -352,6 +352,41 @@ def test_a_role_that_depends_on_other_machines_always_runs_and_still_has_its_own
     assert run("compare", state="absent", owner="bob", alone=False)["run"] == "absent"
 
 
+def switched_off(run: Run, owner: str) -> bool:
+    """Switch the role off for an owner, as roles do; return whether that removes what the role made."""
+    off = {"owner": owner, "owns": False, "variables": "off"}
+    removes = run("compare", **off)["made"]
+    run("record", **off)
+    return bool(removes)
+
+
+def test_a_role_that_an_owner_switches_off_stays_for_others_who_share_it(
+    run: Run, made: dict[str, list[str]]
+) -> None:
+    for owner in ("ada", "bob"):
+        set_up(run, made, owner=owner)
+    assert not switched_off(run, "ada")
+    assert switched_off(run, "bob"), "its last user"
+
+
+def test_an_owner_who_has_switched_the_role_off_does_not_keep_that_of_another(
+    run: Run, made: dict[str, list[str]]
+) -> None:
+    set_up(run, made)
+    assert not switched_off(run, "bob")
+    removal = run("compare", state="absent")
+    assert (removal["run"], removal["note"]) == ("absent", "")
+    run("forget")
+    assert run("compare", state="absent")["run"] == ""
+
+
+def test_an_owner_who_only_verifies_keeps_what_another_made(run: Run, made: dict[str, list[str]]) -> None:
+    set_up(run, made)
+    set_up(run, {"reads": made["paths"]}, owner="bob", owns=False, variables="v2")
+    removal = run("compare", state="absent")
+    assert (removal["run"], removal["note"]) == ("", "All that the role web made stays for bob.")
+
+
 @pytest.mark.parametrize("name", ["", "../web", "a/b", "a\n", "x" * 201, "web web"])
 def test_names_that_are_no_names_of_files_are_refused(run: Run, name: str, folder: Path) -> None:
     assert "is no name for a record" in run("claim", role=name)["msg"]
