@@ -253,6 +253,17 @@ def test_the_log_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert [event.code for event in events] == [79] and error == ""
 
 
+@pytest.mark.parametrize("separator", ["\u2028", "\u2029"])
+def test_a_user_cannot_break_the_log_by_the_name_of_a_program(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, separator: str
+) -> None:
+    """The kernel names the program that crashes, and journalctl writes these characters as they are."""
+    crash = f'{{"MESSAGE": "{separator}x[9]: segfault at 0", "__MONOTONIC_TIMESTAMP": "6"}}'
+    error = '{"MESSAGE": "NVRM: Xid (PCI:0000:07:00): 79, x", "__MONOTONIC_TIMESTAMP": "7"}'
+    events, problem = journal(tmp_path, monkeypatch, f"echo '{crash}'; echo '{error}'")
+    assert [event.code for event in events] == [79] and problem == ""
+
+
 def test_a_log_that_fails_is_an_error_and_one_that_is_empty_is_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -79,7 +79,8 @@ def _events() -> tuple[list[Event] | None, str]:
         return None, f"The kernel's log cannot be read: journalctl did not end within {LOG_TIMEOUT} s."
     if done.returncode:
         return None, f"The kernel's log cannot be read: {done.stderr.strip() or 'journalctl failed'}."
-    lines = done.stdout.splitlines()
+    # Not splitlines(): users choose names in messages, and it cuts at characters that JSON keeps.
+    lines = done.stdout.rstrip("\n").split("\n") if done.stdout else []
     return (list(parse_journal(lines)), "") if lines else (None, "")
 
 
