@@ -18,6 +18,9 @@ from .hubs import hubs
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 # Prometheus, "Storage", section "Operational aspects": units of --storage.tsdb.retention.size.
 SIZE = re.compile(r"[1-9][0-9]*(MB|GB|TB)")
+# Prometheus forgets a series after five minutes without a sample ("Querying", section "Staleness"), and rules
+# are evaluated at other moments than series are measured.
+LONGEST_INTERVAL = 120  # seconds
 URL = re.compile(r"https?://[^\s/]+(/\S*)?")
 CERTIFICATE = "-----BEGIN CERTIFICATE-----"
 NOBODY: Mapping[str, Any] = {
@@ -76,9 +79,13 @@ def _problems(settings: Mapping[str, Any]) -> Iterator[str]:
     for one, other in combinations(("port", "node_port", "alertmanager_port"), 2):
         if settings[one] == settings[other]:
             yield f"monitoring_{one} and monitoring_{other} are both {settings[one]}; choose two ports."
-    for name, least in (("interval", 10), ("retention_days", 1)):
-        if settings[name] < least:
-            yield f"monitoring_{name} is {settings[name]}; choose {least} or more."
+    if not 10 <= settings["interval"] <= LONGEST_INTERVAL:
+        yield (
+            f"monitoring_interval is {settings['interval']}, and alerts need several measurements in five"
+            f" minutes; choose 10 to {LONGEST_INTERVAL} seconds."
+        )
+    if settings["retention_days"] < 1:
+        yield f"monitoring_retention_days is {settings['retention_days']}; choose 1 or more."
     if not SIZE.fullmatch(settings["retention_size"]):
         yield (
             f"monitoring_retention_size is '{settings['retention_size']}'; write a whole number with MB, GB"

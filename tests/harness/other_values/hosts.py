@@ -68,7 +68,7 @@ VALUES: dict[str, Any] = {
     ],
     "monitoring_machines": [["host2"]],
     "monitoring_muted_alerts": ["MachineNotSeen"],
-    "monitoring_interval": 3571,
+    "monitoring_interval": 97,
     "monitoring_parts": ["node"],
     "monitoring_readers": ["-----BEGIN CERTIFICATE-----\nother\n-----END CERTIFICATE-----"],
     "monitoring_retention_days": 71939,

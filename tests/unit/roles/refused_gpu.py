@@ -7,9 +7,10 @@ from refused import NO_KEY, Refused
 REFUSED: dict[str, list[Refused]] = {
     "gpu_health": [
         Refused(
-            "is no number that is 0 or more: correct it. gpu_health_interval is 30, and counters",
+            "is no number that is 0 or more: correct it. gpu_health_interval is 30; counters",
             {"gpu_health_call_timeout": -1, "gpu_health_interval": 30},
         ),
+        Refused("gpu_health_interval is 7200; counters", {"gpu_health_interval": 7200}),
     ],
     "gpu_settings": [
         Refused("is no number of watts", {"gpu_settings_entries": [{"power_limit": "much"}]}),
