@@ -75,7 +75,8 @@ def _backend(route: Route, addresses: Mapping[str, str]) -> list[str]:
         ]
     if route.sticky:
         safe = " secure" if route.places or route.tls else ""
-        lines.append(f"    cookie gpufarm_task insert indirect nocache httponly{safe}")
+        # Apps below one name share its cookies, so each has one of its own.
+        lines.append(f"    cookie gpufarm_task_{_digest(route.name)} insert indirect nocache httponly{safe}")
     if route.hsts:
         lines.append('    http-response set-header Strict-Transport-Security "max-age=15768000"')
     if route.strip:
@@ -102,5 +103,9 @@ def _server(route: Route, server: Server, address: str) -> str:
     place = f"[{address}]:{server.port}" if ":" in address else f"{address}:{server.port}"
     name = f"{server.host}:{server.port}"
     # The cookie tells nobody outside how machines are called.
-    cookie = f" cookie {hashlib.sha256(name.encode()).hexdigest()[:16]}" if route.sticky else ""
+    cookie = f" cookie {_digest(name)}" if route.sticky else ""
     return f"    server {name} {place}{cookie}"
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

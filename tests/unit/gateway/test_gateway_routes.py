@@ -204,7 +204,7 @@ LINE = re.compile(
        \ if\ \{\ path\ -m\ beg\ [A-Za-z0-9._~+,;=:@/-]+\ \}
       |set-path\ /\ if\ \{\ path\ [A-Za-z0-9._~+,;=:@/-]+\ \})
     |log-format\ "%ci\ %b\ %s\ %tsc\ %Tt"|retry-on\ conn-failure\ empty-response
-    |cookie\ gpufarm_task\ insert\ indirect\ nocache\ httponly(\ secure)?
+    |cookie\ gpufarm_task_[0-9a-f]{16}\ insert\ indirect\ nocache\ httponly(\ secure)?
     |http-response\ set-header\ Strict-Transport-Security\ "max-age=15768000"
     |http-check\ send\ meth\ GET\ uri\ /[A-Za-z0-9._~+,;=:@/?&%-]*(\ ver\ HTTP/1.1\ hdr\ Host\ [a-z0-9.-]+)?
     |default-server\ check\ inter\ [0-9]+s\ fall\ 3\ rise\ 1
@@ -251,6 +251,14 @@ def test_nothing_of_a_label_reaches_the_configuration_as_anything_but_a_word(
     names = [route.name for route in settled.routes]
     claims = [claim for route in settled.routes for claim in route.claims]
     assert len(set(names)) == len(names) and len(set(claims)) == len(claims)
+
+
+def test_a_browser_stays_with_its_tasks_of_several_apps() -> None:
+    """Apps below one name share its cookies, so one for all would only know the task of the last app."""
+    sticky = [Route(f"/{name}", 0, places=(f"x/{name}/",), sticky=True) for name in "ab"]
+    written = backends([*sticky, Route("/c", 0, places=("x/c/",))], {}, "/cert", "*:{port}")
+    cookies = re.findall(r"cookie (gpufarm_task_[0-9a-f]{16}) insert", written)
+    assert len(set(cookies)) == 2 == written.count(" insert ")
 
 
 def test_who_has_a_name_keeps_it() -> None:
