@@ -28,7 +28,8 @@ class Settled:
 def settle(routes: Sequence[Route], holders: Mapping[str, str]) -> Settled:
     """Give every name, path and port to one route.
 
-    An app keeps its claim while it asks for it, so no other app takes over its users by asking for its name.
+    An app keeps its claim while it asks for it, so no other app takes over its users by asking for its name,
+    nor, in another group, for a path below it.
     Among newcomers the id decides, so that two gateways decide alike.
 
     Args:
@@ -42,11 +43,10 @@ def settle(routes: Sequence[Route], holders: Mapping[str, str]) -> Settled:
     owners = {claim: name for claim, name in holders.items() if (claim, name) in asking}
     found = Settled()
     for route in sorted(routes, key=lambda one: (one.app, one.index)):
-        lost = [claim for claim in route.claims if owners.get(claim, route.name) != route.name]
-        if lost:
-            text = f"{lost[0].rstrip('/')} is taken by backend {owners[lost[0]]}"
+        reason = next(filter(None, (_refusal(claim, route.name, owners) for claim in route.claims)), "")
+        if reason:
             found.problems.setdefault(route.app, []).append(
-                f"{route.app}, port {route.index} is not served: {text}."
+                f"{route.app}, port {route.index} is not served: {reason}."
             )
             continue
         found.routes.append(route)
@@ -54,3 +54,21 @@ def settle(routes: Sequence[Route], holders: Mapping[str, str]) -> Settled:
     found.routes.sort(key=lambda one: one.name)
     found.holders = {claim: route.name for route in found.routes for claim in route.claims}
     return found
+
+
+def _refusal(claim: str, name: str, owners: Mapping[str, str]) -> str:
+    """Return why a route cannot have a claim, as the end of a sentence; empty if it can."""
+    if claim in owners:
+        taken = f"{claim.rstrip('/')} is taken by backend {owners[claim]}"
+        return "" if owners[claim] == name else taken
+    for place, owner in owners.items():
+        # A request goes to the longest place, so the owner of this one would lose some, with their cookies.
+        if claim.startswith(place) and place.endswith("/") and _group(owner) != _group(name):
+            below = f"{claim.rstrip('/')} is below {place.rstrip('/')}"
+            return f"{below}, which backend {owner} of another group has"
+    return ""
+
+
+def _group(name: str) -> str:
+    """Return the first part of an app's id, from the name of its backend."""
+    return name.partition("_")[0]

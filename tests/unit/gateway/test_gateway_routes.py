@@ -274,6 +274,28 @@ def test_who_has_a_name_keeps_it() -> None:
     assert [route.app for route in third.routes] == ["/a", "/z"] and third.problems == {}
 
 
+def test_nobody_takes_a_part_of_the_path_of_another_group() -> None:
+    notebook = Route("/ada/nb", 0, places=("x/ada/nb/",))
+    thief = Route("/bob/a", 0, places=("x/ada/nb/login/",))
+    held = settle([notebook], {}).holders
+    settled = settle([thief, notebook], held)
+    assert [route.app for route in settled.routes] == ["/ada/nb"]
+    assert settled.problems == {
+        "/bob/a": [
+            "/bob/a, port 0 is not served: x/ada/nb/login is below x/ada/nb, which backend ada_nb_0 of"
+            " another group has."
+        ]
+    }
+    assert [route.app for route in settle([thief], settled.holders).routes] == ["/bob/a"]
+
+
+def test_a_group_divides_its_own_path_and_beginnings_of_paths_take_nothing_away() -> None:
+    part = Route("/ada/api", 0, places=("x/ada/nb/api/",))
+    notebook = Route("/ada/nb", 0, places=("x/ada/nb/",))
+    other = Route("/bob/b", 0, places=("x/ada/nb2/", "x/ada/"))
+    assert len(settle([part, notebook, other], settle([notebook], {}).holders).routes) == 3
+
+
 def test_newcomers_are_decided_on_alike_by_every_gateway() -> None:
     one, other = Route("/a", 0, port=10001), Route("/b", 0, port=10001)
     assert settle([one, other], {}) == settle([other, one], {})
