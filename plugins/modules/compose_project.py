@@ -69,8 +69,10 @@ containers:
 
 import functools
 import json
+import os
 import shutil
 import time
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -103,9 +105,14 @@ class Project:
             self.docker = None  # the role starts it later
         self.mark = f"label={project.LABEL}.project={self.name}"
 
-    def run(self, *command: str) -> str:
-        """Return what a command prints."""
-        code, out, err = self.module.run_command(list(command), environ_update={"LC_ALL": "C", "PATH": PATH})
+    def run(self, *command: str, without: Collection[str] = ()) -> str:
+        """Return what a command prints; variables in `without` are not in its environment."""
+        for name in without:
+            os.environ.pop(name, None)
+        environment = {"LC_ALL": "C", "PATH": PATH}.items()
+        code, out, err = self.module.run_command(
+            list(command), environ_update={name: value for name, value in environment if name not in without}
+        )
         if code:
             lines = (err or out).strip().splitlines() or ["no reason given"]
             raise Problem(
@@ -130,9 +137,10 @@ class Project:
         command, major = self.program
         values = {name: str(value) for name, value in self.module.params["secret_env"].items()}
         # In a file and not in its environment, where some names would change what the program itself does.
+        # Variables of its environment, such as USER, would go before those of the file.
         file = temporary_file(self.module, project.dotenv(values, major))
         options = ["--project-name", self.name, "--file", str(self.file), "--env-file", file]
-        return self.run(*command, *options, *arguments)
+        return self.run(*command, *options, *arguments, without=values.keys())
 
     def listed(self, kind: str, *options: str) -> list[str]:
         """Return the ids of the project's containers or networks."""

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -27,9 +28,19 @@ class Docker:
             "timeout": 9,
         }
         self.changes: list[str] = []
+        self.tmpdir = str(folder)
+        self.environment: dict[str, str] = {}
 
-    def run_command(self, command: list[str], **_how: Any) -> tuple[int, str, str]:
+    def add_cleanup_file(self, path: str) -> None:
+        """Leave it to pytest."""
+
+    def run_command(self, command: list[str], **how: Any) -> tuple[int, str, str]:
         what = command[1:3]
+        if "--env-file" in command:
+            self.environment = {**os.environ, **how["environ_update"]}
+            return 0, "", ""
+        if "--short" in command:
+            return 0, "2.26.1", ""
         if what == ["container", "ls"] or what == ["network", "ls"]:
             return 0, what[0], ""
         if what == ["inspect", "container"]:
@@ -63,3 +74,15 @@ def test_a_network_that_others_use_stops_no_project_that_stays(tmp_path: Path) -
     docker = Docker(tmp_path, check_mode=True)
     assert compose_project.apply(docker)["changed"]  # type: ignore[arg-type]
     assert docker.changes == []
+
+
+@pytest.mark.parametrize("name", ["USER", "HOME", "LC_ALL", "PATH"])
+def test_no_variable_of_the_run_goes_before_a_value_of_the_project(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """Compose takes what its environment has before what the file with values has."""
+    monkeypatch.setenv(name, "root")
+    docker = Docker(tmp_path, check_mode=False)
+    docker.params["secret_env"] = {name: "ada"}
+    compose_project.Project(docker).compose("config")  # type: ignore[arg-type]
+    assert name not in docker.environment and len(docker.environment) > 1
