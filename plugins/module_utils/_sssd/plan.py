@@ -56,12 +56,13 @@ def plan(settings: Mapping[str, Any], groups: Iterable[str] | None = None) -> di
         `authority`, the path of the authority's certificate on the machine. If there are no problems, also
         `configuration`, the text of ``sssd.conf``, which has the password of the bind account.
     """
-    problems = [*_wrong(settings)]
+    passed_over = {*POWERFUL, *(groups or ())}
+    problems = [*_wrong(settings), *_lost(settings["login_groups"], passed_over)]
     planned = {"problems": problems, "mark": MARK, "authority": AUTHORITY}
     if problems:
         return planned
     authority = AUTHORITY if settings["ca_file"] else ""
-    return {**planned, "configuration": _configuration(settings, authority, {*POWERFUL, *(groups or ())})}
+    return {**planned, "configuration": _configuration(settings, authority, passed_over)}
 
 
 def _wrong(settings: Mapping[str, Any]) -> Iterator[str]:
@@ -99,6 +100,17 @@ def _wrong(settings: Mapping[str, Any]) -> Iterator[str]:
     home = settings["home_folder"]
     if home and not re.fullmatch(r"(/[A-Za-z0-9_.-]+)+", home):
         yield f"sssd_home_folder is {home!r}, which is no plain absolute path; give one such as /home."
+
+
+def _lost(login_groups: Iterable[str], passed_over: Iterable[str]) -> Iterator[str]:
+    """Yield groups for logins that the filter of groups leaves out; it compares without case (RFC 4519)."""
+    names = {name.lower() for name in passed_over}
+    for group in login_groups:
+        if group.lower() in names:
+            yield (
+                f"sssd_login_groups has {group!r}, a name for groups of the machine, so the directory's "
+                "group is passed over; give its members a group with another name."
+            )
 
 
 def _configuration(settings: Mapping[str, Any], authority: str, names: Iterable[str]) -> str:

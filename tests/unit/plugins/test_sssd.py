@@ -180,3 +180,11 @@ def test_an_entry_that_is_somebody_else_on_the_machine_is_told(
 ) -> None:
     (problem,) = clashes(persons, ACCOUNTS, groups, {"ops": 1000})
     assert words in problem
+
+
+@pytest.mark.parametrize(("group", "own"), [("staff", []), ("Staff", []), ("users", ["users", "root"])])
+def test_groups_that_are_passed_over_let_nobody_log_in_unnoticed(group: str, own: list[str]) -> None:
+    """The filter of groups leaves them out, so nobody would be their member on the machine."""
+    assert f"(cn={group.lower()})" in domain(own)["ldap_group_search_base"]
+    [problem] = plan({**SETTINGS, "login_groups": [group]}, own)["problems"]
+    assert problem.startswith(f"sssd_login_groups has '{group}', a name for groups of the machine,")

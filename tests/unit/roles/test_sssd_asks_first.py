@@ -35,3 +35,12 @@ def test_nothing_but_packages_comes_before_the_answer_of_the_directory() -> None
         "/usr/share/pam-configs",
         "pam-auth-update",
     }
+
+
+def test_a_group_for_logins_that_the_machine_has_is_refused_before_anything_is_written() -> None:
+    told = {"problems": [], "person": "ada", "groups": ["users"]}
+    case = CASES["sssd"].with_answers({"gpufarm.cluster.sssd_directory_info": told})
+    assert not case.run("sssd", {"sssd_login_groups": ["gpu-users"]}).failed
+    run = case.run("sssd", {"sssd_login_groups": ["users"]})
+    assert "host1: sssd_login_groups has 'users', a name for groups of the machine" in run.refusal
+    assert not any(call.action == "gpufarm.cluster.secret_files" for call in run.calls)
