@@ -13,7 +13,7 @@ from .receivers import ADDRESS
 
 
 def problems(settings: Mapping[str, Any], found: Mapping[str, Any]) -> Iterator[str]:
-    """Check `machines`, `servers` and `hub_machines`.
+    """Check `machines`, `servers` and `hub_machines`, and the names in `targets` and `hubs`.
 
     Args:
         settings: the role's variables without ``monitoring_``.
@@ -36,19 +36,18 @@ def problems(settings: Mapping[str, Any], found: Mapping[str, Any]) -> Iterator[
                 f"monitoring_{variable} names {', '.join(wanted)}, and the inventory has only"
                 f" {', '.join(known) or 'others'} of them; give names or addresses that it has."
             )
-    if found["name"] in found["machines"]:
-        yield (
-            f"monitoring_machines names {found['name']}, which is this machine; leave it out, as a server"
-            " asks its own parts anyway."
-        )
-    if found["name"] in found["hub_machines"]:
-        yield (
-            f"monitoring_hub_machines names {found['name']}, which is this machine; leave it out, as a hub"
-            " here is found without it."
-        )
+    asked = {name: [*found[name]] for name in ("machines", "hub_machines")}
+    asked |= {name: [one["name"] for one in settings[name]] for name in ("targets", "hubs")}
+    for variable, names in asked.items():
+        # Prometheus would not start, as two of its jobs would have one name.
+        if found["name"] in names:
+            yield (
+                f"monitoring_{variable} names {found['name']}, which is this machine; leave it out, as a"
+                " server asks its own parts and its own hub anyway."
+            )
     for variable, other in (("machines", "targets"), ("hub_machines", "hubs")):
-        named = Counter([*found[variable], *(one["name"] for one in settings[other])])
-        for name in dict.fromkeys(found[variable]):
+        named = Counter([*asked[variable], *asked[other]])
+        for name in dict.fromkeys(asked[variable]):
             if named[name] > 1:
                 yield (
                     f"The machine {name} is named twice in monitoring_{variable} and monitoring_{other}; name"

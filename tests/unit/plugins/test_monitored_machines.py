@@ -72,6 +72,12 @@ def test_a_machine_without_a_certificate_is_left_out(certificates: dict[str, str
         ),
         ({"servers": ["m9"]}, {}, "monitoring_servers names m9"),
         ({}, {"machines": ["n1", "m1"]}, "names m1, which is this machine"),
+        (
+            {"targets": [{"name": "m1", "address": "a:1", "certificate": PEM}]},
+            {},
+            "monitoring_targets names m1, which is this machine",
+        ),
+        ({"hubs": [{"name": "m1"}]}, {}, "monitoring_hubs names m1, which is this machine"),
         ({}, {"machines": ["n1", "n1"]}, "n1 is named twice"),
         (
             {"targets": [{"name": "n1", "address": "a:1", "certificate": PEM}]},
