@@ -131,6 +131,14 @@ def fail(module: AnsibleModule, text: str) -> NoReturn:
     raise SystemExit(1)
 
 
+def owner(number: int) -> str:
+    """Return the name of the account with a number that any service of names knows; empty without one."""
+    try:
+        return pwd.getpwuid(number).pw_name
+    except KeyError:
+        return ""
+
+
 def known_elsewhere(name: str) -> bool:
     """Return whether any service of names knows the account (nsswitch.conf(5))."""
     try:
@@ -154,15 +162,25 @@ def operators() -> frozenset[str]:
     return frozenset(names)
 
 
-def read_machine(users: list[User], keys_folder: Path, sudoers_file: Path) -> Machine:
+def read_machine(
+    users: list[User], keys_folder: Path, sudoers_file: Path, folder: Path = Path("/etc")
+) -> Machine:
     """Return what the machine has.
+
+    Args:
+        users: those that are asked for.
+        keys_folder: folder of the files of keys.
+        sudoers_file: file with the rights of sudo.
+        folder: of the tables of accounts.
 
     Raises:
         OSError: a file cannot be read.
     """
     accounts, groups = read_accounts(
-        *(Path("/etc", name).read_text() for name in ("passwd", "group", "shadow"))
+        *((folder / name).read_text(errors="surrogateescape") for name in ("passwd", "group", "shadow"))
     )
+    local = {account.uid for account in accounts.values()}
+    numbers = {user.uid: owner(user.uid) for user in users if user.uid and user.uid not in local}
     names = [user.name for user in users]
     homes_on_use = Path(HOME_COMMAND).exists()
     files = sorted(keys_folder.iterdir()) if keys_folder.is_dir() else []
@@ -181,6 +199,7 @@ def read_machine(users: list[User], keys_folder: Path, sudoers_file: Path) -> Ma
         sudoers=sudoers_file.read_text() if sudoers_file.exists() else None,
         operators=operators(),
         homes_on_use=homes_on_use,
+        numbers={number: name for number, name in numbers.items() if name},
     )
 
 

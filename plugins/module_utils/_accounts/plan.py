@@ -62,6 +62,7 @@ class Machine(NamedTuple):
         sudoers: the file with the rights of sudo; None without one.
         operators: names of the accounts behind this very run.
         homes_on_use: whether homes are made at the first login (role shared_home), and not with the account.
+        numbers: names of accounts by numbers asked for that a directory service knows, and the machine not.
     """
 
     accounts: dict[str, Account]
@@ -73,6 +74,7 @@ class Machine(NamedTuple):
     sudoers: str | None = None
     operators: frozenset[str] = frozenset()
     homes_on_use: bool = False
+    numbers: Mapping[int, str] = MappingProxyType({})
 
     def ours(self) -> dict[str, Account]:
         """Return the accounts that were made by an earlier run."""
@@ -167,7 +169,8 @@ def shown(
 
 
 def _table(text: str, width: int) -> list[list[str]]:
-    rows = [line.split(":") for line in text.splitlines()]
+    # Not splitlines(): it cuts at characters that persons can have in their names.
+    rows = [line.split(":") for line in text.split("\n")]
     return [row for row in rows if len(row) == width]
 
 
@@ -231,12 +234,13 @@ def _refuse_new(user: User, machine: Machine) -> None:
             f"The folder /home/{user.name} is there already and would be taken over by a new account; move"
             " it away, or choose another name."
         )
-    for name, account in machine.accounts.items():
-        if user.uid is not None and account.uid == user.uid:
-            raise UserProblem(
-                f"The user {user.name} is to have os_user_guid {user.uid}, which is that of {name}; choose"
-                " another."
-            )
+    owners = {account.uid: name for name, account in machine.accounts.items()}
+    owners |= {number: f"{name} in a directory service" for number, name in machine.numbers.items()}
+    if user.uid in owners and user.uid is not None:
+        raise UserProblem(
+            f"The user {user.name} is to have os_user_guid {user.uid}, which is that of {owners[user.uid]};"
+            " choose another."
+        )
 
 
 def _refuse_to_lock_out(machine: Machine, accounts: dict[str, Account], wanted: dict[str, User]) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pwd
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -24,6 +27,7 @@ from ansible_collections.gpufarm.cluster.plugins.module_utils._accounts.request 
 from ansible_collections.gpufarm.cluster.plugins.module_utils._accounts.request import (
     plan as plan_role,
 )
+from ansible_collections.gpufarm.cluster.plugins.modules import user_accounts
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -137,6 +141,26 @@ PERSON = Account(1000, "/bin/bash", (), CHANGED)
 OURS = Account(1000, "/bin/bash", (GROUP,), KEYS_ONLY)
 
 
+@pytest.mark.parametrize("name", ["M\xfcller".encode("latin-1"), "a\u2028b".encode()])
+def test_real_names_of_any_kind_hide_no_account(tmp_path: Path, name: bytes) -> None:
+    """Names of persons are in no certain encoding, and persons change theirs with chfn."""
+    (tmp_path / "passwd").write_bytes(b"ada:x:1000:1000:" + name + b":/home/ada:/bin/bash\n")
+    (tmp_path / "group").write_text(f"{GROUP}:x:999:ada\n")
+    (tmp_path / "shadow").write_text("ada:*:1:0:99999:7:::\n")
+    machine = user_accounts.read_machine([], tmp_path / "keys", tmp_path / "sudoers", tmp_path)
+    assert machine.ours() == {"ada": OURS}
+
+
+def test_numbers_of_a_directory_service_are_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for file in ("passwd", "group", "shadow"):
+        (tmp_path / file).touch()
+    known = SimpleNamespace(pw_name="zoe")
+    monkeypatch.setattr(pwd, "getpwuid", {2000: known}.__getitem__)
+    users = read_users([request("ada", os_user_guid=2000), request("ben", os_user_guid=2001)])
+    machine = user_accounts.read_machine(users, tmp_path / "keys", tmp_path / "sudoers", tmp_path)
+    assert machine.numbers == {2000: "zoe"}
+
+
 @pytest.mark.parametrize(
     ("user", "machine", "words"),
     [
@@ -158,6 +182,11 @@ OURS = Account(1000, "/bin/bash", (GROUP,), KEYS_ONLY)
         (request("video"), EMPTY, "is that of a group"),
         (request("ada", os_user_guid=2000), EMPTY._replace(accounts={"ada": OURS}), "cannot have 2000"),
         (request("ben", os_user_guid=1000), EMPTY._replace(accounts={"ada": OURS}), "which is that of ada"),
+        (
+            request("ada", os_user_guid=2000),
+            EMPTY._replace(numbers={2000: "zoe"}),
+            "which is that of zoe in a directory service",
+        ),
         (request("ada", groups=["vidoe"]), EMPTY, "The group vidoe"),
         (request("ada", shell="/bin/fish"), EMPTY, "The shell /bin/fish"),
     ],
