@@ -57,7 +57,11 @@ def _frontend(route: Route, certificate: str, listen: str) -> list[list[str]]:
         lines += [
             "    option idle-close-on-response",
             "    option forwardfor",
-            "    http-request del-header X-Forwarded-For",
+            # As in the role's haproxy.cfg.
+            "    http-request del-header X-Forwarded- -m beg",
+            "    http-request del-header X-Real-IP",
+            "    http-request del-header X-Scheme",
+            "    http-request del-header Forwarded",
             f"    http-request set-header X-Forwarded-Proto {'https' if route.tls else 'http'}",
         ]
     else:

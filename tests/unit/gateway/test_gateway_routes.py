@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -198,7 +199,8 @@ LINE = re.compile(
     r"""(backend|frontend)\ [a-z0-9._-]+|\ {4}(
     mode\ (http|tcp)|balance\ [a-z-]+|bind\ \*:[0-9]+(\ ssl\ crt\ /cert)?(\ alpn\ h2,http/1.1)?
     |default_backend\ [a-z0-9._-]+|option\ (forwardfor|httpchk|idle-close-on-response)
-    |http-request\ (del-header\ X-Forwarded-For|set-header\ X-Forwarded-Proto\ https?
+    |http-request\ (del-header\ (X-Forwarded-\ -m\ beg|X-Real-IP|X-Scheme|Forwarded)
+      |set-header\ X-Forwarded-Proto\ https?
       |disable-l7-retry\ unless\ METH_GET
       |replace-path\ \^[]\[A-Za-z0-9._~+,;=:@/-]+\(/\.\*\)\?\$\ \\1
        \ if\ \{\ path\ -m\ beg\ [A-Za-z0-9._~+,;=:@/-]+\ \}
@@ -251,6 +253,15 @@ def test_nothing_of_a_label_reaches_the_configuration_as_anything_but_a_word(
     names = [route.name for route in settled.routes]
     claims = [claim for route in settled.routes for claim in route.claims]
     assert len(set(names)) == len(names) and len(set(claims)) == len(claims)
+
+
+def test_all_frontends_leave_out_what_clients_say_of_themselves() -> None:
+    template = Path(__file__).parents[3] / "roles" / "app_gateway" / "templates" / "haproxy.cfg.j2"
+    of_names = re.findall("http-request del-header .*", template.read_text())
+    written = backends([Route("/a", 0, port=10001)], {}, "/cert", "*:{port}")
+    assert of_names == re.findall("http-request del-header .*", written)
+    names = {line.split()[2] for line in of_names}
+    assert names == {"X-Forwarded-", "X-Real-IP", "X-Scheme", "Forwarded"}
 
 
 def test_a_browser_stays_with_its_tasks_of_several_apps() -> None:
