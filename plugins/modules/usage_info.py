@@ -97,9 +97,10 @@ from ansible_collections.gpufarm.cluster.plugins.module_utils._usage.use import 
 
 def read_slurm(module: AnsibleModule, since: datetime, until: datetime, now: datetime) -> Iterator[Use]:
     """Return the jobs of the period."""
+    # In UTC: a local time may be two.
     period = [
-        f"--starttime={since.astimezone():%Y-%m-%dT%H:%M:%S}",
-        f"--endtime={until.astimezone():%Y-%m-%dT%H:%M:%S}",
+        f"--starttime={since.astimezone(UTC):%Y-%m-%dT%H:%M:%S}",
+        f"--endtime={until.astimezone(UTC):%Y-%m-%dT%H:%M:%S}",
     ]
     options = ["--allusers", "--allocations", "--duplicates", "--parsable2", "--noheader"]
     program = module.get_bin_path("sacct")
@@ -107,7 +108,7 @@ def read_slurm(module: AnsibleModule, since: datetime, until: datetime, now: dat
         module.fail_json(msg="The host has no sacct; read the jobs on one that has Slurm's clients.")
     code, printed, complaint = module.run_command(
         [program, *options, *period, f"--format={','.join(COLUMNS)}"],
-        environ_update={"LC_ALL": "C.UTF-8", "SLURM_TIME_FORMAT": "%s"},
+        environ_update={"LC_ALL": "C.UTF-8", "SLURM_TIME_FORMAT": "%s", "TZ": "UTC"},
     )
     if code:
         module.fail_json(

@@ -9,6 +9,7 @@ import gzip
 import io
 import json
 import os
+import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -217,7 +218,7 @@ def run(
     programs = tmp_path / "bin"
     programs.mkdir()
     (programs / "sacct").write_text(
-        f"#!/bin/sh\ncd {tmp_path}\nprintf '%s ' \"$@\" > asked\ncat jobs\nexit $(cat code)\n"
+        f'#!/bin/sh\ncd {tmp_path}\nprintf \'%s \' "$@" "$TZ" > asked\ncat jobs\nexit $(cat code)\n'
     )
     (programs / "sacct").chmod(0o755)
     (tmp_path / "jobs").write_text(SACCT)
@@ -255,6 +256,27 @@ def test_the_module_reads_both_sources(run: Callable[..., Any], tmp_path: Path) 
 def test_the_module_takes_the_name_of_the_machine(run: Callable[..., Any]) -> None:
     told = run(sources=["slurm"], since="2026-11-01", before="2026-11-20T12:00", machine="ctl")
     assert {one["machine"] for one in told["uses"]} == {"ctl"}
+
+
+def test_the_hour_that_a_clock_shows_twice_is_two_hours(
+    run: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rome had 02:30 twice on 2026-10-25; one question for both would lose the jobs of an hour."""
+    monkeypatch.setenv("TZ", "Europe/Rome")
+    time.tzset()
+    asked = []
+    try:
+        for begin in ("2026-10-25T00:30", "2026-10-25T01:30"):
+            run(sources=["slurm"], since=begin, before="2026-10-25T03:00")
+            asked += (tmp_path / "asked").read_text().split()
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+    assert [word for word in asked if word.startswith("--starttime=")] == [
+        "--starttime=2026-10-25T00:30:00",
+        "--starttime=2026-10-25T01:30:00",
+    ]
+    assert asked.count("UTC") == 2
 
 
 def test_a_sacct_that_fails_is_no_empty_answer(run: Callable[..., Any], tmp_path: Path) -> None:
