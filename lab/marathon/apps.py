@@ -52,6 +52,7 @@ CHECK = {
     "protocol": "HTTP",
     "ipProtocol": "IPv4",
 }
+GENERAL_CHECK = {"intervalSeconds": 60, "timeoutSeconds": 20, "delaySeconds": 15}
 
 
 def problems(app: Mapping[str, Any], gpu_feature: bool, role: str) -> Iterator[tuple[str, str]]:
@@ -89,30 +90,46 @@ def complete(app: Mapping[str, Any], role: str) -> dict[str, Any]:
         if name not in READ_ONLY and value is not None and (value not in ({}, []) or name in EMPTY_MEANS_NONE)
     }
     full = {**DEFAULTS, **kept, "role": kept.get("role", role)}
+    networked = [one for one in full.get("networks", ()) if one.get("mode", "container") != "host"]
     container = full.get("container")
+    if networked:
+        container = {"portMappings": [{"name": "default"}], **(container or {"type": "MESOS"})}
+        # It is for networks of the host (AppNormalization.scala).
+        full["requirePorts"] = False
     if container is not None:
         full["container"] = _container(container)
-    networked = [one for one in full.get("networks", ()) if one.get("mode", "container") != "host"]
-    if not full.get("networks"):
-        full["networks"] = [{"mode": "host"}]
+    full["networks"] = [
+        {"mode": "container", **one} | ({} if one.get("name") else _named(one))
+        for one in full.get("networks", ())
+    ] or [{"mode": "host"}]
     if not networked:
         ports = full.get("portDefinitions", [{"port": 0, "name": "default"}])
         full["portDefinitions"] = [
             {"protocol": "tcp", **one, "port": one.get("port") or 10000 + number}
             for number, one in enumerate(ports)
         ]
-    resident = any("persistent" in volume for volume in (container or {}).get("volumes", ()))
+    else:
+        full.pop("portDefinitions", None)
+    volumes = (container or {}).get("volumes", ())
+    resident = any("persistent" in volume for volume in volumes)
+    # AppConversion.scala, UpgradeStrategyConverter
+    slow = resident or any("external" in volume for volume in volumes)
     full.setdefault(
         "unreachableStrategy",
         "disabled" if resident else {"inactiveAfterSeconds": 0, "expungeAfterSeconds": 0},
     )
     full["upgradeStrategy"] = {
-        "minimumHealthCapacity": 0.5 if resident else 1,
-        "maximumOverCapacity": 0 if resident else 1,
+        "minimumHealthCapacity": 0.5 if slow else 1,
+        "maximumOverCapacity": 0 if slow else 1,
         **full.get("upgradeStrategy", {}),
     }
     if full.get("healthChecks"):
-        full["healthChecks"] = [CHECK | one for one in full["healthChecks"]]
+        ported = bool(app.get("portDefinitions") or (full.get("container") or {}).get("portMappings"))
+        full["healthChecks"] = [_health_check(one, ported) for one in full["healthChecks"]]
+    if full.get("check"):
+        full["check"] = GENERAL_CHECK | full["check"]
+        if "http" in full["check"]:
+            full["check"]["http"] = {"scheme": "HTTP"} | full["check"]["http"]
     if full.get("fetch"):
         full["fetch"] = [
             {"cache": False, "executable": False, "extract": True} | one for one in full["fetch"]
@@ -120,8 +137,42 @@ def complete(app: Mapping[str, Any], role: str) -> dict[str, Any]:
     return full
 
 
+def _named(network: Mapping[str, Any]) -> dict[str, str]:
+    """As with the option `default_network_name`."""
+    return {"name": "site"} if network.get("mode", "container") == "container" else {}
+
+
+def _health_check(check: Mapping[str, Any], ported: bool) -> dict[str, Any]:
+    """AppNormalization.scala, `normalizeHealthChecks`; HealthCheckConversion.scala."""
+    full = CHECK | dict(check)
+    protocol = str(full["protocol"])
+    if ported and protocol != "COMMAND" and "port" not in full:
+        full.setdefault("portIndex", 0)
+    if protocol == "COMMAND":
+        full.pop("portIndex", None)
+    elif not protocol.startswith("MESOS_"):
+        full |= {"delaySeconds": 15, "ipProtocol": "IPv4"}
+    if protocol in ("HTTP", "HTTPS"):
+        full.setdefault("ignoreHttp1xx", False)
+    else:
+        full.pop("ignoreHttp1xx", None)
+    return full
+
+
+def _volume(volume: Mapping[str, Any]) -> dict[str, Any]:
+    """VolumeConversion.scala."""
+    full = dict(volume)
+    if "persistent" in full:
+        kind = "mount" if "profileName" in full["persistent"] else "root"
+        full["persistent"] = {"type": kind, "constraints": [], **full["persistent"]}
+    if "external" in full and full["external"].get("provider") != "csi":
+        full["external"] = {"options": {}, "shared": False, **full["external"]}
+    return full
+
+
 def _container(container: Mapping[str, Any]) -> dict[str, Any]:
-    full = {"type": "DOCKER", "volumes": [], **container}
+    full = {"type": "DOCKER", **container}
+    full["volumes"] = [_volume(one) for one in full.get("volumes", ())]
     if "docker" in full:
         docker = {"forcePullImage": False, **full["docker"]}
         if full["type"] == "DOCKER":

@@ -3,7 +3,8 @@
 """Definitions of Marathon's apps: what is wrong with one, and in what two of them differ. No I/O.
 
 Sources: mesosphere/marathon, releases/1.11: the RAML of apps (fields and defaults), PathId.scala (paths),
-AppValidation.scala (commands, GPUs), docs/constraints.md (operators).
+AppValidation.scala (commands, GPUs), docs/constraints.md (operators); AppNormalization.scala,
+AppConversion.scala, HealthCheckConversion.scala, VolumeConversion.scala (what the server fills in and drops).
 """
 
 from __future__ import annotations
@@ -77,6 +78,14 @@ HEALTH_CHECK: dict[str, Any] = {
     "protocol": "HTTP",
     "timeoutSeconds": 20,
 }
+# Fields that checks of other protocols lose.
+OF_PROTOCOLS = {
+    "delaySeconds": ("COMMAND", "MESOS_HTTP", "MESOS_HTTPS", "MESOS_TCP"),
+    "ignoreHttp1xx": ("HTTP", "HTTPS"),
+    "ipProtocol": ("MESOS_HTTP", "MESOS_HTTPS", "MESOS_TCP"),
+    "portIndex": ("HTTP", "HTTPS", "TCP", "MESOS_HTTP", "MESOS_HTTPS", "MESOS_TCP"),
+}
+GENERAL_CHECK: dict[str, Any] = {"delaySeconds": 15, "intervalSeconds": 60, "timeoutSeconds": 20}
 READINESS_CHECK: dict[str, Any] = {
     "httpStatusCodesForReady": [200],
     "intervalSeconds": 30,
@@ -158,6 +167,8 @@ def problems(request: Mapping[str, Any]) -> Iterator[str]:
         yield "The app has nothing to run; give cmd, args, or a container with docker.image."
     if request.get("gpus") and isinstance(container, Mapping):
         yield from _gpu_problems(container)
+    if isinstance(container, Mapping):
+        yield from _port_problems(request, container)
     for rule in request.get("constraints") or ():
         if not isinstance(rule, Sequence) or len(rule) not in (2, 3) or rule[1] not in CONSTRAINTS:
             yield (
@@ -193,6 +204,27 @@ def _numbers(request: Mapping[str, Any]) -> Iterator[str]:
             yield (
                 f"The app's {name} is {value!r}; give a {'whole ' if whole else ''}number of {least} or more."
             )
+
+
+def _port_problems(request: Mapping[str, Any], container: Mapping[str, Any]) -> Iterator[str]:
+    docker = container.get("docker") or {}
+    for name, instead in (("network", "networks"), ("portMappings", "container.portMappings")):
+        if docker.get(name):
+            yield f"The field container.docker.{name} is outdated; use {instead}."
+    if _own_network(request) and request.get("portDefinitions"):
+        yield (
+            "The app has portDefinitions and a network of its own, where Marathon drops them; give"
+            " container.portMappings."
+        )
+    if not _own_network(request) and container.get("portMappings"):
+        yield (
+            "The app has container.portMappings and the network of the host, where Marathon drops them; give"
+            " networks, such as [{mode: container/bridge}], or portDefinitions."
+        )
+
+
+def _own_network(app: Mapping[str, Any]) -> bool:
+    return any(one.get("mode", "container") != "host" for one in app.get("networks") or ())
 
 
 def _gpu_problems(container: Mapping[str, Any]) -> Iterator[str]:
@@ -256,19 +288,25 @@ def _canonical(name: str, app: Mapping[str, Any], wanted: Mapping[str, Any]) -> 
         return _strategy(name, app)
     if _empty(value):
         value = DEFAULTS.get(name)
+    if _own_network(wanted):
+        if name == "container" and _empty(value):
+            value = {"type": "MESOS"}
+        elif name == "requirePorts":
+            value = False
     if reader is not None and not _empty(value):
         return reader(value, wanted.get(name))
     return value
 
 
 def _strategy(name: str, app: Mapping[str, Any]) -> Any:
-    """Apps with persistent volumes have other defaults (state/UpgradeStrategy.scala,
+    """Apps with volumes that are not folders of the agent have other defaults (state/UpgradeStrategy.scala,
     UnreachableStrategy.scala)."""
     volumes = (app.get("container") or {}).get("volumes") or ()
     resident = any(volume.get("persistent") for volume in volumes)
     value = app.get(name)
     if name == "upgradeStrategy":
-        low, over = (0.5, 0) if resident else (1, 1)
+        slow = resident or any(volume.get("external") for volume in volumes)
+        low, over = (0.5, 0) if slow else (1, 1)
         return {"minimumHealthCapacity": low, "maximumOverCapacity": over, **(value or {})}
     if value == "disabled" or (value is None and resident):
         return "disabled"
@@ -288,7 +326,7 @@ def _ports(defaults: Mapping[str, Any], field: str) -> Callable[[Any, Any], Any]
     def read(value: Any, wanted: Any) -> Any:
         rows = []
         for position, one in enumerate(value):
-            row = {key: item for key, item in {**defaults, **one}.items() if item is not None}
+            row = {**defaults, **_given(one)}
             other = wanted[position] if isinstance(wanted, list) and position < len(wanted) else {}
             if not other.get(field):
                 row[field] = 0
@@ -305,8 +343,7 @@ def _container(value: Any, wanted: Any) -> Any:
     full = {"type": "DOCKER", **value}
     if full.get("docker"):
         full["docker"] = {**DOCKER, **full["docker"]}
-    if not full.get("volumes"):
-        full.pop("volumes", None)
+    full["volumes"] = [_volume(one) for one in full.get("volumes") or ()]
     if full.get("portMappings"):
         full["portMappings"] = _ports(PORT_MAPPING, "servicePort")(
             full["portMappings"], requested.get("portMappings")
@@ -316,22 +353,75 @@ def _container(value: Any, wanted: Any) -> Any:
     return full
 
 
+def _given(value: Mapping[str, Any]) -> dict[str, Any]:
+    """Leave out what says no more than its absence."""
+    return {name: item for name, item in value.items() if item is not None and item != [] and item != {}}
+
+
+def _volume(volume: Mapping[str, Any]) -> dict[str, Any]:
+    full = _given(volume)
+    if "persistent" in full:
+        kind = "mount" if full["persistent"].get("profileName") else "root"
+        full["persistent"] = {"type": kind, **_given(full["persistent"])}
+    if "external" in full:
+        full["external"] = {"shared": False, **_given(full["external"])}
+    return full
+
+
+def _health_checks(value: Any, _wanted: Any) -> list[dict[str, Any]]:
+    rows = []
+    for one in value:
+        row = {**HEALTH_CHECK, **_given(one)}
+        # With the ports that it knows, the server takes the first.
+        if row.get("port") is None:
+            row.setdefault("portIndex", 0)
+        lost = [name for name, protocols in OF_PROTOCOLS.items() if row["protocol"] not in protocols]
+        rows.append({name: item for name, item in row.items() if name not in lost})
+    return rows
+
+
+def _check(value: Any, _wanted: Any) -> dict[str, Any]:
+    full = {**GENERAL_CHECK, **_given(value)}
+    if "http" in full:
+        full["http"] = {"scheme": "HTTP", **_given(full["http"])}
+    return full
+
+
+def _networks(value: Any, wanted: Any) -> list[dict[str, Any]]:
+    """A network without a name gets that of the server's option."""
+    rows = []
+    for position, one in enumerate(value):
+        row = {"mode": "container", **_given(one)}
+        other = wanted[position] if isinstance(wanted, list) and position < len(wanted) else {}
+        if not other.get("name"):
+            row.pop("name", None)
+        rows.append(row)
+    return rows
+
+
+def _words(value: Any, _wanted: Any) -> list[str]:
+    return sorted(set(map(str, value)))
+
+
 def _names_as_paths(value: Any, _wanted: Any) -> list[str]:
     return sorted("/" + str(one).strip("/") for one in value)
 
 
-def _rules(value: Any, _wanted: Any) -> list[list[str]]:
-    return [[str(word) for word in rule] for rule in value]
+def _rules(value: Any, _wanted: Any) -> list[tuple[str, ...]]:
+    """The server keeps them in no order, and each once."""
+    return sorted({tuple(str(word) for word in rule) for rule in value})
 
 
 _READERS: dict[str, Callable[[Any, Any], Any]] = {
+    "acceptedResourceRoles": _words,
+    "check": _check,
     "constraints": _rules,
     "container": _container,
     "dependencies": _names_as_paths,
     "fetch": _each(FETCH),
-    "healthChecks": _each(HEALTH_CHECK),
+    "healthChecks": _health_checks,
     "id": lambda value, _wanted: "/" + str(value).strip("/"),
-    "networks": lambda value, _wanted: [{"mode": "container", **one} for one in value],
+    "networks": _networks,
     "portDefinitions": _ports(PORT, "port"),
     "readinessChecks": _each(READINESS_CHECK),
 }

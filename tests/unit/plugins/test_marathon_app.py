@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import pytest
@@ -37,10 +38,49 @@ CONTAINER = st.fixed_dictionaries(
     optional={
         "type": st.sampled_from(["MESOS", "DOCKER"]),
         "portMappings": st.lists(MAPPING, max_size=3),
-        "volumes": st.lists(st.just({"containerPath": "/x", "hostPath": "/y", "mode": "RO"}), max_size=1),
+        "volumes": st.lists(
+            st.sampled_from(
+                [
+                    {"containerPath": "/x", "hostPath": "/y", "mode": "RO"},
+                    {"containerPath": "data", "mode": "RW", "persistent": {"size": 512}},
+                    {
+                        "containerPath": "fast",
+                        "mode": "RW",
+                        "persistent": {"size": 512, "profileName": "ssd"},
+                    },
+                    {"containerPath": "/z", "mode": "RW", "external": {"name": "z", "provider": "dvdi"}},
+                ]
+            ),
+            max_size=2,
+        ),
     },
 )
-CHECK = st.fixed_dictionaries({}, optional={"protocol": st.just("MESOS_TCP"), "intervalSeconds": NUMBER})
+CHECK = st.fixed_dictionaries(
+    {},
+    optional={
+        "protocol": st.sampled_from(["HTTP", "TCP", "COMMAND", "MESOS_HTTP", "MESOS_TCP"]),
+        "intervalSeconds": NUMBER,
+        "delaySeconds": NUMBER,
+        "portIndex": st.integers(0, 2),
+        "port": NUMBER,
+        "ignoreHttp1xx": st.booleans(),
+    },
+)
+NETWORKS = st.sampled_from(
+    [[{"mode": "container/bridge"}], [{"mode": "container"}], [{"name": "own"}], [{"mode": "host"}]]
+)
+
+
+def with_fitting_ports(definition: dict[str, Any]) -> dict[str, Any]:
+    """Leave out ports that a server would drop."""
+    definition = copy.deepcopy(definition)
+    if any(one.get("mode") != "host" for one in definition.get("networks", ())):
+        definition.pop("portDefinitions", None)
+    else:
+        definition.get("container", {}).pop("portMappings", None)
+    return definition
+
+
 DEFINITIONS = st.fixed_dictionaries(
     {"id": st.just("/a/b"), "cmd": WORD},
     optional={
@@ -52,14 +92,17 @@ DEFINITIONS = st.fixed_dictionaries(
         "constraints": st.lists(st.just(["hostname", "UNIQUE"]), max_size=2),
         "container": CONTAINER,
         "portDefinitions": st.lists(PORT, max_size=3),
-        "networks": st.just([{"mode": "container/bridge"}]),
+        "networks": NETWORKS,
+        "check": st.sampled_from(
+            [{"http": {"path": "/"}}, {"tcp": {"port": 80}}, {"exec": {"command": {"shell": "true"}}}]
+        ),
         "healthChecks": st.lists(CHECK, max_size=2),
         "fetch": st.lists(st.just({"uri": "http://x/y"}), max_size=2),
         "upgradeStrategy": st.fixed_dictionaries({}, optional={"maximumOverCapacity": st.just(0)}),
         "unreachableStrategy": st.just("disabled"),
         "requirePorts": st.booleans(),
     },
-)
+).map(with_fitting_ports)
 
 
 @given(DEFINITIONS)
@@ -112,6 +155,18 @@ def test_paths(path: str, absolute: str) -> None:
         ),
         ({"constraints": [["hostname", "NEAR"]]}, "is none: give a field"),
         ({"residency": {}}, "residency is outdated; use unreachableStrategy"),
+        (
+            {"container": {"docker": {"image": "x", "network": "BRIDGE"}}},
+            r"container.docker.network is outdated; use networks\.",
+        ),
+        (
+            {"container": {"docker": {"image": "x"}, "portMappings": [{"containerPort": 80}]}},
+            "container.portMappings and the network of the host, where Marathon drops them",
+        ),
+        (
+            {"networks": [{"mode": "container/bridge"}], "portDefinitions": [{"port": 80}]},
+            "portDefinitions and a network of its own, where Marathon drops them",
+        ),
     ],
 )
 def test_what_cannot_be_is_refused(change: dict[str, Any], words: str) -> None:
@@ -150,3 +205,29 @@ def test_a_reason_that_is_new_is_told_by_its_name() -> None:
     rows = [{"reason": "Other", "declined": 1, "processed": 1}]
     summary = {"processedOffersCount": 1, "rejectSummaryLastOffers": rows}
     assert "1 declined for Other" in wait.waiting({"app": {}, "processedOffersSummary": summary})
+
+
+MAPPED = {"networks": [{"mode": "container/bridge"}]}
+PERSISTENT = {"containerPath": "data", "mode": "RW", "persistent": {"size": 512}}
+
+
+@pytest.mark.parametrize(
+    ("field", "before", "after"),
+    [
+        ("healthChecks", [{"protocol": "MESOS_TCP", "portIndex": 1}], [{"protocol": "MESOS_TCP"}]),
+        ("healthChecks", [{"protocol": "MESOS_HTTP", "path": "/"}], [{"protocol": "MESOS_HTTP"}]),
+        ("container", {"volumes": [PERSISTENT]}, {"volumes": [{**PERSISTENT, "persistent": {"size": 1024}}]}),
+        ("container", {"volumes": [PERSISTENT]}, {"volumes": [{**PERSISTENT, "mode": "RO"}]}),
+        ("check", {"http": {"path": "/"}}, {"http": {"path": "/"}, "delaySeconds": 9}),
+        ("networks", [{"name": "one"}], [{"name": "other"}]),
+        ("constraints", [["hostname", "UNIQUE"]], [["hostname", "UNIQUE"], ["rack", "GROUP_BY"]]),
+    ],
+)
+def test_a_change_beside_what_a_server_fills_in_is_found(field: str, before: Any, after: Any) -> None:
+    current = server.complete({**APP, **MAPPED, field: before}, "*")
+    assert set(difference(current, read_app({**APP, **MAPPED, field: after})).after) == {field}
+
+
+def test_the_order_of_constraints_is_no_difference() -> None:
+    rules = [["hostname", "UNIQUE"], ["rack", "GROUP_BY"]]
+    assert difference({**APP, "constraints": rules}, {**APP, "constraints": rules[::-1]}) == ({}, {})
