@@ -110,8 +110,10 @@ def present(module: AnsibleModule, chronos: Chronos) -> dict[str, Any]:
     """Make the job be as it is defined."""
     secret = module.params["secret_env"]
     wanted = read_job(module.params["job"])
+    plain = {one["name"]: one.get("value") for one in wanted.get("environmentVariables") or ()}
     more = sorted(secret.items())
     if module.params["made_for"]:
+        plain[MADE_FOR] = module.params["made_for"]
         more.append((MADE_FOR, module.params["made_for"]))
     if more:
         own = [one for one in wanted.get("environmentVariables") or () if one["name"] != MADE_FOR]
@@ -122,7 +124,7 @@ def present(module: AnsibleModule, chronos: Chronos) -> dict[str, Any]:
     before, after = difference(current, wanted, datetime.now(timezone.utc))
     result: dict[str, Any] = {
         "changed": bool(before or after),
-        "diff": {"before": masked(before, secret), "after": masked(after, secret)},
+        "diff": {"before": masked(before, plain), "after": masked(after, plain)},
     }
     if result["changed"] and not module.check_mode:
         current = chronos.put(wanted, current)

@@ -143,7 +143,8 @@ def present(module: AnsibleModule, marathon: Marathon) -> dict[str, Any]:
     """Make the app be as it is defined."""
     secret = module.params["secret_env"]
     wanted = read_app(module.params["app"])
-    wanted["env"] = {**(wanted.get("env") or {}), **secret}
+    plain = wanted.get("env") or {}
+    wanted["env"] = {**plain, **secret}
     for text in warnings(wanted):
         module.warn(text)
     path, seconds = wanted["id"], module.params["wait_timeout"]
@@ -157,7 +158,7 @@ def present(module: AnsibleModule, marathon: Marathon) -> dict[str, Any]:
     result: dict[str, Any] = {
         "changed": changed,
         "deployment": "",
-        "diff": {"before": masked(before, list(secret)), "after": masked(after, list(secret))},
+        "diff": {"before": masked(before, plain), "after": masked(after, plain)},
     }
     if module.check_mode:
         return {**result, **shown(current)}

@@ -20,6 +20,7 @@ NAME = re.compile(r"[\w.-]+")
 SCHEDULE = re.compile(r"R(\d*)/([^/]*)/(P[^/]+)")
 PERIOD = re.compile(r"P(?=.)(\d+Y)?(\d+M)?(\d+W)?(\d+D)?(T(?=.)(\d+H)?(\d+M)?(\d+S)?)?")
 NETWORKS = ("BRIDGE", "HOST", "USER")
+HIDDEN = "********"
 CONSTRAINTS = ("EQUALS", "LIKE", "UNLIKE")
 
 DEFAULTS: dict[str, Any] = {
@@ -154,6 +155,9 @@ def problems(request: Mapping[str, Any]) -> Iterator[str]:
     yield from _container_problems(container, bool(request.get("gpus")))
     if request.get("fetch") and request.get("uris"):
         yield "The job has both fetch and uris; give fetch only."
+    for one in request.get("environmentVariables") or ():
+        if not isinstance(one, Mapping) or set(one) != {"name", "value"}:
+            yield "An entry of the job's environmentVariables needs name and value, and nothing else."
     for rule in request.get("constraints") or ():
         if not isinstance(rule, (list, tuple)) or len(rule) != 3 or rule[1] not in CONSTRAINTS:
             yield (
@@ -287,12 +291,19 @@ def request(wanted: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     return "/v1/scheduler/" + kind, body
 
 
-def masked(fields: Mapping[str, Any], secret: Mapping[str, Any]) -> dict[str, Any]:
-    """Return fields of a definition with the values of some environment variables hidden."""
+def masked(fields: Mapping[str, Any], plain: Mapping[str, Any]) -> dict[str, Any]:
+    """Return fields of a definition with the values of its environment hidden.
+
+    Nobody knows which of those that the server has were secret.
+
+    Args:
+        fields: of a job.
+        plain: the variables of the environment that everybody may see; they are shown.
+    """
     shown = dict(fields)
     if "environmentVariables" in shown:
         shown["environmentVariables"] = [
-            {**one, "value": "********"} if one["name"] in secret else one
+            one if one["name"] in plain and plain[one["name"]] == one["value"] else {**one, "value": HIDDEN}
             for one in shown["environmentVariables"]
         ]
     return shown

@@ -106,6 +106,7 @@ PORT_MAPPING: dict[str, Any] = {
     "servicePort": 0,
 }
 DOCKER: dict[str, Any] = {"forcePullImage": False, "parameters": [], "privileged": False}
+HIDDEN = "********"
 CONSTRAINTS = ("UNIQUE", "CLUSTER", "GROUP_BY", "LIKE", "UNLIKE", "MAX_PER", "IS")
 
 PART = r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?"
@@ -427,11 +428,19 @@ _READERS: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
-def masked(fields: Mapping[str, Any], secret: Sequence[str]) -> dict[str, Any]:
-    """Return fields of a definition with the values of some variables of its environment hidden."""
+def masked(fields: Mapping[str, Any], plain: Mapping[str, Any]) -> dict[str, Any]:
+    """Return fields of a definition with the values of its environment hidden.
+
+    Nobody knows which of those that the server has were secret.
+
+    Args:
+        fields: of an app.
+        plain: the variables of the environment that everybody may see; they are shown.
+    """
     shown = dict(fields)
     if "env" in shown:
         shown["env"] = {
-            name: "********" if name in secret else value for name, value in sorted(shown["env"].items())
+            name: value if name in plain and plain[name] == value else HIDDEN
+            for name, value in sorted(shown["env"].items())
         }
     return shown

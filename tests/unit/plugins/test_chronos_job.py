@@ -122,6 +122,7 @@ def test_schedules_that_are_none(text: str) -> None:
         ({"container": {"image": "x", "network": "host"}}, "in capitals"),
         ({"gpus": 1, "container": {"image": "x"}}, "set container.type to MESOS"),
         ({"gpus": 1.5}, "gpus is 1.5; give a whole number"),
+        ({"environmentVariables": [{"name": "A"}]}, "environmentVariables needs name and value"),
         ({"fetch": [{"uri": "x"}], "uris": ["x"]}, "give fetch only"),
     ],
 )
@@ -233,4 +234,8 @@ def test_secrets_are_sent_and_not_shown(monkeypatch: pytest.MonkeyPatch) -> None
         assert "s3cr3t-value" not in json.dumps(result)
         again = call(monkeypatch, api, job=JOB, secret_env={"TOKEN": "s3cr3t-value"})
         assert result["changed"] and not again["changed"]
-        assert call(monkeypatch, api, job=JOB, secret_env={"TOKEN": "other"})["changed"]
+        changed = call(monkeypatch, api, job=JOB, secret_env={"TOKEN": "other"})
+        removed = call(monkeypatch, api, job=JOB)
+    assert changed["changed"] and removed["changed"]
+    assert "s3cr3t-value" not in json.dumps(changed) and "other" not in json.dumps(removed)
+    assert removed["diff"]["before"]["environmentVariables"] == [{"name": "TOKEN", "value": "********"}]

@@ -102,7 +102,7 @@ def test_a_change_is_shown_and_made(call: Caller) -> None:
     call(marathon_app, app={**APP, "labels": {"a": "b"}, "env": {"X": "1"}})
     changed = call(marathon_app, app={**APP, "instances": 3, "cpus": 2})
     assert changed["diff"] == {
-        "before": {"cpus": 1, "instances": 1, "labels": {"a": "b"}, "env": {"X": "1"}},
+        "before": {"cpus": 1, "instances": 1, "labels": {"a": "b"}, "env": {"X": "********"}},
         "after": {"cpus": 2, "instances": 3},
     }
     assert changed["app"]["tasksRunning"] == 3 and changed["app"]["labels"] == {}
@@ -181,6 +181,21 @@ def test_secrets_are_sent_and_not_shown(call: Caller, cluster: Instances) -> Non
     assert cluster.leader.lead().data["apps"]["/ada/sleep"]["definition"]["env"]["TOKEN"] == "s3cr3t-value"
     assert "s3cr3t-value" not in json.dumps(result)
     assert result["diff"]["after"]["env"] == {"PLAIN": "1", "TOKEN": "********"}
+
+
+def test_the_environment_that_was_before_is_not_shown(call: Caller) -> None:
+    env = {"KEPT": "1", "CHANGED": "2", "OPEN": "3"}
+    call(
+        marathon_app,
+        app={**APP, "env": env},
+        secret_env={"TOKEN": "former-s3cr3t", "RENAMED": "other-s3cr3t"},
+    )
+    env = {"KEPT": "1", "CHANGED": "4", "RENAMED": "5"}
+    result = call(marathon_app, app={**APP, "env": env}, secret_env={"OPEN": "new-s3cr3t"})
+    assert "s3cr3t" not in json.dumps(result)
+    hidden = dict.fromkeys(("CHANGED", "OPEN", "RENAMED", "TOKEN"), "********")
+    assert result["diff"]["before"]["env"] == {**hidden, "KEPT": "1"}
+    assert result["diff"]["after"]["env"] == {**env, "OPEN": "********"}
 
 
 def test_an_app_is_removed_once(call: Caller) -> None:
