@@ -248,6 +248,8 @@ class Chronos:
             job["disabled"] = job["disabled"] or bool(limit and job["errorsSinceLastSuccess"] >= limit)
             return
         job.update(lastSuccess=now, successCount=job["successCount"] + 1, errorsSinceLastSuccess=0)
+        # JobScheduler.scala: "Disabling job that reached a zero-recurrence count!"
+        job["disabled"] = job["disabled"] or job.get("schedule", "").startswith("R0/")
         for child in self.data["jobs"].values():
             if job["name"] in child.get("parents", ()) and not child["disabled"]:
                 self.run(child["name"])

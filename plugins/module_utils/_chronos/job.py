@@ -4,8 +4,9 @@
 I/O.
 
 Sources: mesos/chronos at 3.0.2: docs/docs/api.md; Jobs.scala and JobDeserializer.scala (fields and defaults;
-other fields are dropped without a word); JobScheduler.scala (the schedule is rewritten as the job runs);
-Iso8601Expressions.scala. Pull request 810: gpus.
+other fields are dropped without a word); JobScheduler.scala (the schedule is rewritten as the job runs, and a
+job without runs left is disabled); Iso8601Expressions.scala (a time zone replaces that of the start).
+Pull request 810: gpus.
 """
 
 from __future__ import annotations
@@ -13,8 +14,9 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterator, Mapping
-from datetime import datetime, timezone
+from datetime import datetime, timezone, tzinfo
 from typing import Any, NamedTuple
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 NAME = re.compile(r"[\w.-]+")
 SCHEDULE = re.compile(r"R(\d*)/([^/]*)/(P[^/]+)")
@@ -222,7 +224,9 @@ def difference(current: Mapping[str, Any], wanted: Mapping[str, Any], now: datet
         has, shall = _canonical(name, current.get(name)), _canonical(name, wanted.get(name))
         same = has == shall
         if name == "schedule" and has and shall:
-            same = _same_schedule(has, shall, now)
+            same = _same_schedule(has, shall, now, _zone(wanted.get("scheduleTimeZone")))
+        elif name == "disabled" and has and _is_done(current, wanted):
+            same = True
         if not same or not current:
             if name in current and not _empty(has):
                 before[name] = current[name]
@@ -231,7 +235,23 @@ def difference(current: Mapping[str, Any], wanted: Mapping[str, Any], now: datet
     return Difference(before, after)
 
 
-def _same_schedule(current: str, wanted: str, now: datetime) -> bool:
+def _is_done(current: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
+    """Return whether a job has run as often as it shall, after which Chronos disables it."""
+    if not (current.get("schedule") and wanted.get("schedule")):
+        return False
+    limited = read_schedule(wanted["schedule"]).repeat is not None
+    return limited and read_schedule(current["schedule"]).repeat == 0
+
+
+def _zone(name: str | None) -> tzinfo | None:
+    """Return a time zone; None if there is none, or this machine does not know it."""
+    try:
+        return ZoneInfo(name) if name else None
+    except (ValueError, OSError, ZoneInfoNotFoundError):
+        return None
+
+
+def _same_schedule(current: str, wanted: str, now: datetime, zone: tzinfo | None) -> bool:
     """Runs count the repeats down and move the start on, so these two tell of a change in one direction
     only."""
     has, shall = read_schedule(current), read_schedule(wanted)
@@ -239,7 +259,8 @@ def _same_schedule(current: str, wanted: str, now: datetime) -> bool:
         return False
     if has.repeat is not None and shall.repeat is not None and has.repeat > shall.repeat:
         return False
-    return not (shall.start and shall.start > now and has.start != shall.start)
+    starts = [start.replace(tzinfo=zone) if start and zone else start for start in (has.start, shall.start)]
+    return not (starts[1] and starts[1] > now and starts[0] != starts[1])
 
 
 def _empty(value: Any) -> bool:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 import time
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from types import ModuleType
 from typing import Any
 
@@ -99,6 +99,38 @@ def test_what_a_server_fills_in_and_runs_rewrite_is_no_difference(wanted: dict[s
 def test_schedules(current: str, wanted: str, same: bool) -> None:
     found = difference({**JOB, "schedule": current}, {**JOB, "schedule": wanted}, NOW)
     assert (found == ({}, {})) is same
+
+
+@pytest.mark.parametrize(
+    ("hour", "current", "same"),
+    [
+        # It ran at six in Tokyo, nine hours before six in Greenwich.
+        (-8, "R/2026-11-24T06:00:00.000+09:00/P1D", True),
+        (-10, "R/2026-11-23T06:00:00Z/P1D", True),
+        (-10, "R/2026-11-25T06:00:00Z/P1D", False),
+    ],
+)
+def test_a_start_is_one_of_the_time_zone(hour: int, current: str, same: bool) -> None:
+    now = datetime(2026, 11, 23, 6, tzinfo=UTC) + timedelta(hours=hour)
+    job = {"name": "x", "command": "true", "scheduleTimeZone": "Asia/Tokyo"}
+    wanted = {**job, "schedule": "R/2026-11-23T06:00:00Z/P1D"}
+    found = difference({**job, "schedule": current}, wanted, now)
+    assert (found == ({}, {})) is same
+
+
+def test_a_job_that_has_run_as_often_as_wanted_is_not_run_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    job = {**JOB, "schedule": "R1//PT1M"}
+    with chronos(gpu_patch=False) as api:
+        assert call(monkeypatch, api, job=job)["changed"]
+        deadline = time.monotonic() + 10
+        while time.monotonic() < deadline:
+            told = call(monkeypatch, api, chronos_info)["jobs"][0]
+            if told["disabled"]:
+                break
+            time.sleep(0.1)
+        assert told["disabled"] and told["successCount"] == 1
+        assert not call(monkeypatch, api, job=job)["changed"]
+        assert call(monkeypatch, api, job={**job, "schedule": "R//PT1M"})["changed"]
 
 
 @pytest.mark.parametrize(
