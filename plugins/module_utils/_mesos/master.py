@@ -1,6 +1,9 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Plan and problems that result from the settings of the role mesos_master. No I/O."""
+"""Plan and problems that result from the settings of the role mesos_master. No I/O.
+
+Source: Mesos documentation, "Operational Guide", "Changing the master quorum".
+"""
 
 from __future__ import annotations
 
@@ -57,8 +60,33 @@ def warning(masters: int) -> str:
     )
 
 
+def grows(settings: Mapping[str, Any]) -> bool:
+    """Return whether masters that have a log get a larger quorum."""
+    return any(0 < before < quorum(len(settings["masters"])) for before in settings["before"].values())
+
+
+def _growth_problems(settings: Mapping[str, Any]) -> Iterator[str]:
+    """A log grows only while those that have it are a majority of the masters that there will be."""
+    having = sorted(name for name, before in settings["before"].items() if before)
+    if not grows(settings) or len(having) >= quorum(len(settings["masters"])):
+        return
+    if len(having) == 1:
+        yield (
+            f"{having[0]} was the only master, and the log of one master cannot grow: with others it would"
+            f" never have a majority again. To begin anew, without its agents, quotas and maintenance, stop"
+            f" mesos-master there, move {settings['work_directory']}/replicated_log away, and run again."
+        )
+    else:
+        yield (
+            f"mesos_master_masters are {len(settings['masters'])}, and {', '.join(having)} alone have the"
+            f" log, which are too few for a majority; have {2 * len(having) - 1} masters at most in this run,"
+            " and more in the next one."
+        )
+
+
 def _problems(settings: Mapping[str, Any]) -> Iterator[str]:
     yield from common_problems("master", settings)
+    yield from _growth_problems(settings)
     masters = settings["masters"]
     for name in sorted({name for name in masters if masters.count(name) > 1}):
         yield f"mesos_master_masters has {name} twice; each master counts once."
@@ -96,11 +124,12 @@ def plan(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return what settings come to.
 
     Args:
-        settings: the role's variables without ``mesos_master_``, and ``host``, the name of the machine.
+        settings: the role's variables without ``mesos_master_``; ``host``, the name of the machine;
+            ``before``, the quorums of masters that have a log, by their names, 0 for the others.
 
     Returns:
         ``problems``, each a sentence; if there are none, ``environment``, ``options``, ``files`` and
-        ``secret_files`` by name, ``unwanted`` paths, ``quorum``, ``warning``.
+        ``secret_files`` by name, ``unwanted`` paths, ``quorum``, ``grows`` and ``warning``.
     """
     wrong = list(_problems(settings))
     if wrong:
@@ -129,5 +158,6 @@ def plan(settings: Mapping[str, Any]) -> dict[str, Any]:
         "secret_files": found.secret_files,
         "unwanted": unwanted("master", FOLDER, found, settings),
         "quorum": quorum(count),
+        "grows": grows(settings),
         "warning": warning(count),
     }

@@ -26,6 +26,7 @@ def master(**changes: Any) -> dict[str, Any]:
         "hostname": "m1",
         "host": "m1",
         "masters": ["m1", "m2", "m3"],
+        "before": {},
     }
     return {**found, **changes}
 

@@ -27,6 +27,32 @@ def test_the_quorum_follows_from_the_number_of_masters(masters: int, quorum: int
     assert bool(plan["warning"]) == (masters % 2 == 0)
 
 
+@pytest.mark.parametrize(
+    ("before", "masters", "words"),
+    [
+        ({}, 3, ""),
+        ({"m1": 1, "m2": 0}, 1, ""),
+        ({"m1": 1, "m2": 0, "m3": 0}, 3, "m1 was the only master, and the log of one master cannot grow"),
+        ({"m1": 1, "m2": 0}, 2, "move /var/lib/mesos/master/replicated_log away, and run again"),
+        ({"m1": 2, "m2": 2, "m3": 2, "m4": 0, "m5": 0}, 5, ""),
+        ({"m1": 2, "m2": 2, "m3": 2, "m4": 0}, 7, "have 5 masters at most in this run"),
+        ({"m1": 2, "m2": 2, "m3": 0}, 3, ""),
+        (
+            {"m1": 2, "m2": 2},
+            5,
+            "m1, m2 alone have the log, which are too few for a majority; have 3 masters",
+        ),
+        ({"m1": 3, "m2": 3, "m3": 3}, 3, ""),
+    ],
+)
+def test_a_log_grows_only_with_a_majority_that_has_it(
+    before: dict[str, int], masters: int, words: str
+) -> None:
+    names = [f"m{number + 1}" for number in range(masters)]
+    told = master_problems(masters=names, before=before)
+    assert words in told and bool(told) == bool(words)
+
+
 def test_nobody_gets_in_without_a_password_by_default() -> None:
     of_master, of_agent = master.plan(given.master())["options"], agent.plan(given.agent())["options"]
     for name in ("agents", "frameworks", "http_frameworks", "http_readonly", "http_readwrite"):
