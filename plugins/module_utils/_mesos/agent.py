@@ -3,8 +3,8 @@
 """Plan and problems that result from the settings of the role mesos_agent. No I/O.
 
 Sources: Mesos documentation, "Nvidia GPU Support", "Mesos Containerizer", "Agent Recovery";
-src/slave/flags.cpp; src/slave/containerizer/mesos/isolators/gpu/allocator.cpp; src/linux/ldcache.cpp;
-src/linux/capabilities.cpp.
+src/slave/flags.cpp; src/tests/slave_compatibility_tests.cpp;
+src/slave/containerizer/mesos/isolators/gpu/allocator.cpp; src/linux/ldcache.cpp; src/linux/capabilities.cpp.
 """
 
 from __future__ import annotations
@@ -61,6 +61,7 @@ LINUX_DEFAULTS: dict[str, Any] = {
     "launcher": "linux",
 }
 OLDEST_CACHE = (2, 32)  # glibc whose ldconfig no longer writes what Mesos 1.11.0 reads
+USUAL_PORTS = "[31000-32000]"  # src/slave/constants.hpp
 NEWEST_KERNEL = (5, 8)  # first kernel with capabilities that Mesos 1.11.0 does not know
 
 
@@ -85,7 +86,8 @@ def machine_problems(settings: Mapping[str, Any], machine: Mapping[str, Any]) ->
         settings: those of the role.
         machine: `name`, `cgroup` (1 or 2), `glibc` and `kernel` as texts, `gpus`, lines of nvidia-smi with
             index, MIG mode and UUID of each, None when there are none, `cordoned`, UUIDs of GPUs, `folders`
-            below /dev that are named like NVIDIA's nodes.
+            below /dev that are named like NVIDIA's nodes, `remembered`, the environment file of an agent
+            that has an ID to come back with, empty for none.
     """
     return list(_machine_problems(settings, machine))
 
@@ -185,6 +187,56 @@ def _machine_problems(settings: Mapping[str, Any], machine: Mapping[str, Any]) -
     yield from _gpu_machine_problems(settings, machine)
 
 
+def _recovery_problems(settings: Mapping[str, Any], machine: Mapping[str, Any]) -> Iterator[str]:
+    """An agent that comes back with less than it had ends itself, and its tasks are lost after a while."""
+    had = dict(re.findall(r"^MESOS_([A-Z_]+)=(.*)$", machine["remembered"], re.MULTILINE))
+    if not had:
+        return
+    has = {
+        "HOSTNAME": str(settings["hostname"]),
+        "PORT": str(settings["port"]),
+        "RESOURCES": resources(settings),
+        "ATTRIBUTES": _attributes(settings["attributes"]) or "",
+    }
+    equal = settings["flags"].get("reconfiguration_policy") == "equal"
+    wrong = [name.lower() for name in ("HOSTNAME", "PORT") if had.get(name, has[name]) != has[name]]
+    for kind in ("RESOURCES", "ATTRIBUTES"):
+        former, next_ones = _pairs(had.get(kind, "")), _pairs(has[kind])
+        if kind == "RESOURCES":
+            former, next_ones = ({"ports": USUAL_PORTS, **pairs} for pairs in (former, next_ones))
+        names = [*former, *next_ones] if equal else [*former]
+        wrong += [
+            f"{kind.lower()}.{name}"
+            for name in dict.fromkeys(names)
+            if not _may_become(former.get(name, ""), next_ones.get(name, ""), equal or kind == "ATTRIBUTES")
+        ]
+    if wrong:
+        yield (
+            f"The agent of {machine['name']} would come back with other or less {', '.join(wrong)}, which"
+            " Mesos does not allow, and end itself; keep these, or drain it with mesos_maintenance, remove"
+            f" {settings['work_directory']}/meta/slaves/latest there, and run again."
+        )
+
+
+def _pairs(text: str) -> dict[str, str]:
+    return {name: value for name, sign, value in (one.partition(":") for one in text.split(";")) if sign}
+
+
+def _may_become(had: str, has: str, equal: bool) -> bool:
+    if equal or had == has:
+        return had == has
+    if had.startswith("["):
+        return _numbers(had) <= _numbers(has)
+    # Nothing of a resource is the same as none.
+    amounts = [re.fullmatch(r"[0-9]+(\.[0-9]+)?", one or "0") for one in (had, has)]
+    return all(amounts) and float(has or 0) >= float(had or 0)
+
+
+def _numbers(ranges: str) -> set[int]:
+    ends = re.findall("([0-9]+)-([0-9]+)", ranges)
+    return {number for first, last in ends for number in range(int(first), int(last) + 1)}
+
+
 def _gpu_machine_problems(settings: Mapping[str, Any], machine: Mapping[str, Any]) -> Iterator[str]:
     if not gpu_count(settings):
         return
@@ -245,6 +297,8 @@ def plan(settings: Mapping[str, Any], machine: Mapping[str, Any] | None = None) 
         ``secret_files`` by name, ``unwanted`` paths.
     """
     wrong = [*_problems(settings), *(machine_problems(settings, machine) if machine else ())]
+    # Nothing can be compared with settings that are wrong in themselves.
+    wrong = wrong or [*(_recovery_problems(settings, machine) if machine else ())]
     if wrong:
         return {"problems": wrong}
     linux = settings["flags"].get("launcher", "linux") == "linux"

@@ -45,6 +45,7 @@ def machine(**changes: Any) -> dict[str, Any]:
         "kernel": "5.4.0-1",
         "folders": [],
         "cordoned": [],
+        "remembered": "",
         "gpus": None,
     }
     return {**found, **changes}

@@ -285,3 +285,35 @@ def test_each_build_has_its_own_options() -> None:
 def test_every_action_of_the_rules_is_known_once() -> None:
     names = " ".join(options.ACL_ACTIONS.values()).split()
     assert len(names) == len(set(names)) == 54
+
+
+OFFERS = {"cpus": 4, "mem": 8192, "disk": 10000, "ports": "31000-32000"}
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({}, ""),
+        ({"resources": {**OFFERS, "cpus": 6, "ports": "31000-33000", "fpgas": 1}}, ""),
+        ({"resources": {name: value for name, value in OFFERS.items() if name != "ports"}}, ""),
+        ({"attributes": {"rack": "r1", "model": "A100"}}, ""),
+        ({"resources": {**OFFERS, "cpus": 3.5}}, "other or less resources.cpus, which Mesos does not allow"),
+        ({"resources": {**OFFERS, "ports": "31500-32000"}}, "less resources.ports,"),
+        ({"gpu_devices": []}, "less resources.gpus,"),
+        ({"attributes": {}}, "less attributes.rack,"),
+        ({"attributes": {"rack": "r2"}, "port": 5052}, "less port, attributes.rack, which"),
+        ({"hostname": "a2"}, "less hostname,"),
+        ({"flags": {"reconfiguration_policy": "equal"}}, ""),
+        (
+            {"flags": {"reconfiguration_policy": "equal"}, "resources": {**OFFERS, "cpus": 6}},
+            "remove /var/lib/mesos/agent/meta/slaves/latest there, and run again.",
+        ),
+    ],
+)
+def test_an_agent_that_would_not_come_back_is_refused(change: dict[str, Any], words: str) -> None:
+    usual = {"gpu_devices": ["0"], "attributes": {"rack": "r1"}, "resources": OFFERS}
+    remembered = agent.plan(given.agent(**usual))["environment"]
+    seen = given.machine(gpus=["0, Disabled, GPU-0"], remembered=remembered)
+    told = agent_problems(seen, **{**usual, **change})
+    assert words in told and bool(told) == bool(words)
+    assert agent_problems({**seen, "remembered": ""}, **{**usual, **change}) == ""

@@ -9,7 +9,7 @@ from ansible_collections.gpufarm.cluster.plugins.module_utils import _zookeeper
 from harness.cases import cluster
 from harness.certificates import KEY, NAMELESS_CERTIFICATE
 from harness.recording import Answer, Call
-from harness.stubs import PUBLIC_KEY, has
+from harness.stubs import PUBLIC_KEY, encoded, has
 from refused import Refused
 
 NO_GPU = {
@@ -201,6 +201,17 @@ REFUSED: dict[str, list[Refused]] = {
         Refused("marathon_app_definition needs id", {"marathon_app_definition": {"cmd": "serve"}}),
     ],
     "mesos_agent": [
+        Refused(
+            "The agent of host1 would come back with other or less resources.cpus, attributes.rack, which"
+            " Mesos does not allow",
+            {},
+            {
+                "gpufarm.cluster.path_info": has("/var/lib/mesos/agent/meta/slaves/latest"),
+                "Validate | Read the current options": encoded(
+                    "MESOS_ATTRIBUTES=rack:r1\nMESOS_RESOURCES=cpus:8;mem:8192;disk:10000\n"
+                ),
+            },
+        ),
         Refused(
             "mesos_agent_flags has isolatio, which the agent of Mesos 1.11 does not know; did you mean"
             " isolation? mesos_agent_resources has gpus; list the GPUs in mesos_agent_gpu_devices instead."
