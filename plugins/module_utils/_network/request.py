@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ipaddress
 import re
 from collections import Counter
@@ -206,6 +207,13 @@ def _routes(one: Interface) -> Iterator[str]:
             )
 
 
+def _readable_routes(one: Interface) -> Iterator[tuple[str, str]]:
+    """Yield routes in one spelling, without those that are none."""
+    for pair in one.routes:
+        with contextlib.suppress(ValueError):
+            yield route(*pair)
+
+
 def _together(interfaces: Iterable[Interface]) -> Iterator[str]:
     pairs = (
         (f"address {address.ip}", one.name)
@@ -217,7 +225,7 @@ def _together(interfaces: Iterable[Interface]) -> Iterator[str]:
     routes = (
         (f"route to {to} of IPv{6 if ':' in via else 4}", one.name)
         for one in interfaces
-        for to, via in one.routes
+        for to, via in _readable_routes(one)
     )
     owners: dict[str, list[str]] = {}
     for thing, name in (*pairs, *vlans, *routes):

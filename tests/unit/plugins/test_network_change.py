@@ -117,6 +117,30 @@ def test_nothing_changes_without_a_timer(machine: Machine, step: str) -> None:
     assert machine.files() == {}
 
 
+class Killed(BaseException):
+    """The process ends here."""
+
+
+@pytest.mark.parametrize("unit", ["gpufarm-network-deadline", "gpufarm-network-change"])
+def test_a_run_that_is_killed_leaves_no_change_without_a_timer(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, unit: str
+) -> None:
+    def run(*words: str) -> str:
+        if words[0] == "systemd-run" and f"--unit={unit}" in words:
+            raise Killed
+        return machine.run(*words)
+
+    monkeypatch.setattr(change, "run", run)
+    with pytest.raises(Killed):
+        change.start(BOND, 60)
+    deadline = any("--unit=gpufarm-network-deadline" in line for line in machine.ran)
+    assert deadline or not change.PENDING.exists()
+    monkeypatch.setattr(change, "run", machine.run)
+    if deadline:
+        change.restore()
+    change.start(BOND, 60)
+
+
 def test_going_back_does_all_that_it_can_and_is_tried_again(machine: Machine) -> None:
     change.start(VLAN, 60)
     change.apply()

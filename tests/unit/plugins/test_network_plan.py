@@ -138,6 +138,20 @@ VLAN = {"name": "v5", "vlan": 5, "over": "bond0"}
             ],
             "bond0 and e have the same route to default of IPv4; keep one of them",
         ),
+        (
+            [
+                {**BOND, "routes": {"default": "10.1.0.1"}},
+                {"name": "e", "addresses": ["10.2.0.7/16"], "routes": {"0.0.0.0/0": "10.2.0.1"}},
+            ],
+            "bond0 and e have the same route to default of IPv4",
+        ),
+        (
+            [
+                {"name": "d", "addresses": ["fd00::7/64"], "routes": {"FD02:0::/64": "fd00::1"}},
+                {"name": "e", "addresses": ["fd01::7/64"], "routes": {"fd02::/64": "fd01::1"}},
+            ],
+            "d and e have the same route to fd02::/64 of IPv6",
+        ),
     ],
 )
 def test_contradictions_are_refused_in_one_sentence(interfaces: list[dict[str, Any]], words: str) -> None:

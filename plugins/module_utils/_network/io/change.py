@@ -74,10 +74,12 @@ def start(wanted: Mapping[str, str], seconds: int) -> None:
         kept = {**{name: mtus[name] for name in new}, **_load(FORMER_MTU)}
         replace_file(FORMER_MTU, json.dumps(kept), 0o600)
         pending = {"former": former, "wanted": dict(wanted), "applied": False}
+        # First, or a run that is killed here would leave a change that never goes back, and no other would
+        # be possible. Without a change this timer does nothing.
+        _later(DEADLINE, HEAD_START + seconds, "restore")
         replace_file(PENDING, json.dumps(pending), 0o600)
         _settle(STATE)
         try:
-            _later(DEADLINE, HEAD_START + seconds, "restore")
             _later(CHANGE, HEAD_START, "apply")
         except NetworkError:
             PENDING.unlink()
