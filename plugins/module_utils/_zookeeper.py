@@ -35,6 +35,7 @@ SERVING = ("leader", "follower", "observer", "standalone")
 UNRESOLVED = "its name cannot be resolved"
 NEEDED_COMMANDS = ("mntr", "srvr")
 FEWEST_SNAPSHOTS = 3  # Administrator's Guide, "autopurge.snapRetainCount"
+DATA = "version-2"  # name of the folder in which a server keeps its data
 SMALLEST_HEAP = 64  # MiB; less does not hold a server
 
 # Settings of zoo.cfg that have a variable of the role, which is therefore the one way to set them.
@@ -125,7 +126,7 @@ def plan(settings: Mapping[str, Any]) -> dict[str, Any]:
     Args:
         settings: the role's variables without ``zookeeper_``; ``hosts``, the addresses of the hosts of the
             play by their names; ``ids``, the numbers that they have; ``current``, the ``zoo.cfg`` of one of
-            them.
+            them; ``found``, paths that are there of those of data.
 
     Returns:
         ``problems``, each a sentence, and ``configured``, addresses of the servers in ``current``; if there
@@ -259,6 +260,7 @@ def serving(modes: Sequence[str]) -> bool:
 
 def _problems(settings: Mapping[str, Any]) -> Iterator[str]:
     yield from _server_problems(settings)
+    yield from _moved_problems(settings)
     for name in ("client_port", "follower_port", "election_port"):
         if not 1 <= int(settings[name]) <= 65535:
             yield f"zookeeper_{name} is {settings[name]}, and a port is a number from 1 to 65535."
@@ -342,6 +344,23 @@ def _server_problems(settings: Mapping[str, Any]) -> Iterator[str]:
             yield (
                 f"{name} has the id {has} and should get {by_name[name].id}; a server never changes its"
                 " id, so give it that one, or take its data away first."
+            )
+
+
+def _moved_problems(settings: Mapping[str, Any]) -> Iterator[str]:
+    """A server with an empty folder gets all from a majority of others; one or two servers have none."""
+    had = dict(re.findall(r"^(dataDir|dataLogDir)=(.*)$", settings["current"], re.MULTILINE))
+    if "dataDir" not in had or len(configured_servers(settings["current"])) > 2:
+        return
+    data, log = settings["data_directory"], settings["log_directory"]
+    for name, before, now in (
+        ("zookeeper_data_directory", had["dataDir"], data),
+        ("zookeeper_log_directory", had.get("dataLogDir", had["dataDir"]), log or data),
+    ):
+        if before != now and f"{now}/{DATA}" not in settings["found"]:
+            yield (
+                f"{name} would be {now}, and the data are in {before}, without which the server loses what"
+                f" its clients keep there; stop zookeeper, move {before}/{DATA} to {now}, and run again."
             )
 
 

@@ -26,7 +26,7 @@ SAME = {
     "mesos_master": ("masters",),
     "monitoring": ("interval",),  # the role waits for so long that all is measured
     "shared_home": ("quota", "quota_files", "user_quotas"),
-    "zookeeper": ("machines", "servers"),
+    "zookeeper": ("data_directory", "log_directory", "machines", "servers"),
 }
 # Packages that somebody else has installed.
 THERE = {"monitoring": {"grafana": ""}}

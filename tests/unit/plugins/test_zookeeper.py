@@ -26,7 +26,7 @@ def role_settings(**changes: Any) -> dict[str, Any]:
     """The role's defaults with changes, as its vars hand them on."""
     defaults = yaml.safe_load((ROLE / "defaults" / "main.yml").read_text())
     found = {name.removeprefix("zookeeper_"): value for name, value in defaults.items()}
-    return {**found, "hosts": THREE, "ids": {}, "current": "", **changes}
+    return {**found, "hosts": THREE, "ids": {}, "current": "", "found": [], **changes}
 
 
 def problems(**changes: Any) -> str:
@@ -52,6 +52,25 @@ def test_the_number_of_a_machine_that_cannot_be_asked_is_known_to_the_others() -
     current = "server.1=10.0.0.1:2888:3888\nserver.5=10.0.0.2:2888:3888\n"
     plan = _zookeeper.plan(role_settings(ids={"zk1": 1}, current=current))
     assert {one["name"]: one["id"] for one in plan["servers"]} == {"zk1": 1, "zk2": 5, "zk3": 2}
+
+
+@pytest.mark.parametrize(
+    ("servers", "change", "words"),
+    [
+        (1, {}, ""),
+        (1, {"data_directory": "/srv/zk"}, "move /var/lib/zookeeper/version-2 to /srv/zk, and run again."),
+        (1, {"log_directory": "/srv/log"}, "zookeeper_log_directory would be /srv/log, and the data are in"),
+        (2, {"data_directory": "/srv/zk"}, "without which the server loses what its clients keep there"),
+        (1, {"data_directory": "/srv/zk", "found": ["/srv/zk/version-2"]}, ""),
+        (3, {"data_directory": "/srv/zk"}, ""),
+    ],
+)
+def test_a_server_is_not_parted_from_its_data(servers: int, change: dict[str, Any], words: str) -> None:
+    hosts = {name: THREE[name] for name in list(THREE)[:servers]}
+    current = _zookeeper.plan(role_settings(hosts=hosts))["configuration"]
+    # More servers at the same time have no data either.
+    told = problems(hosts=THREE, current=current, **change)
+    assert words in told and bool(told) == bool(words)
 
 
 @given(st.permutations(list(THREE)), st.dictionaries(st.sampled_from(list(THREE)), st.integers(1, 255)))

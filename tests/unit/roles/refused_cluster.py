@@ -278,6 +278,15 @@ REFUSED: dict[str, list[Refused]] = {
     ],
     "zookeeper": [
         Refused(
+            "zookeeper_data_directory would be /srv/zk, and the data are in /var/lib/zookeeper, without which"
+            " the server loses what its clients keep there; stop zookeeper, move /var/lib/zookeeper/version-2"
+            " to /srv/zk, and run again.",
+            {"zookeeper_data_directory": "/srv/zk"},
+            {
+                "ansible.builtin.slurp": encoded("dataDir=/var/lib/zookeeper\nserver.1=host1:2888:3888\n"),
+            },
+        ),
+        Refused(
             "host1 cannot reach gone.invalid (its name cannot be resolved)",
             {
                 "zookeeper_client_port": 2281,
