@@ -22,6 +22,8 @@ EVERY_ROLE = pytest.mark.parametrize("role", sorted(CASES))
 OTHER_WAYS = [pytest.param(role, way, id=f"{role}-{way}") for role in sorted(WAYS) for way in WAYS[role]]
 # Steps that change something again on an imagined host, which does not know what they have made.
 AGAIN = {"jupyterhub": {"Install | Install the proxy's packages"}}
+# Units that are started anew where what they make is not there.
+LOOKED_AT = {"gpufarm-soft-roce.service"}
 # Files that stay when a role is removed, and why.
 KEPT = {
     "gpu_health": {"/var/lib/prometheus/node-exporter": "the folder of the exporter's package"},
@@ -160,6 +162,28 @@ def test_a_role_whose_host_is_as_recorded_leaves_steps_out_and_misses_nothing(ro
     assert (host.files, host.made) == before
     assert returned(role, again) == returned(role, first)
     assert len(again.calls) * 2 < len(whole.calls)
+
+
+@EVERY_ROLE
+def test_a_run_after_one_that_failed_at_a_unit_makes_up_for_it(role: str) -> None:
+    whole, _ = set_up(role, OTHERWISE)
+    host = copy.deepcopy(whole)
+    restarted = restarts(run(role, whole))
+    failing = {"ansible.builtin.systemd_service": {"failed": True, "msg": "it does not start"}}
+    on(host, role).with_answers(failing).run(role)
+    again = run(role, host)
+    assert not again.failed, again.refusal
+    assert not host.unread, "systemd has not read them"
+    assert restarted - LOOKED_AT <= restarts(again)
+
+
+def restarts(one: Run) -> set[str]:
+    """Units that are started anew. A timer has a new time once systemd has read it."""
+    return {
+        call.args["name"]
+        for call in one.calls
+        if call.args.get("state") in ("restarted", "reloaded") and not call.args["name"].endswith(".timer")
+    }
 
 
 @EVERY_ROLE

@@ -19,7 +19,7 @@ from harness.recording import Answer, Call
 from harness.stubs import ALL_IS_WELL, LUSTRE_MACHINE, SECRET
 
 # Programs that find changes since a service started: find, and the hub's own program.
-NEWER = {"-newer", "-newercm", "gpufarm_hub.upkeep.fingerprint"}
+NEWER = {"-newer", "-newercm", "-newermt", "gpufarm_hub.upkeep.fingerprint"}
 # Units that come with packages of other names, and what these names begin with.
 FROM_PACKAGES = {
     "autofs.service": "cvmfs",
@@ -32,6 +32,8 @@ FROM_PACKAGES = {
     "nvidia-persistenced.service": "nvidia-driver",
     "opensm.service": "opensm",
 }
+# Folders below /run of units of packages.
+RUNNING = {"mysqld": "mariadb.service"}
 # Modules that DKMS builds for a kernel.
 BUILT = "/lib/modules/{}/updates/dkms/lustre.ko"
 AUTOFS_MAP = "/etc/auto.master.d/cvmfs.autofs"
@@ -547,7 +549,10 @@ class Host:
             return {"stdout": "\n\n".join(map(self._show, words[4:]))}
         if words[:2] == ["apt-mark", "showhold"]:
             return {"stdout": "\n".join(sorted(self.held)), "stdout_lines": sorted(self.held)}
-        if words[0] == "grep" and words[-1] == "/etc/pam.d/common-auth":
+        if words[:2] == ["systemctl", "show"] and "--property=ActiveEnterTimestamp" in words:
+            unit = self.units.get(words[-1], Unit())
+            return {"stdout": str(unit.time) if unit.running else ""}
+        if words[0] == "grep" and words[-1] in ("/etc/pam.d/common-auth", "/etc/pam.d/common-session"):
             return {"rc": int(words[-2] not in self._text(words[-1]))}
         if words[:2] == ["dpkg-query", "--show"]:
             patterns = [word.strip("'") for word in words[4:]]
@@ -632,17 +637,23 @@ class Host:
 
     def _since(self, mark: str) -> int | None:
         """When a file was written, or the service started that leaves a mark below /run; else None."""
+        if mark.isdigit():
+            return int(mark)
         if not mark.startswith("/run/"):
             return self.files[mark].time if mark in self.files else None
         folder = re.compile(rf"RuntimeDirectory=.*(?<![\w-]){re.escape(mark.split('/')[2])}(?![\w-])")
+        of_package = RUNNING.get(mark.split("/")[2])
         times = [
             unit.time
             for name, unit in self.units.items()
             if unit.running
-            and any(
-                folder.search(file.content)
-                for path, file in self.files.items()
-                if path.startswith(f"/etc/systemd/system/{name}")
+            and (
+                name == of_package
+                or any(
+                    folder.search(file.content)
+                    for path, file in self.files.items()
+                    if path.startswith(f"/etc/systemd/system/{name}")
+                )
             )
         ]
         return max(times, default=None)

@@ -33,9 +33,9 @@ def plan(
 
     Returns:
         `problems`; if there are none and the machine is known, also `rails` as MPI and others read them,
-        `ucx`, settings of UCX, `udev`, rules for the interfaces `ipoib`, `soft`, the devices of soft RoCE to
-        be made, each with `name`, `interface` and whether it is `there`, `deviations` from what is
-        declared, and the `result` of the role.
+        `ucx`, settings of UCX, `udev`, rules for the modes of IPoIB, `ipoib`, the interfaces that are in
+        another mode, `soft`, the devices of soft RoCE to be made, each with `name`, `interface` and whether
+        it is `there`, `deviations` from what is declared, and the `result` of the role.
     """
     declared = all_rails.declared(settings["rails"])
     problems = [*_problems(declared), *_problems_of_source(settings, offered)]
@@ -57,7 +57,7 @@ def plan(
         "problems": [],
         "rails": [_told(rail) for rail in found],
         "ucx": _ucx([rail for rail in found if rail.purpose == PROCESSES]),
-        "ipoib": [rail.interface for rail in infiniband],
+        "ipoib": [rail.interface for rail in infiniband if all_rails.other_mode(rail, machine)],
         "udev": "".join(_rules(infiniband)),
         "soft": [
             {

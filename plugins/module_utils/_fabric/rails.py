@@ -258,6 +258,12 @@ def _differences(rail: Rail, machine: Mapping[str, Any]) -> Iterator[str]:
         yield f"The rail {rail.name} ({rail.device}) is {port['state']}, its link {port['physical_state']}."
     elif port["rate"] < rail.speed:
         yield f"The rail {rail.name} ({rail.device}) has {port['rate']:g} Gbit/s, not {rail.speed} or more."
-    mode = next((one["mode"] for one in machine["interfaces"] if one["name"] == rail.interface), "")
-    if mode and mode != rail.mode:
+    mode = other_mode(rail, machine)
+    if mode:
         yield f"{rail.interface} of the rail {rail.name} is in the mode {mode}, not {rail.mode}."
+
+
+def other_mode(rail: Rail, machine: Mapping[str, Any]) -> str:
+    """Return the mode of IPoIB that the interface of a rail is in; empty if it is the declared one."""
+    mode = next((one["mode"] for one in machine["interfaces"] if one["name"] == rail.interface), "")
+    return "" if mode == rail.mode else str(mode)

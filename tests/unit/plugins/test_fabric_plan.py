@@ -253,6 +253,7 @@ def test_ucx_connects_by_tcp_over_soft_roce() -> None:
 def test_ipoib_has_its_mode_by_a_rule_and_roce_has_none() -> None:
     made = planned(rail("a", "ib0", mode="connected"), rail("b", "eth2", type="roce"))
     assert made["ipoib"] == ["ib0"]
+    assert planned(rail("a", "ib0", mode="datagram"))["ipoib"] == []
     assert made["udev"] == (
         'ACTION=="add|change", SUBSYSTEM=="net", ATTR{type}=="32", KERNEL=="ib0", ATTR{mode}="connected"\n'
     )
