@@ -95,54 +95,14 @@ environments:
   elements: dict
 """
 
-import json
-from functools import partial
 from pathlib import Path
-from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.gpufarm.cluster.plugins.module_utils._environments.io import versions
-from ansible_collections.gpufarm.cluster.plugins.module_utils._environments.plan import KERNELS
-from ansible_collections.gpufarm.cluster.plugins.module_utils._host.io.patience import PATIENCE, answers
-from ansible_collections.gpufarm.cluster.plugins.module_utils._lmod.io import tree
+from ansible_collections.gpufarm.cluster.plugins.module_utils._host.io.patience import PATIENCE
+from ansible_collections.gpufarm.cluster.plugins.module_utils._lmod.io import machine
 
 # A file of Debian's package environment-modules.
-RIVAL = Path("/usr/share/modules/init/bash")
-# The role notebook_environments writes it.
-ENVIRONMENTS = Path("/etc/gpufarm/environments.json")
-
-
-def inspect(folder: Path, files: list[str]) -> dict[str, Any]:
-    """Return whose a tree is."""
-    return {
-        "unsafe": versions.unsafe(folder),
-        "foreign": tree.is_foreign(folder),
-        "shared": versions.is_shared(folder),
-        "taken": tree.taken(folder, files),
-    }
-
-
-def toolkits(patterns: list[str]) -> list[str]:
-    """Return folders with the compiler of CUDA, each once: a link beside it has its version shortened."""
-    found = {path for pattern in patterns for path in Path("/").glob(pattern.lstrip("/"))}
-    folders: dict[Path, str] = {}
-    for path in sorted(found, key=lambda path: (path.is_symlink(), path)):
-        if (path / "bin" / "nvcc").is_file():
-            folders.setdefault(path.resolve(), str(path))
-    return sorted(folders.values())
-
-
-def environments() -> list[dict[str, str]]:
-    """Return the environments of notebooks that are for all users; groups of a hub mean nothing here."""
-    if not ENVIRONMENTS.is_file():
-        return []
-    told = json.loads(ENVIRONMENTS.read_text(encoding="utf-8"))["environments"]
-    offered = [(one, Path(one["path"])) for one in told if not one["groups"]]
-    return [
-        {"name": one["name"], "title": one["title"], "version": path.parent.name, "folder": str(path.parent)}
-        for one, path in offered
-        if path.name == KERNELS and (path.parent / "bin" / "python").exists()
-    ]
+ASKED = ("files", "prefixes", "toolkits")
 
 
 def main() -> None:
@@ -156,32 +116,11 @@ def main() -> None:
         },
         supports_check_mode=True,
     )
-    folder, prefixes = module.params["folder"], set(module.params["prefixes"])
-    questions = {
-        "tree": lambda: inspect(Path(folder), module.params["files"]),
-        "toolkits": lambda: toolkits(module.params["toolkits"]),
-        "environments": environments,
-    }
     try:
-        there = answers({prefix: partial(Path(prefix).is_dir) for prefix in sorted(prefixes)}, PATIENCE)
-        rest = answers(questions, PATIENCE)
+        found = machine.found(Path(module.params["folder"]), *map(module.params.get, ASKED), PATIENCE)
     except OSError as error:
         module.fail_json(msg=f"The machine cannot be inspected: {error}; see to that, and run again.")
-    silent = sorted(prefixes - there.keys())
-    silent += [
-        name
-        for name, key in ((folder, "tree"), ("The folder of CUDA toolkits", "toolkits"))
-        if key not in rest
-    ]
-    module.exit_json(
-        changed=False,
-        silent=silent,
-        missing=sorted(prefix for prefix, found in there.items() if not found),
-        rival=RIVAL.is_file(),
-        tree=rest.get("tree", {}),
-        toolkits=rest.get("toolkits", []),
-        environments=rest.get("environments", []),
-    )
+    module.exit_json(changed=False, **found)
 
 
 if __name__ == "__main__":

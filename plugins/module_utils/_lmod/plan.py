@@ -47,7 +47,7 @@ def plan(
         below it, and without the machine ``prefixes``, the installations to look for, and ``told``, what
         machines that share the tree compare; with it ``found``, the files of the machine's own tree,
         ``names``, all modules with their versions, and ``shells``, the settings of the program that finds
-        trees at logins.
+        trees at logins, and tells what the machine has.
     """
     modules = [
         {**_EMPTY, **{key: one for key, one in entry.items() if one is not None}}
@@ -59,17 +59,18 @@ def plan(
         problems = [*_machine_problems(settings, modules, files, machine, others or {})]
     if problems:
         return {"problems": problems}
+    prefixes = sorted({one["prefix"] for one in modules if one["prefix"]})
     if machine is None:
-        prefixes = sorted({one["prefix"] for one in modules if one["prefix"]})
         return {"problems": [], "files": files, "told": _told(settings, files), "prefixes": prefixes}
     own = [one for one in _found(machine) if lua.full_name(one) not in map(lua.full_name, modules)]
     trees = [settings["folder"], FOUND, *settings["trees"]]
+    asked = {"prefixes": prefixes, "toolkits": settings["cuda"]}
     return {
         "problems": [],
         "files": files,
         "found": _files(own),
         "names": [lua.full_name(one) for one in [*modules, *own]],
-        "shells": json.dumps({"trees": trees}, indent=2) + "\n",
+        "shells": json.dumps({"trees": trees, **asked}, indent=2) + "\n",
     }
 
 

@@ -14,6 +14,7 @@ import pytest
 from ansible.module_utils.testing import patch_module_args
 from ansible_collections.gpufarm.cluster.plugins.module_utils._environments import plan as environments
 from ansible_collections.gpufarm.cluster.plugins.module_utils._lmod.io import command, tree
+from ansible_collections.gpufarm.cluster.plugins.module_utils._lmod.io import machine as machine_facts
 from ansible_collections.gpufarm.cluster.plugins.module_utils._lmod.lua import HEADER
 from ansible_collections.gpufarm.cluster.plugins.modules import environment_modules, environment_modules_info
 
@@ -155,7 +156,7 @@ def test_environments_are_those_that_the_role_of_them_tells_a_hub(
         (Path(one["folder"]) / "bin/python").touch()
     index = tmp_path / "environments.json"
     index.write_text(made["index"])
-    monkeypatch.setattr(environment_modules_info, "ENVIRONMENTS", index)
+    monkeypatch.setattr(machine_facts, "ENVIRONMENTS", index)
     first = made["environments"][0]
     expected = {"name": "all", "title": "For all", "version": first["version"], "folder": first["folder"]}
     assert inspect(capsys, tmp_path / "modules")["environments"] == [expected]
@@ -233,3 +234,30 @@ def test_without_settings_a_login_has_the_trees_of_lmod(home: Path, capsys: Any)
     command.SETTINGS.unlink()
     assert command.main() == 1
     assert capsys.readouterr() == ("", "")
+
+
+def test_the_record_asks_what_modules_are_made_of(
+    home: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = home.parent
+    asked = {"trees": [f"{folder}/tree"], "prefixes": [f"{folder}/gcc"], "toolkits": [f"{folder}/cuda-*"]}
+    command.SETTINGS.write_text(json.dumps(asked))
+    monkeypatch.setattr(command.sys, "argv", ["gpufarm-modulepath", "--found"])
+
+    def told() -> dict[str, Any]:
+        assert command.main() == 0
+        answer: dict[str, Any] = json.loads(capsys.readouterr().out)
+        return answer
+
+    first = told()
+    assert first == told() and first["missing"] == [f"{folder}/gcc"]
+    for path in ("gcc", "cuda-13.0/bin"):
+        (folder / path).mkdir(parents=True)
+    (folder / "cuda-13.0/bin/nvcc").touch()
+    options = {"folder": f"{folder}/tree", "prefixes": asked["prefixes"], "toolkits": asked["toolkits"]}
+    assert told() == {**first, "missing": [], "toolkits": [f"{folder}/cuda-13.0"]}
+    seen = run(capsys, environment_modules_info, **options)
+    monkeypatch.setattr(command.sys, "argv", ["gpufarm-modulepath", "--found"])
+    assert told().items() <= seen.items()
+    command.SETTINGS.write_text(json.dumps({"trees": asked["trees"]}))
+    assert command.main() == 1 and str(command.SETTINGS) in capsys.readouterr().err
