@@ -80,7 +80,7 @@ def propose(
         raise BadInput(
             f"{topology.path.name} has no policy of type {SCALING}; add one, or use `gpufarm scale`"
         )
-    _given, known = values(request, deployment)
+    known = values(request, deployment)[1]
     scope = Scope(topology, known)
     last = changed(entries)
     rested = (now - last).total_seconds() if last else float("inf")

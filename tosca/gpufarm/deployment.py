@@ -10,8 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from gpufarm import accounts, ansible, checks, execute, facts, former, history, prepare, reasons
-from gpufarm.catalogue import Catalogue
+from gpufarm import accounts, ansible, checks, execute, facts, history, prepare, reasons
 from gpufarm.errors import BadInput, GpufarmError, Locked, NoEntry, NoMachine
 from gpufarm.functions import Scope, Unknown
 from gpufarm.instances import multiply, parsed
@@ -369,8 +368,7 @@ def _begin(
     deployment.inputs = {key: value for key, value in chosen.given.items() if key not in secret}
     deployment.secrets = {key: value for key, value in chosen.given.items() if key in secret}
     deployment.instances = chosen.instances
-    types = Catalogue(request.library).names("data_types")
-    deployment.defaults = former.defaults(request.template, deployment, types)
+    deployment.defaults = chosen.former
     deployment.template, deployment.template_text = str(request.template.path), request.template.text
     if request.description is not None:
         deployment.description = request.description

@@ -120,6 +120,7 @@ class Survey:
         previous: the deployment as it is remembered, if any.
         scope: template, with its instances, and values.
         given: values of inputs given now or earlier.
+        former: defaults of an earlier template that stay.
         instances: chosen numbers of instances, now or earlier.
         machine_requests: what each Compute node asks for.
         pool: the machines.
@@ -129,6 +130,7 @@ class Survey:
     previous: Deployment | None
     scope: Scope
     given: dict[str, Any]
+    former: dict[str, Any]
     instances: dict[str, int]
     machine_requests: dict[str, MachineRequest]
     pool: Pool
@@ -215,6 +217,7 @@ class Prepared:
         pool: the inventory.
         scope: template, with its instances, and values.
         given: values of inputs given now or earlier.
+        former: defaults of an earlier template that stay.
         instances: chosen numbers of instances, now or earlier.
         machines: ``host`` and ``address`` of each Compute node.
         facts: what each chosen machine has.
@@ -227,6 +230,7 @@ class Prepared:
     pool: Path
     scope: Scope
     given: dict[str, Any]
+    former: dict[str, Any]
     instances: dict[str, int]
     machines: dict[str, dict[str, str]]
     facts: dict[str, Machine]
@@ -236,7 +240,9 @@ class Prepared:
     leaving: Removal
 
 
-def values(request: Request, previous: Deployment | None) -> tuple[dict[str, Any], dict[str, Any]]:
+def values(
+    request: Request, previous: Deployment | None
+) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
     """Collect and check the values of inputs.
 
     Args:
@@ -244,7 +250,7 @@ def values(request: Request, previous: Deployment | None) -> tuple[dict[str, Any
         previous: the deployment as it is remembered, if any.
 
     Returns:
-        The values given now or earlier, and those of all inputs, with the defaults that they had then.
+        The values given now or earlier, those of all inputs, and the defaults that they had then and keep.
 
     Raises:
         BadInput: a value is wrong or missing, or the template does not allow it.
@@ -254,12 +260,12 @@ def values(request: Request, previous: Deployment | None) -> tuple[dict[str, Any
     given = {name: value for name, value in earlier.items() if name in topology.inputs} | dict(request.given)
     types = Catalogue(request.library).names("data_types")
     found = inputs.complete(topology, given, types)
-    former_values = former.defaults(topology, previous, types)
-    found |= {name: value for name, value in former_values.items() if name not in given}
+    kept = former.defaults(topology, previous, types)
+    found |= {name: value for name, value in kept.items() if name not in given}
     public = {name: value for name, value in found.items() if not topology.inputs[name].secret}
     check_template(request.library, public)
     evaluated.examine(Scope(topology, found), request.library)
-    return given, found
+    return given, found, kept
 
 
 def remembered(request: Request, previous: Deployment) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -331,7 +337,7 @@ def survey(store: Store, request: Request, previous: Deployment | None, *, refre
         BadInput: template, inputs or pool are wrong.
     """
     same(request, previous)
-    given, known = values(request, previous)
+    given, known, kept = values(request, previous)
     chosen, numbers = _counts(request, previous, known)
     scope = Scope(multiply(request.template, numbers), known, files=store.files)
     machine_requests = {
@@ -349,7 +355,7 @@ def survey(store: Store, request: Request, previous: Deployment | None, *, refre
         previous is not None and set(machine_requests) <= set(previous.machines)
     )
     found = facts.survey(store, path, only=standing if settled else None, refresh=refresh or request.refresh)
-    return Survey(request, previous, scope, given, chosen, machine_requests, found)
+    return Survey(request, previous, scope, given, kept, chosen, machine_requests, found)
 
 
 def choose(store: Store, found: Survey) -> Prepared:
@@ -394,14 +400,14 @@ def unchanged(store: Store, request: Request, previous: Deployment) -> Prepared 
         BadInput: the template is wrong by now.
     """
     same(request, previous)
-    given, known = values(request, previous)
+    given, known, kept = values(request, previous)
     chosen, numbers = _counts(request, previous, known)
     scope = Scope(multiply(request.template, numbers), known, files=store.files)
     machines = [node.name for node in scope.topology.nodes.values() if node.is_machine]
     if request.given or request.instances or request.pool or not set(machines) <= set(previous.machines):
         return None
     placed = {node: previous.machines[node] for node in machines}
-    found = Survey(request, previous, scope, given, chosen, {}, Pool(Path(previous.pool), {}, {}))
+    found = Survey(request, previous, scope, given, kept, chosen, {}, Pool(Path(previous.pool), {}, {}))
     return _prepared(store, found, placed, {})
 
 
@@ -411,8 +417,7 @@ def _prepared(
     scope = found.scope.on({node: entry["address"] for node, entry in placed.items()})
     hosts = {node: entry["host"] for node, entry in placed.items()}
     request, previous = found.request, found.previous
-    kept = former.defaults(request.template, previous, Catalogue(request.library).names("data_types"))
-    of_pool = inherited(previous, kept, found.pool.hosts)
+    of_pool = inherited(previous, found.former, found.pool.hosts)
     steps = plan.steps(scope, hosts, frozenset(found.given), of_pool)
     known = found.previous.steps if found.previous else {}
     if wrong := reasons.renamed(store.digest, steps, known):
@@ -424,6 +429,7 @@ def _prepared(
         pool=found.pool.path.resolve(),
         scope=scope,
         given=found.given,
+        former=found.former,
         instances=found.instances,
         machines=placed,
         facts=machines,
