@@ -38,6 +38,7 @@ REAL = ("plugins/filter", "plugins/lookup")
 DEFINED = re.compile(r"^\s*(?:def|class) (\w+)", re.MULTILINE)
 NAME = re.compile(r"\w+")
 WORD = re.compile(r"[a-z]+")
+QUOTED = re.compile(r'"(\w+)"')
 
 
 def _cases(tests: Sequence[str], roles: Sequence[str]) -> tuple[str, ...]:
@@ -76,7 +77,12 @@ class Noticing:
             found = [tuple(self.nearest(path)), _cases(first, users)]
         else:
             roles = self._roles(path)
-            found = [_cases(first, roles), tuple(self.nearest(path, 1)), _cases(last, roles)]
+            found = [
+                tuple(self._of_these_alone(roles)),
+                _cases(first, roles),
+                tuple(self.nearest(path, 1)),
+                _cases(last, roles),
+            ]
         return [words for words in found if words]
 
     def _users(self, path: str) -> list[str]:
@@ -87,6 +93,13 @@ class Noticing:
         word = re.compile(rf"gpufarm\.cluster\.({'|'.join(names) or '-'})\b")
         files = [one for one in self.names.tree.below("roles") if word.search(texts[one])]
         return sorted(filter(_public, {one.split("/")[1] for one in files}))[:USERS]
+
+    def _of_these_alone(self, roles: Sequence[str]) -> Iterator[str]:
+        """Files of tests without hosts that run some of these roles and no other."""
+        for test in self.names.tree.below("tests/unit/roles"):
+            named = set(QUOTED.findall(self.names.tree.texts[test])) & self.names.roles
+            if PurePosixPath(test).name.startswith("test_") and named and named <= set(roles):
+                yield test
 
     def _roles(self, path: str) -> list[str]:
         """The role of a file, or roles that include the file as a part of a role that they share."""

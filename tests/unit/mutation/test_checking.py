@@ -140,6 +140,19 @@ def test_tests_of_a_role_are_its_cases_of_the_tests_of_all_roles() -> None:
     assert Noticing(tree).commands("roles/r/tasks/main.yml") == [(test, *cases) for test in tests]
 
 
+def test_tests_of_one_role_alone_run_first() -> None:
+    texts = {"r": 'CASES["r"]', "r_again": 'on(host, "r")', "both": 'CASES["r"], CASES["s"]', "none": "r = 1"}
+    tree = Tree(
+        {
+            **{f"roles/{role}/tasks/main.yml": "[]\n" for role in "rs"},
+            **{f"tests/unit/roles/test_{name}.py": text for name, text in texts.items()},
+            "tests/unit/roles/refused.py": 'CASES["r"]',
+        }
+    )
+    first, *_others = Noticing(tree).commands("roles/r/tasks/main.yml")
+    assert first == ("tests/unit/roles/test_r.py", "tests/unit/roles/test_r_again.py")
+
+
 def test_tests_of_a_shared_role_are_the_cases_of_roles_that_include_the_file() -> None:
     test = "tests/contract/test_secrets.py"
 
