@@ -179,6 +179,27 @@ def test_nobody_sends_in_anothers_name(host, visit, shell, address):
     assert host.run(f"{ask} --interface {other}").stdout == "000"
 
 
+def test_no_name_of_a_server_leads_to_the_notebook_of_somebody_else(host, visit, eventually):
+    """systemd makes a link in /run by what follows a colon in the name of a folder there."""
+    alice, bob = visit("alice"), visit("bob")
+    running = "systemctl list-units --plain --no-legend --state=active 'jupyterhub-notebook-*:*'"
+    mine = [("alice", "jupyterhub-notebook-bob"), ("alice", "gpu"), ("bob", "gpu")]
+    for visitor, (owner, name) in zip((alice, alice, bob), mine, strict=True):
+        address = f"/hub/api/users/{owner}/servers/{name}"
+        visitor._api("POST", address, json={}).raise_for_status()
+        eventually(lambda owner=owner, name=name: f"{owner}:{name}.service" in host.check_output(running))
+        if name != "gpu":
+            bob.spawn()
+            assert host.run("find /run -maxdepth 1 -type l -name '*.service'").stdout == ""
+            bob.stop()
+            visitor._api("DELETE", address).raise_for_status()
+            eventually(lambda: host.run(running).stdout == "")
+    for visitor, (owner, name) in zip((alice, bob), mine[1:], strict=True):
+        visitor._api("DELETE", f"/hub/api/users/{owner}/servers/{name}").raise_for_status()
+    eventually(lambda: host.run(running).stdout == "")
+    assert host.run("ls -d /run/jupyterhub-environment-*").stdout == ""
+
+
 def test_a_network_is_gone_with_its_notebook(host, visit, eventually):
     alice = visit("alice")
     alice.spawn()

@@ -8,6 +8,7 @@ import asyncio
 import ctypes.util
 import os
 import pwd
+import re
 import subprocess
 import sys
 import tomllib
@@ -16,7 +17,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from gpufarm_hub.spawning import nested, nested_probe, sealed, systemd_spawner
+from gpufarm_hub.spawning import nested, nested_probe, sealed, systemd_spawner, units
 from gpufarm_hub.spawning.spawner import NotebookSpawner
 from gpufarm_hub.spawning.systemd_spawner import SANDBOX, SystemdSliceSpawner
 
@@ -71,7 +72,7 @@ def test_the_runtime_ends_the_first_process_where_podman_asks_for_all(tmp_path: 
     assert called.stdout.splitlines() == ["kill", "a b", "9"]
 
 
-def launched(monkeypatch: pytest.MonkeyPatch, *, containers: bool) -> dict[str, Any]:
+def launched(monkeypatch: pytest.MonkeyPatch, *, containers: bool, owner: str = "alice/") -> dict[str, Any]:
     """Return what systemd is asked to start for a notebook."""
     asked: dict[str, Any] = {}
 
@@ -84,7 +85,12 @@ def launched(monkeypatch: pytest.MonkeyPatch, *, containers: bool) -> dict[str, 
     monkeypatch.setattr(NotebookSpawner, "get_env", lambda _self: {"HOME": "/home/alice"}, raising=False)
     made = SystemdSliceSpawner.__new__(SystemdSliceSpawner)
     made.user = SimpleNamespace(name="alice", groups=[], settings={}, url="/", escaped_name="alice")
-    made.containers, made.sealed, made.cmd, made.unit_name = containers, ["seal"], ["notebook"], "unit"
+    made.containers, made.sealed, made.cmd, made.unit_name = (
+        containers,
+        ["seal"],
+        ["notebook"],
+        units.name_of(owner),
+    )
     made._binds, made.folders, made.temporary, made.processes = [], [], "1G", 10
     made.mem_limit, made.cpu_limit = 2 << 30, 1.0
     monkeypatch.setattr(SystemdSliceSpawner, "get_args", lambda _self: ["--argument"])
@@ -107,6 +113,17 @@ def test_the_sandbox_is_loosened_by_what_containers_need_and_where_they_are_allo
         containers and Path("/etc/subuid").exists()
     )
     assert ("CONTAINERS_CONF" in asked["environment_variables"]) == containers
+
+
+def test_no_name_of_a_server_is_that_of_a_link_in_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """systemd makes one there by what follows a colon, and what begins below it is somebody else's."""
+    owners = ("alice/", "bob/", "alice/gpu", "bob/gpu", "alice/jupyterhub-notebook-bob")
+    folders = [
+        launched(monkeypatch, containers=False, owner=owner)["properties"]["RuntimeDirectory"]
+        for owner in owners
+    ]
+    assert len(set(folders)) == len(owners)
+    assert all(re.fullmatch("jupyterhub-environment-[0-9a-f]{32}", folder) for folder in folders)
 
 
 def run_sealed(code: str) -> str:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import pwd
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -178,12 +179,24 @@ class SystemdSliceSpawner(SliceSpawner, SystemdSpawner):  # type: ignore[misc]
             args=self.get_args(),
             working_dir=account.pw_dir,
             environment_variables={**self.get_env(), "SHELL": self.default_shell},
-            properties=self._properties,
+            properties={**self._properties, "RuntimeDirectory": folder_of(self.unit_name)},
             uid=account.pw_uid,
             gid=self.file_group_id(account.pw_gid),
             slice=self.slice,
         )
         return self.ip, self.port
+
+
+def folder_of(unit: str) -> str:
+    """Return the folder below ``/run`` in which the base class puts the environment of a unit.
+
+    It would take the unit's name, but a colon there is followed by the name of a link that systemd makes
+    below ``/run`` (systemd.exec(5), RuntimeDirectory=): users would choose it by the name of a server.
+
+    Args:
+        unit: name of the unit.
+    """
+    return f"jupyterhub-environment-{hashlib.sha256(unit.encode()).hexdigest()[:32]}"
 
 
 def properties_of(
