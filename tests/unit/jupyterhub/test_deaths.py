@@ -110,7 +110,7 @@ def test_a_unit_that_failed_is_forgotten_when_it_is_stopped(monkeypatch: pytest.
 
     def systemctl(*arguments: str) -> str:
         asked.append(arguments)
-        return "failed"
+        return "failed" if "--value" in arguments else "ActiveState=failed\nJob="
 
     monkeypatch.setattr(units, "_systemctl", systemctl)
     units.stop("a.service")

@@ -12,6 +12,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -79,6 +80,13 @@ def launched(monkeypatch: pytest.MonkeyPatch, *, containers: bool, owner: str = 
     async def start(_unit: str, **given: Any) -> None:
         asked.update(given)
 
+    asyncio.run(_launch(monkeypatch, start, containers, owner))
+    return asked
+
+
+async def _launch(
+    monkeypatch: pytest.MonkeyPatch, start: Callable[..., Awaitable[None]], containers: bool, owner: str
+) -> None:
     monkeypatch.setattr(systemd_spawner.systemd, "start_transient_service", start)
     monkeypatch.setattr(systemd_spawner.pwd, "getpwnam", lambda _name: pwd.getpwuid(os.geteuid()))
     monkeypatch.setattr(systemd_spawner.addresses, "free", lambda _subnet: "172.30.252.2")
@@ -95,9 +103,8 @@ def launched(monkeypatch: pytest.MonkeyPatch, *, containers: bool, owner: str = 
     made.mem_limit, made.cpu_limit = 2 << 30, 1.0
     monkeypatch.setattr(SystemdSliceSpawner, "get_args", lambda _self: ["--argument"])
     monkeypatch.setattr(SystemdSliceSpawner, "file_group_id", lambda _self, gid: gid)
-    asyncio.run(made.equip([]))
-    asyncio.run(made.launch())
-    return asked
+    await made.equip([])
+    await made.launch()
 
 
 @pytest.mark.parametrize("containers", [False, True])
@@ -124,6 +131,33 @@ def test_no_name_of_a_server_is_that_of_a_link_in_run(monkeypatch: pytest.Monkey
     ]
     assert len(set(folders)) == len(owners)
     assert all(re.fullmatch("jupyterhub-environment-[0-9a-f]{32}", folder) for folder in folders)
+
+
+def test_a_start_that_is_given_up_leaves_no_notebook(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether systemd is asked before or after the hub gives it up."""
+    runs: set[str] = set()
+
+    async def systemd_run(unit: str) -> None:
+        await asyncio.sleep(0.1)
+        runs.add(unit)
+
+    async def start(unit: str, **_given: Any) -> None:
+        program = asyncio.ensure_future(systemd_run(unit))
+        begun.set()
+        await asyncio.shield(program)
+
+    async def give_up() -> None:
+        launch = asyncio.ensure_future(_launch(monkeypatch, start, containers=False, owner="alice/"))
+        await begun.wait()
+        launch.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await launch
+        await asyncio.sleep(0.2)
+
+    begun = asyncio.Event()
+    monkeypatch.setattr(units, "stop", runs.discard)
+    asyncio.run(give_up())
+    assert not runs
 
 
 def run_sealed(code: str) -> str:

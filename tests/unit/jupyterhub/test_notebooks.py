@@ -78,3 +78,21 @@ def test_an_engine_that_does_not_answer_is_no_empty_list(
         with pytest.raises(SystemExit, match=f"cannot be {done}: Docker, looking for notebooks: hung"):
             notebooks.main()
     assert stopped == []
+
+
+@pytest.mark.parametrize(
+    ("told", "over"),
+    [
+        ("ActiveState=inactive\nJob=", True),
+        ("ActiveState=inactive\nJob=0", True),
+        ("Job=0\nActiveState=failed", True),
+        ("ActiveState=inactive\nJob=16", False),  # it waits for the walls
+        ("ActiveState=deactivating\nJob=17", False),
+        ("ActiveState=active\nJob=", False),
+    ],
+)
+def test_a_unit_that_is_about_to_start_is_not_over(
+    monkeypatch: pytest.MonkeyPatch, told: str, over: bool
+) -> None:
+    monkeypatch.setattr(units, "_systemctl", lambda *_arguments: told)
+    assert units.is_over("a.service") == over

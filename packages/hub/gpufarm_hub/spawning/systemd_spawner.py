@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 import pwd
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,11 +17,14 @@ from traitlets import Bool, List, Unicode
 from gpufarm_hub.sharing import devices
 from gpufarm_hub.sharing.slices import Slice
 
-from . import addresses, barrier, environments, form, mounts, mps, nested, walls
+from . import addresses, barrier, environments, form, mounts, mps, nested, units, walls
+from .engine import EngineError
 from .environments import Environment
 from .mounts import Bind
 from .slice_spawner import SliceSpawner
 from .spawner import RefusedSpawnError
+
+LOOKS_EVERY = 0.2  # seconds; systemd knows of a unit within some milliseconds
 
 # systemd.exec(5), systemd.resource-control(5). A notebook runs its user's code and needs no privilege.
 SANDBOX: dict[str, str] = {
@@ -173,18 +177,34 @@ class SystemdSliceSpawner(SliceSpawner, SystemdSpawner):  # type: ignore[misc]
     async def launch(self) -> tuple[str, int]:
         """Start the unit. The base class's own way knows no group but the account's."""
         account = pwd.getpwnam(self.user.name)
-        await systemd.start_transient_service(
-            self.unit_name,
-            cmd=[*self.sealed, *self.cmd] if self.containers else self.cmd,
-            args=self.get_args(),
-            working_dir=account.pw_dir,
-            environment_variables={**self.get_env(), "SHELL": self.default_shell},
-            properties={**self._properties, "RuntimeDirectory": folder_of(self.unit_name)},
-            uid=account.pw_uid,
-            gid=self.file_group_id(account.pw_gid),
-            slice=self.slice,
+        started = asyncio.ensure_future(
+            systemd.start_transient_service(
+                self.unit_name,
+                cmd=[*self.sealed, *self.cmd] if self.containers else self.cmd,
+                args=self.get_args(),
+                working_dir=account.pw_dir,
+                environment_variables={**self.get_env(), "SHELL": self.default_shell},
+                properties={**self._properties, "RuntimeDirectory": folder_of(self.unit_name)},
+                uid=account.pw_uid,
+                gid=self.file_group_id(account.pw_gid),
+                slice=self.slice,
+            )
         )
+        try:
+            await asyncio.shield(started)
+        except asyncio.CancelledError:
+            await self._interrupt(started)
+            raise
         return self.ip, self.port
+
+    async def _interrupt(self, started: asyncio.Future[Any]) -> None:
+        """End a start that systemd may not know of yet; once the hub gives it up, nobody else does."""
+        while not started.done():
+            with contextlib.suppress(EngineError):
+                await self.in_thread(units.stop, self.unit_name)
+            await asyncio.wait([started], timeout=LOOKS_EVERY)
+        with contextlib.suppress(EngineError):  # the hub stops it, too, and tells the log
+            await self.in_thread(units.stop, self.unit_name)
 
 
 def folder_of(unit: str) -> str:

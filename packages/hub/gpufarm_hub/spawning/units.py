@@ -104,12 +104,15 @@ def _is_in(file: Path, group: str) -> bool:
 
 
 def is_over(unit: str) -> bool:
-    """Tell whether no process of the unit is left; a unit that is still stopping is not over.
+    """Tell whether no process of the unit is left; one that is stopping, or about to start, is not over.
 
     Raises:
         EngineError: systemd did not answer.
     """
-    return _state(unit) in OVER
+    lines = _systemctl("show", "--property=ActiveState,Job", unit).splitlines()
+    told = dict(line.split("=", 1) for line in lines)
+    # It is inactive while it waits for its walls; then it has a job, by its number.
+    return told["ActiveState"] in OVER and told.get("Job", "") in ("", "0")
 
 
 def _state(unit: str) -> str:
