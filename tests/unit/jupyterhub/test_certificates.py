@@ -126,8 +126,8 @@ def test_a_certificate_out_of_its_time_is_refused(got: Path, days: int) -> None:
         certificate.check(chain, key, NOW + timedelta(days=days))
 
 
-def test_the_client_is_asked_only_when_there_is_something_to_do(got: Path, tmp_path: Path) -> None:
-    settings = {
+def settings_of_acme(tmp_path: Path) -> dict[str, str]:
+    return {
         "directory": "https://acme.example.org/dir",
         "email": "operator@example.org",
         "host": "hub.example.org",
@@ -135,6 +135,10 @@ def test_the_client_is_asked_only_when_there_is_something_to_do(got: Path, tmp_p
         "webroot": str(tmp_path / "webroot"),
         "shown": str(tmp_path / "cert.pem"),
     }
+
+
+def test_the_client_is_asked_only_when_there_is_something_to_do(got: Path, tmp_path: Path) -> None:
+    settings = settings_of_acme(tmp_path)
     assert acme.command(settings, NOW)[-1] == "run"
     certificates = tmp_path / "letsencrypt-prod" / "certificates"
     certificates.mkdir(parents=True)
@@ -147,6 +151,25 @@ def test_the_client_is_asked_only_when_there_is_something_to_do(got: Path, tmp_p
     asked = acme.command(settings, NOW + timedelta(days=61))
     assert "renew" in asked
     assert "--server=https://acme.example.org/dir" in asked
+
+
+@pytest.mark.parametrize("suffix", [".crt", ".key"])
+@pytest.mark.parametrize("content", ["", "-----BEGIN CERTIFICATE-----\nMII", None])
+def test_a_certificate_that_cannot_be_shown_is_got_anew(
+    got: Path, tmp_path: Path, suffix: str, content: str | None
+) -> None:
+    """The client writes its files in place, so a full disk or a crash leaves a part of one, or none."""
+    settings = settings_of_acme(tmp_path)
+    certificates = tmp_path / "letsencrypt-prod" / "certificates"
+    certificates.mkdir(parents=True)
+    for name in (".crt", ".key"):
+        Path(f"{got}{name}").rename(certificates / f"hub.example.org{name}")
+    damaged = certificates / f"hub.example.org{suffix}"
+    if content is None:
+        damaged.unlink()
+    else:
+        damaged.write_text(content)
+    assert acme.command(settings, NOW)[-1] == "run"
 
 
 def test_names_of_notebooks_are_certified_when_they_are_wanted(tmp_path: Path) -> None:

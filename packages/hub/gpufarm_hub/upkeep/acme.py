@@ -30,8 +30,7 @@ def command(settings: dict[str, Any], now: datetime) -> list[str]:
             authority) and ``webroot``.
         now: the time.
     """
-    file = _file(settings)
-    held = x509.load_pem_x509_certificate(file.read_bytes()) if file.exists() else None
+    held = _held(settings, now)
     if held and certificate.is_for(held, settings["host"]) and not certificate.is_due(held, now):
         return []
     asked = [
@@ -53,6 +52,17 @@ def is_shown(settings: dict[str, Any]) -> bool:
     """Tell whether the hub's certificate, the file ``shown`` of the settings, is the newest that was got."""
     shown, file = Path(settings["shown"]), _file(settings)
     return file.exists() and shown.exists() and file.read_bytes() == shown.read_bytes()
+
+
+def _held(settings: dict[str, Any], now: datetime) -> x509.Certificate | None:
+    """Return the certificate that was got; None for one that the hub cannot show, as after a full disk."""
+    file = _file(settings)
+    try:
+        return certificate.check(
+            file.read_bytes(), file.with_name(f"{settings['host']}.key").read_bytes(), now
+        )
+    except (OSError, certificate.CertificateError):
+        return None
 
 
 def _file(settings: dict[str, Any]) -> Path:
