@@ -71,12 +71,16 @@ def slices() -> list[Slice]:
 
 def gpus() -> Gpus:
     found = slices()
+    mute = folder / "mute.json"  # numbers of GPUs that do not answer
+    silent = json.loads(mute.read_text()) if mute.exists() else []
+    found = [piece for piece in found if piece.gpu not in silent]
     file = folder / "unfit.json"
     unfit = {int(gpu): why for gpu, why in json.loads(file.read_text()).items()} if file.exists() else {}
     answered = frozenset(piece.gpu for piece in found)
     cordons = folder / "cordoned.json"
     cordoned = json.loads(cordons.read_text()) if cordons.exists() else {}
-    return Gpus(found, answered, frozenset(unfit), tuple(unfit.values()), cordoned)
+    problems = (*unfit.values(), *(f"GPU {gpu} does not answer" for gpu in silent))
+    return Gpus(found, answered, frozenset(unfit), problems, cordoned)
 
 
 class Notebook(web.RequestHandler):

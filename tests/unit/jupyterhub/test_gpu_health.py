@@ -164,3 +164,24 @@ def test_a_notebook_on_a_gpu_that_becomes_unfit_goes_on(process: HubProcess) -> 
     assert "This machine has no GPU slices at the moment. 4 slices are not available." in form
     alice.stop()
     pieces({}, process)
+
+
+def test_users_keep_their_places_while_a_gpu_does_not_answer(process: HubProcess) -> None:
+    """It may have been busy for some seconds, and the others wait for what it has."""
+    process.partition([Slice("MIG-own", "2g.20gb", 1, 1, 0, 20 << 30), *slices(1)])
+    alice, carol = Browser(process, "alice"), Browser(process, "carol")
+    assert alice.spawn(gpu="2g.20gb").messages == []
+    assert "You wait as number 1 of 1" in carol.spawn(gpu="2g.20gb").messages[0]
+    mute = process.folder / "mute.json"
+    mute.write_text("[1]")
+    told = carol.queue()
+    mute.unlink()
+    assert (told.status_code, carol.queue().json()["position"]) == (200, 1)
+    alice.stop()
+    assert carol.spawn(gpu="2g.20gb").messages == []
+    carol.stop()
+    assert alice.spawn(gpu="1g.10gb").messages == []
+    assert "You wait as number 1 of 1" in carol.spawn(gpu="1g.10gb").messages[0]
+    process.partition([Slice("MIG-own", "2g.20gb", 1, 1, 0, 20 << 30)])
+    assert carol.queue().status_code == 404
+    alice.stop()

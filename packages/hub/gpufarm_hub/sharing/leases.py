@@ -264,12 +264,18 @@ class Leases:
         tickets = self._tickets(content, lost=[])
         return turns.places(tickets.values(), self._leases(content), slices, self._clock(), self._claim)
 
-    def ask(self, owner: str, slices: Iterable[Slice]) -> Place | None:
-        """Return the owner's place in the queue, if any; users who ask keep it, until they are called."""
+    def ask(self, owner: str, slices: Iterable[Slice], all_known: bool = True) -> Place | None:
+        """Return the owner's place in the queue, if any; users who ask keep it, until they are called.
+
+        Args:
+            owner: who asks.
+            slices: those of the machine that may be given to somebody.
+            all_known: whether there are no others; those of a GPU that does not answer may be there.
+        """
         slices = list(slices)
         with self._changing() as (content, tickets):
             ticket = tickets.get(owner)
-            if ticket and count_by_profile(slices)[ticket.profile] < ticket.count:
+            if ticket and all_known and count_by_profile(slices)[ticket.profile] < ticket.count:
                 del tickets[owner]  # the machine was partitioned anew: the request cannot be granted any more
             elif ticket and self._clock() - ticket.seen > SEEN_EVERY:
                 tickets[owner] = waiting.seen(ticket, self._clock())

@@ -161,7 +161,8 @@ class QueueHandler(APIHandler):  # type: ignore[misc]
     @needs_scope("servers")  # type: ignore[untyped-decorator]
     async def get(self, user_name: str, server_name: str) -> None:
         """Answer GET /users/{user}/queue/{server}."""
-        place = self.desk.leases.ask(f"{user_name}/{server_name}", (await _gpus()).offered)
+        gpus = await _gpus()
+        place = self.desk.leases.ask(f"{user_name}/{server_name}", gpus.offered, gpus.all_answered)
         if place is None:
             raise web.HTTPError(404, "This notebook waits for nothing.")
         self.write({**describe_place(place), "options": place.ticket.options})
