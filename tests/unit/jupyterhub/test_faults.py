@@ -4,6 +4,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 from __future__ import annotations
 
+import contextlib
 import json
 import sqlite3
 from collections.abc import Iterator
@@ -56,6 +57,38 @@ def test_while_the_disk_is_full_nobody_gets_a_slice_and_users_read_why(
     assert held(process) == []
     assert alice.spawn(gpu="1g.10gb").messages == []
     assert held(process) == ["alice/"]
+
+
+@contextlib.contextmanager
+def full(log: Path) -> Iterator[None]:
+    """Have no room for a line of the audit log, whose disk may be another one."""
+    kept = log.rename(log.with_name("kept"))
+    log.symlink_to("/dev/full")
+    yield
+    kept.replace(log)
+
+
+def test_while_the_audit_log_cannot_be_written_nobody_gets_a_slice_and_users_read_why(
+    process: HubProcess, alice: Browser
+) -> None:
+    alice.spawn(gpu="1g.10gb")
+    alice.stop()
+    with full(process.folder / "audit.jsonl"):
+        said = alice.spawn(gpu="1g.10gb").messages
+    assert FILES in said[0] and "Errno" not in said[0]
+    assert held(process) == []
+    assert alice.spawn(gpu="1g.10gb").messages == []
+
+
+def test_a_hub_starts_while_its_audit_log_cannot_be_written(tmp_path: Path) -> None:
+    hub = HubProcess(tmp_path, [])
+    hub.partition(slices(1))
+    hub.start()
+    Browser(hub, "alice").spawn(gpu="1g.10gb")
+    hub.kill()  # with the notebook
+    with full(tmp_path / "audit.jsonl"):
+        hub.start()
+    hub.kill()
 
 
 def test_while_the_database_is_locked_users_read_a_sentence_and_leases_are_kept(

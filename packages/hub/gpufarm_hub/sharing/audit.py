@@ -11,6 +11,8 @@ import os
 from datetime import UTC, datetime
 from pathlib import Path
 
+from gpufarm_hub.store import StoreError
+
 
 def record(path: Path, event: str, owner: str, **details: object) -> None:
     """Add a line.
@@ -20,6 +22,9 @@ def record(path: Path, event: str, owner: str, **details: object) -> None:
         event: what happened, such as ``taken``.
         owner: user and server name, ``alice/`` for the default server.
         details: more about it; values that JSON can hold.
+
+    Raises:
+        StoreError: it cannot be written, for instance because the disk is full.
     """
     user, _slash, server = owner.partition("/")
     line = {
@@ -29,8 +34,11 @@ def record(path: Path, event: str, owner: str, **details: object) -> None:
         "server": server,
         **details,
     }
-    descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
-        os.write(descriptor, (json.dumps(line) + "\n").encode())  # one write, so lines never mix
-    finally:
-        os.close(descriptor)
+        descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            os.write(descriptor, (json.dumps(line) + "\n").encode())  # one write, so lines never mix
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        raise StoreError(f"{path} cannot be written: {error.strerror}") from error

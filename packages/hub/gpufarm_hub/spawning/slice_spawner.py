@@ -206,6 +206,9 @@ class SliceSpawner(NotebookSpawner):
             taken = self.desk.take(self._slice_request(), self.unit_name, slices)
         except NoSliceError as error:
             raise RefusedSpawnError(str(error), "no-slice", 409) from error
+        except StoreError as error:  # of a start JupyterHub shows no sentence otherwise
+            self.log.error("No GPU slice is leased to %s: %s", self.owner, error)
+            raise RefusedSpawnError(error.jupyterhub_message, "store", 503) from error
         if not isinstance(taken, Lease):
             raise RefusedSpawnError(answers.waits(taken), "waiting", 409)
         self.log.info("%s holds slice %s (%s)", self.owner, taken.uuids, self._choice.gpu)

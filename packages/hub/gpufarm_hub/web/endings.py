@@ -34,7 +34,7 @@ def configure(desk: Desk) -> None:
         if spawner and not spawner.pending and is_somebody_else(asker, owner):
             try:
                 desk.record("ended", owner, by=asker.name)
-            except OSError as error:
+            except StoreError as error:
                 self.log.error("It is not written down that %s ended %s: %s", asker.name, owner, error)
         future = await stop(self, user, server_name)
         try:
