@@ -39,3 +39,8 @@ def test_the_lock_follows_no_link(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="symbolic links"):
         alone.on_this_machine(tmp_path / "lock")
     assert not (tmp_path / "elsewhere").exists()
+
+
+def test_only_root_can_make_the_lock_before_the_hub_does() -> None:
+    folder = alone.LOCK.parent.stat()
+    assert (folder.st_uid, folder.st_mode & 0o022) == (0, 0)

@@ -7,7 +7,7 @@ import fcntl
 import os
 from pathlib import Path
 
-LOCK = Path("/run/lock/gpufarm-hub.lock")
+LOCK = Path("/run/gpufarm-hub.lock")  # not in /run/lock, where every user can make it first
 
 
 class SecondHubError(Exception):
