@@ -10,9 +10,11 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from email.message import Message
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from urllib.error import HTTPError
 from urllib.request import Request
 
 import pynvml
@@ -198,6 +200,26 @@ def test_an_idle_notebook_is_warned_and_ended(desk: Desk, machine: Machine) -> N
     assert "was ended at" in desk.notices.of("alice")[""]
     assert events(desk) == ["taken", "warned", "ended"]
     assert desk.use.read()["notebooks"] == {}
+
+
+def test_a_notebook_that_cannot_be_stopped_keeps_no_other_from_its_end(desk: Desk, machine: Machine) -> None:
+    class Stuck(FakeHub):
+        def servers(self) -> Iterator[keeper.Server]:
+            yield keeper.Server("alice/", [], True, 0, 0)
+            if "bob/" not in self.stopped:
+                yield keeper.Server("bob/", [], True, 0, 0)
+
+        def stop(self, owner: str) -> None:
+            super().stop(owner)
+            if owner == "alice/":
+                raise HTTPError("http://hub", 500, "Internal Server Error", Message(), None)
+
+    hub = Stuck()
+    for now in (30, 90, 120, 150):
+        keeper.look(desk, hub, replace(RULES, idle=110), True, now)  # type: ignore[arg-type]
+    assert hub.stopped == ["alice/", "alice/", "bob/"]
+    content = desk.use.read()
+    assert content["measured"] == 150 and "alice/" in content["notebooks"]
 
 
 def test_who_works_again_is_not_ended(desk: Desk, machine: Machine) -> None:

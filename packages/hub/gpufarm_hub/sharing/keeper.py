@@ -21,6 +21,7 @@ from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
+from urllib.error import HTTPError
 from urllib.parse import quote
 from urllib.request import Request, urlopen
 
@@ -252,7 +253,11 @@ def _check(
     entry["ends"] = verdict.ends
     if verdict.over:
         log.info("Ending the notebook %s: %s", server.owner, verdict.why)
-        hub.stop(server.owner)
+        try:
+            hub.stop(server.owner)
+        except HTTPError as error:  # of this notebook; the others must still be looked at
+            log.warning("The notebook %s goes on: %s", server.owner, error)
+            return True
         ours.record("ended", server.owner, why=verdict.why)
         ours.notices.tell(server.owner, keeping.ended(verdict.why, now))
         return False
