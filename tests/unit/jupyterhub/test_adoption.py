@@ -370,6 +370,10 @@ def test_processes_of_a_unit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         (tmp_path / pid).mkdir()
         (tmp_path / pid / "cgroup").write_text(f"4:memory:/other\n0::{path}\n")
     (tmp_path / "11").mkdir()
+    # A user with control groups of their own gives them any name.
+    for pid, name in (("12", b"\xff"), ("13", f"\f0::{group}".encode())):
+        (tmp_path / pid).mkdir()
+        (tmp_path / pid / "cgroup").write_bytes(b"0::/user.slice/user@1000.service/" + name + b"\n")
     monkeypatch.setattr(units, "PROC", tmp_path)
     monkeypatch.setattr(units, "_systemctl", lambda *_arguments: group)
     assert units.processes(ALICE) == {7, 8}

@@ -21,7 +21,9 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Gpu:
     groups = {10: "0::/system.slice/dcgm.service", 20: "0::/user.slice/user-1000.slice/session-1.scope"}
     for pid, group in groups.items():
         (tmp_path / str(pid)).mkdir()
-        (tmp_path / str(pid) / "cgroup").write_text(f"{group}\n")
+        (tmp_path / str(pid) / "cgroup").write_bytes(
+            group.encode() + b"/\xff\n"
+        )  # users choose names below theirs
     monkeypatch.setattr(services, "PROCESSES", tmp_path)
     processes = tuple(Process(pid, "python3", None, None) for pid in (10, 20, 30))
     return gpu(mig_enabled=False, mig_pending=False, processes=processes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Callable
 
 import pynvml
@@ -88,6 +89,18 @@ def test_programs_are_told_with_the_partition_they_use(make_machine: Make) -> No
     gpu = read()[0]
     assert [process.pid for process in gpu.users(gpu.instances[1])] == [4242]
     assert gpu.users(gpu.instances[0]) == ()
+
+
+def test_a_program_with_any_name_is_told(make_machine: Make) -> None:
+    """Users choose the names of their programs, and the binding takes them for UTF-8."""
+    machine = make_machine("a100-80gb")
+    with subprocess.Popen([b"./tr\xffa\x1b[2Jin", "60"], executable="/bin/sleep") as program:
+        try:
+            machine.simgpu("process", "start", "--gpu", "0", "--memory", 100, "--pid", program.pid)
+            (gpu,) = read()
+        finally:
+            program.kill()
+    assert [str(one) for one in gpu.processes] == [f"tr\ufffda\ufffd[2Jin (PID {program.pid})"]
 
 
 # partitions

@@ -95,7 +95,7 @@ def processes(unit: str) -> frozenset[int]:
 
 def _is_in(file: Path, group: str) -> bool:
     try:
-        lines = file.read_text(encoding="utf-8").splitlines()
+        lines = file.read_text(encoding="utf-8", errors="replace").split("\n")
     except OSError:  # it has ended
         return False
     # Hierarchy, controllers, and path of the control group (cgroups(7)).

@@ -84,7 +84,7 @@ def state(unit: str) -> str:
 def _units_of(pid: int) -> set[str]:
     """Return the names in a process's control group, the unit that it belongs to among them."""
     try:
-        lines = (PROCESSES / str(pid) / "cgroup").read_text(encoding="utf-8").splitlines()
+        lines = (PROCESSES / str(pid) / "cgroup").read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
         return set()
     return {name for line in lines for name in line.split(":", 2)[2].split("/")}

@@ -409,9 +409,16 @@ class Nvml:
                         _instance_id(one.gpuInstanceId) if gpu_instance is None else gpu_instance,
                         _instance_id(one.computeInstanceId) if compute_instance is None else compute_instance,
                     )
-                    name = self._optional(pynvml.nvmlSystemGetProcessName, one.pid) or ""
-                    found[(one.pid, *where)] = Process(one.pid, name.rpartition("/")[2], *where)
+                    found[(one.pid, *where)] = Process(one.pid, self._process_name(one.pid), *where)
         yield from found.values()
+
+    def _process_name(self, pid: int) -> str:
+        """Return the name of a program. Users choose it, so it is any bytes; the binding wants UTF-8."""
+        try:
+            path = self._optional(pynvml.nvmlSystemGetProcessName, pid) or ""
+        except UnicodeDecodeError as error:
+            path = error.object.decode(errors="replace")
+        return "".join(one if one.isprintable() else "\ufffd" for one in path.rpartition("/")[2])
 
     def _handle(self, uuid: str) -> Any:
         self._index = self._indexes.get(uuid)
