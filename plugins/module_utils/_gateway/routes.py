@@ -24,6 +24,8 @@ HOST = re.compile(r"(?=.{1,253}$)([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)(\.[a-z0-9]
 PATH = re.compile(r"/[A-Za-z0-9._~+,;=:@/-]{0,200}")
 CHECK_PATH = re.compile(r"/[A-Za-z0-9._~+,;=:@/?&%-]{0,500}")
 # HAProxy, "Configuration Manual", section 4.2, `balance`: those without arguments.
+# RFC 8615; with a file there an authority gives a certificate for the name (RFC 8555, 8.3).
+WELL_KNOWN = "/.well-known/"
 BALANCE = ("roundrobin", "leastconn", "source", "first", "static-rr")
 TRUE, FALSE = ("true", "yes", "1"), ("false", "no", "0", "")
 UNDERSTOOD = (
@@ -283,6 +285,10 @@ def _route(app: Mapping[str, Any], index: int, settings: Settings) -> Route:
     hosts, path = _hosts(labels, index, settings), _path(labels, index, "PATH")
     if path and not hosts:
         hosts = (settings.host,)
+    if settings.host in hosts and f"{path}/".startswith(WELL_KNOWN):
+        raise Refused(
+            f"HAPROXY_{index}_PATH is below /.well-known, which speaks for all of the gateway's name"
+        )
     if not _switch(labels, index, "REDIRECT_TO_HTTPS", default=True):
         raise Refused(
             f"HAPROXY_{index}_REDIRECT_TO_HTTPS is false, and this gateway serves names by HTTPS only"

@@ -106,6 +106,11 @@ def test_apps_without_our_labels_are_none_of_our_business() -> None:
         ({"HAPROXY_0_MODE": "udp"}, "is none of http, tcp"),
         ({"HAPROXY_0_MODE": "tcp", "HAPROXY_0_PATH": "/a"}, "exist in http only"),
         ({"HAPROXY_0_BALANCE": "hdr(x)"}, "is none of roundrobin"),
+        ({"HAPROXY_0_PATH": "/.well-known/acme-challenge"}, "is below /.well-known, which speaks for all"),
+        (
+            {"HAPROXY_0_VHOST": "a.example.org,gate.example.org", "HAPROXY_0_PATH": "/.well-known"},
+            "is below /.well-known, which speaks for all",
+        ),
         ({"HAPROXY_0_STICKY": "maybe"}, "is neither true nor false"),
         ({"HAPROXY_0_STICKY": "true"}, "exist in mode http only"),
         ({"HAPROXY_0_HTTP_BACKEND_PROXYPASS_PATH": "/a"}, "mode http only"),
