@@ -17,6 +17,11 @@ from ._ssh.keys import KeyProblem, parse_keys
 KINDS = ("ssh", "notebook")
 # Marathon, "Application Groups"; the owner is a name of an account and of a role of Mesos as well.
 OWNER = re.compile(r"[a-z][a-z0-9-]{0,30}[a-z0-9]|[a-z]")
+# Accounts that machines have for themselves: those of Debian's base-passwd, systemd, and services of agents.
+SYSTEM = re.compile(
+    r"backup|bin|chronos|cvmfs|daemon|games|irc|list|lp|mail|man|marathon|mesos|messagebus|munge|news|nobody"
+    r"|polkitd|prometheus|proxy|slurm|sshd|sssd|sync|sys|systemd-.*|uucp|www-data|zookeeper"
+)
 NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,60}[a-z0-9])?")
 # distribution/reference (github.com/distribution/reference, regexp.go), without names in capitals.
 IMAGE = re.compile(
@@ -107,6 +112,11 @@ def _names(request: Mapping[str, Any]) -> Iterator[str]:
         yield "container_request_owner is root, and containers never run as root; name the user's account."
     elif not OWNER.fullmatch(request["owner"]):
         yield f"container_request_owner is {request['owner']!r}, no account; use small letters and digits."
+    elif SYSTEM.fullmatch(request["owner"]):
+        yield (
+            f"container_request_owner is {request['owner']}, an account of the system; name the user's"
+            " account."
+        )
     if not NAME.fullmatch(request["name"]):
         yield f"container_request_name is {request['name']!r}; use small letters, digits and dashes."
     if not IMAGE.fullmatch(request["image"]):

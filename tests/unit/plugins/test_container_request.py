@@ -177,6 +177,15 @@ def test_keys_that_are_none(keys: str) -> None:
     assert "container_request_ssh_keys" in text
 
 
+@pytest.mark.parametrize("owner", ["daemon", "mesos", "nobody", "slurm", "systemd-network", "www-data"])
+def test_no_account_of_the_system_owns_a_container(owner: str) -> None:
+    """The service takes the owner from a claim, whose value users may choose when they register."""
+    planned = plan(REQUEST | {"owner": owner})
+    assert planned["problems"] == [
+        f"container_request_owner is {owner}, an account of the system; name the user's account."
+    ]
+
+
 def test_the_root_account_owns_no_container() -> None:
     [text] = plan(REQUEST | {"owner": "root"})["problems"]
     assert "root" in text
