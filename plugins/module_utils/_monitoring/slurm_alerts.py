@@ -65,7 +65,7 @@ SLURM = (
     ),
     Alert(
         "SlurmMetricsMissing",
-        "gpufarm_slurm_metrics_up == 0 unless on (instance) gpufarm_slurm_controller_up == 0",
+        f"gpufarm_slurm_metrics_up == 0 unless on (instance) {ANSWERS} == 0",
         "5m",
         WARNING,
         f"Slurm on {MACHINE} does not tell its jobs and nodes.",
