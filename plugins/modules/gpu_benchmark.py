@@ -12,6 +12,7 @@ version_added: 0.1.0
 description:
   - Measures the cores and the memory of each GPU, its link to the machine's memory, and the links between
     GPUs, with the driver's own library of CUDA. Results and copies are checked.
+  - Where a site has nccl-tests, all GPUs together are measured with them.
   - GPUs that programs use are refused, and the others are measured all the same. GPUs in MIG mode are left
     out.
 extends_documentation_fragment:
@@ -20,7 +21,12 @@ extends_documentation_fragment:
 requirements:
   - an NVIDIA driver that is loaded, with its libraries C(libnvidia-ml.so.1) and C(libcuda.so.1)
   - the Python package nvidia-ml-py, as M(gpufarm.cluster.gpu_info) needs it
-options: {}
+options:
+  nccl_tests:
+    description:
+      - Absolute path of the folder that has the program C(all_reduce_perf) of NVIDIA's nccl-tests, which the
+        account C(nobody) runs. Leave it out to measure no more than two GPUs at a time.
+    type: path
 seealso:
   - module: gpufarm.cluster.benchmark
   - module: gpufarm.cluster.gpu_health
@@ -71,9 +77,11 @@ from ansible_collections.gpufarm.cluster.plugins.module_utils._nvml.io.python im
 def main() -> None:
     """Run the module."""
     use_gpu_python()
-    module = AnsibleModule(argument_spec=OPTIONS, supports_check_mode=True)
+    module = AnsibleModule(
+        argument_spec={**OPTIONS, "nccl_tests": {"type": "path"}}, supports_check_mode=True
+    )
     try:
-        found = parts()
+        found = parts(module.params["nccl_tests"] or "")
     except GpuError as error:
         module.fail_json(msg=str(error))
     measure(module, found)

@@ -481,7 +481,7 @@ _CASES = {
                 '[{"ifname": "eth0", "addr_info": [{"local": "192.0.2.7"}]},'
                 ' {"ifname": "eth1", "addr_info": [{"local": "198.51.100.7"}]}]'
             ),
-            "gpufarm.cluster.path_info": has("/proc/driver/nvidia/gpus"),
+            "gpufarm.cluster.path_info": has("/proc/driver/nvidia/gpus", "/srv/other"),
             "Measure | Read the versions of Open MPI of both ends": said("mpirun (Open MPI) 5.0.7\n"),
             "ansible.builtin.wait_for": {"match_groups": ["prterun-host2-7@0.0;tcp://192.0.2.7:4242:24"]},
             "gpufarm.cluster.benchmark": {

@@ -22,8 +22,8 @@ def plan(
     """Return what the settings result in on a machine.
 
     Args:
-        settings: `peers`, names of machines; `networks` in CIDR notation; `folders`, `memory_mib`,
-            `file_mib` and `port`.
+        settings: `peers`, names of machines; `networks` in CIDR notation; `folders`, `nccl_tests`,
+            `memory_mib`, `file_mib` and `port`.
         name: of the machine in the inventory.
         links: what `ip -json -4 address show` prints on the machine and on the next one of the list, if that
             can be reached (ip-address(8)).
@@ -41,8 +41,13 @@ def plan(
     problems += [
         f"benchmarks_folders has {folder!r}, which is no absolute path; give one such as /scratch."
         for folder in settings["folders"]
-        if not folder.startswith("/") or ".." in folder.split("/")
+        if not _absolute(folder)
     ]
+    if settings["nccl_tests"] and not _absolute(settings["nccl_tests"]):
+        problems.append(
+            f"benchmarks_nccl_tests is {settings['nccl_tests']!r}, which is no absolute path; "
+            "give one such as /opt/nccl-tests/build."
+        )
     problems += [
         f"benchmarks_{key} is {settings[key]}, which is too small; give {least} or more."
         for key, least in (("memory_mib", 1), ("file_mib", 1), ("port", 1))
@@ -96,6 +101,10 @@ def plan(
             found_links.append({"kind": "rdma", "serve": serve, "to": {**served, "device": own}})
         found_mpi.append({**ends, "interfaces": interfaces(network, links[name])})
     return {**nothing, "links": found_links, "mpi": found_mpi}
+
+
+def _absolute(path: str) -> bool:
+    return path.startswith("/") and ".." not in path.split("/")
 
 
 def _adapter(names: Iterable[str], adapters: Iterable[Mapping[str, Any]]) -> str:

@@ -22,6 +22,7 @@ VALUES: dict[str, Any] = {
     "environment_modules_shells": ["zsh"],
     "environment_modules_trees": ["/srv/other/tree"],
     "benchmarks_folders": ["/srv/other"],
+    "benchmarks_nccl_tests": "/srv/other",
     "benchmarks_networks": ["198.51.100.0/24"],
     "benchmarks_peers": ["host1", "host3"],
     "sssd_bind_dn": "cn=other,dc=example,dc=org",

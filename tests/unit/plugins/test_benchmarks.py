@@ -55,6 +55,7 @@ SETTINGS = {
     "folders": [],
     "memory_mib": 256,
     "file_mib": 1024,
+    "nccl_tests": "",
     "port": 5201,
 }
 

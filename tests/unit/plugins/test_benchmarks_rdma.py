@@ -26,6 +26,7 @@ SETTINGS = {
     "folders": [],
     "memory_mib": 1,
     "file_mib": 1,
+    "nccl_tests": "",
     "port": 5201,
 }
 LINKS = {

@@ -17,6 +17,8 @@ REFUSED = {
         Refused("needs at least two machines", {"benchmarks_peers": ["host1", "host1"]}),
         Refused("'scratch', which is no absolute path", {"benchmarks_folders": ["scratch"]}),
         Refused("'/srv/../etc', which is no absolute path", {"benchmarks_folders": ["/srv/../etc"]}),
+        Refused("'nccl-tests', which is no absolute path", {"benchmarks_nccl_tests": "nccl-tests"}),
+        Refused("host1 has no /opt/nccl/all_reduce_perf", {"benchmarks_nccl_tests": "/opt/nccl"}),
         Refused("benchmarks_memory_mib is 0, which is too small", {"benchmarks_memory_mib": 0}),
         Refused("benchmarks_port is 65536, which is no port", {"benchmarks_port": 65536}),
     ],

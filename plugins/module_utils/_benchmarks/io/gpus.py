@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NoReturn
 
@@ -13,20 +13,27 @@ from ..._nvml.gpu import Gpu, Survey
 from ..._nvml.io.guard import messages
 from ..._nvml.io.guarded import Calls, Guarded
 from ..._nvml.io.session import session
+from .. import nccl
 from ..part import NotMeasured, Part
 from . import cuda
+from .user import own_folder, run_as
 
 # Seconds for a GPU or a link: copies of some GB take one at most, and the driver begins within some.
 LIMIT = 60.0
+# Seconds for all GPUs together, which send a GiB some dozen times over links that may be slow.
+NCCL_LIMIT = 600.0
 
 Values = dict[str, float]
 
 
-def parts() -> list[Part]:
-    """Return a part for each GPU, and then for each link between two.
+def parts(nccl_tests: str = "") -> list[Part]:
+    """Return a part for each GPU, then for each link between two, and for all GPUs together.
 
     GPUs in MIG mode are left out, as CUDA sees only one of their slices, and links to GPUs that are in use or
     were not measured.
+
+    Args:
+        nccl_tests: folder of nccl-tests, which measure the GPUs together; empty to leave that out.
 
     Raises:
         GpuError: NVML does not answer, or it is not known who holds a GPU without using it at the moment.
@@ -39,6 +46,7 @@ def parts() -> list[Part]:
         *(Part(f"gpu.{one.index}.", one.uuid, partial(_refuse, str(one))) for one in survey.unreadable),
         *(Part(f"gpu.{gpu.index}.", gpu.uuid, partial(_gpu, gpu, failed)) for gpu in whole),
         *(_link(one, other, failed) for one in free for other in free if one is not other),
+        *([_together(nccl_tests, whole)] if nccl_tests and len(whole) > 1 else []),
     ]
 
 
@@ -48,9 +56,7 @@ def _survey(calls: Calls) -> Survey:
 
 
 def _gpu(gpu: Gpu, failed: set[str]) -> Values:
-    if gpu.processes:
-        users = ", ".join(map(str, gpu.processes))
-        _refuse(f"GPU {gpu.index} is used by {users}; wait until it is free, and run again.")
+    _refuse_in_use(gpu)
     try:
         return _in_child(f"gpu.{gpu.index}.", f"GPU {gpu.index}", partial(cuda.gpu, gpu.uuid))
     except NotMeasured:
@@ -70,6 +76,23 @@ def _link(one: Gpu, other: Gpu, failed: set[str]) -> Part:
     return Part(prefix, f"{one.uuid} {other.uuid}", measure)
 
 
+def _together(folder: str, gpus: Sequence[Gpu]) -> Part:
+    uuids = [gpu.uuid for gpu in gpus]
+
+    def measure() -> Values:
+        for gpu in gpus:
+            _refuse_in_use(gpu)
+        try:
+            with own_folder() as own:
+                environment = {"CUDA_VISIBLE_DEVICES": ",".join(uuids)}
+                printed = run_as(own, environment, nccl.words(folder, len(gpus)), NCCL_LIMIT)
+            return {f"nccl.{name}": value for name, value in nccl.values(printed, len(gpus)).items()}
+        except ValueError as error:
+            raise NotMeasured(f"The GPUs together were not measured: {error}.") from error
+
+    return Part("nccl.", " ".join(uuids), measure)
+
+
 def _in_child(prefix: str, name: str, measure: Callable[[], Values]) -> Values:
     def work(send: Callable[[dict[str, Any]], None]) -> None:
         try:
@@ -85,6 +108,12 @@ def _in_child(prefix: str, name: str, measure: Callable[[], Values]) -> Values:
         if "ended" in message:
             reason = f"the measurement did not end{message['ended']}"
     raise NotMeasured(f"{name} was not measured: {reason}.")
+
+
+def _refuse_in_use(gpu: Gpu) -> None:
+    if gpu.processes:
+        users = ", ".join(map(str, gpu.processes))
+        _refuse(f"GPU {gpu.index} is used by {users}; wait until it is free, and run again.")
 
 
 def _refuse(reason: str) -> NoReturn:
