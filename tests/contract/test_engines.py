@@ -9,6 +9,7 @@ import json
 import re
 import tomllib
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -152,6 +153,7 @@ def scalars(value: Any) -> Iterator[Any]:
         yield value
 
 
+@cache
 def imports(module: str) -> set[str]:
     """The modules of the hub that a module imports."""
     found = set()

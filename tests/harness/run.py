@@ -24,6 +24,7 @@ from ansible.utils.vars import load_options_vars
 from ansible.vars.manager import VariableManager
 
 from harness.compiling import compiled_once
+from harness.finding import found_once
 from harness.loading import Loader
 from harness.recording import Answer, Call, Recording, Step
 from harness.strategy import InProcess
@@ -137,6 +138,7 @@ def _as_ansible_playbook(check: bool) -> Iterator[None]:
             # It copies all variables in depth and then only adds some: a third of the time of some roles.
             mock.patch.dict(type(lookup_loader.get("template")).run.__globals__, {"deepcopy": dict}),
             compiled_once(),
+            found_once(),
         ):
             yield
     finally:
