@@ -17,6 +17,7 @@ from proof.tree import Tree
 # Tests of which each case runs one role; its name is in the brackets of the case.
 OF_ROLES = (
     "tests/contract/test_roles.py",
+    "tests/contract/test_misspelt_variables.py",
     "tests/contract/test_secrets.py",
     "tests/contract/test_units.py",
     "tests/contract/test_life_of_roles.py",
