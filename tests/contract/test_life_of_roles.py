@@ -20,6 +20,9 @@ from harness.specs import options
 
 EVERY_ROLE = pytest.mark.parametrize("role", sorted(CASES))
 OTHER_WAYS = [pytest.param(role, way, id=f"{role}-{way}") for role in sorted(WAYS) for way in WAYS[role]]
+EVERY_WAY = pytest.mark.parametrize(
+    ("role", "way"), [*(pytest.param(role, "", id=role) for role in sorted(CASES)), *OTHER_WAYS]
+)
 # Steps that change something again on an imagined host, which does not know what they have made.
 AGAIN = {"jupyterhub": {"Install | Install the proxy's packages"}}
 # Units that are started anew where what they make is not there.
@@ -140,11 +143,11 @@ def changes(one: Run) -> set[str]:
     return {step.name.rpartition(" : ")[2] for step in one.steps if step.result.get("changed")}
 
 
-@EVERY_ROLE
-def test_a_role_that_runs_again_changes_nothing(role: str) -> None:
-    host, _ = set_up(role)
+@EVERY_WAY
+def test_a_role_that_runs_again_changes_nothing(role: str, way: str) -> None:
+    host, _ = set_up(role, way)
     before = copy.deepcopy(host.files)
-    again = run(role, host)
+    again = run(role, host, values(role, way))
     assert not again.failed, again.refusal
     assert changes(again) <= AGAIN.get(role, set())
     assert host.files == before
@@ -290,9 +293,7 @@ def test_a_check_of_a_set_up_host_changes_nothing_and_finds_no_fault(role: str) 
     assert_it_asks_only(checked, host)
 
 
-@pytest.mark.parametrize(
-    ("role", "way"), [*(pytest.param(role, "", id=role) for role in sorted(CASES)), *OTHER_WAYS]
-)
+@EVERY_WAY
 def test_a_check_of_a_new_host_changes_nothing_and_finds_no_fault(role: str, way: str) -> None:
     host, checked = set_up(role, way, check=True)
     assert host == new(role)
@@ -351,9 +352,7 @@ def in_record(path: str, made: Mapping[str, Any]) -> bool:
     return any(path == one or path.startswith(f"{one}/") for one in known)
 
 
-@pytest.mark.parametrize(
-    ("role", "way"), [*(pytest.param(role, "", id=role) for role in sorted(CASES)), *OTHER_WAYS]
-)
+@EVERY_WAY
 def test_what_a_role_makes_is_in_its_record(role: str, way: str) -> None:
     host, _ = set_up(role, way)
     if role not in RECORDED or (role, way) in UNFINISHED:

@@ -461,7 +461,7 @@ class Host:
         if self._masked(name) and state not in (None, "stopped"):
             return {"failed": True, "msg": f"Unit {name} is masked."}
         if state in ("started", "restarted", "reloaded"):
-            after.running = True
+            after.running = not self._ends_at_once(name)
         elif state == "stopped":
             after.running = False
         changed = after != unit or state in ("restarted", "reloaded")
@@ -602,6 +602,11 @@ class Host:
     def _finds(self, path: str) -> bool:
         """Whether a path is there, as far as roles make it."""
         return path.startswith("/usr/") or self._is_there(path)
+
+    def _ends_at_once(self, name: str) -> bool:
+        """Whether a unit does something once, after which it no longer runs."""
+        text = self._text(f"/etc/systemd/system/{name}")
+        return "\nType=oneshot\n" in text and "\nRemainAfterExit=yes\n" not in text
 
     def _pam_auth_update(self, call: Call, words: Sequence[str]) -> None:
         """Have PAM follow the last profile that is named, or no longer, as the program of Debian does."""
