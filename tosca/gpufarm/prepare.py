@@ -373,7 +373,7 @@ def choose(store: Store, found: Survey) -> Prepared:
     """
     name, previous = found.request.name, found.previous
     before = previous.machines if previous else {}
-    standing = {node: entry["host"] for node, entry in before.items() if node in found.machine_requests}
+    standing = {node: entry["host"] for node, entry in before.items()}
     held = store.held(name, [machine.address for machine in found.pool.machines.values()])
     # a machine that is about to be given up is not free before that
     held |= {entry["address"]: name for node, entry in before.items() if node not in found.machine_requests}

@@ -94,7 +94,13 @@ class Stub:
         for play in plays:
             hosts = [host for host in play["vars"]["gpufarm_hosts"] if host not in lost]
             on_event({"event": "playbook_on_play_start", "event_data": {}})
-            on_event({"event": "playbook_on_task_start", "event_data": {"name": "Write"}})
+            on_event(
+                {
+                    "event": "playbook_on_task_start",
+                    "event_data": {"name": "Write"},
+                    "stdout": f"TASK [Write] on {' '.join(hosts)}",
+                }
+            )
             operation = Path(play["import_playbook"]).stem
             for host in hosts:
                 self.point()

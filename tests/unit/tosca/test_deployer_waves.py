@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from deployer_site import DATA, Site
 from deployer_stub import StubSite, install
-from gpufarm import ansible
+from gpufarm import ansible, pool
 from gpufarm.plan import Step
+from gpufarm.pool import Pool
 from gpufarm.progress import Progress
 
 FARM = DATA / "farm.yaml"
@@ -44,6 +46,41 @@ def test_waves(farm: StubSite) -> None:
     ]
     assert farm.stub.processes == 3, "one for each kind of machine, one for what needs other machines"
     assert farm.stub.journal()[-1] == "configure list m1 workers ['m2', 'm3']"
+
+
+def test_the_log_tells_on_which_machines_what_runs_side_by_side(farm: StubSite) -> None:
+    assert farm.deploy(FARM).status == 0
+    (log,) = farm.site.state.rglob("farm*.log")
+    assert {"[m1] TASK [Write] on m1", "[m2 +1] TASK [Write] on m2 m3"} <= set(log.read_text().splitlines())
+    assert "TASK [Write] on m1" in log.read_text().splitlines(), "the last one runs alone"
+
+
+def test_nodes_get_the_addresses_of_machines(farm: StubSite, monkeypatch: pytest.MonkeyPatch) -> None:
+    def looked(path: Path, hosts: dict[str, Any]) -> Pool:
+        found = farm.stub.look(path, hosts)
+        return replace(
+            found,
+            machines={
+                host: replace(one, address=f"10.0.0.{host[1:]}") for host, one in found.machines.items()
+            },
+        )
+
+    monkeypatch.setattr(pool, "look", looked)
+    done = farm.deploy(FARM)
+    assert done.status == 0, done.error
+    assert farm.stub.journal()[-1] == "configure list m1 workers ['10.0.0.2', '10.0.0.3']"
+    assert farm.gpufarm("undeploy", "farm", "--yes").status == 0
+    assert "delete list m1 workers ['10.0.0.2', '10.0.0.3']" in farm.stub.journal()
+
+
+def test_a_machine_that_is_given_up_is_not_free_before_that(farm: StubSite, tmp_path: Path) -> None:
+    text = (DATA / "named.yaml").read_text().replace("types.yaml", str(DATA / "types.yaml"))
+    named = tmp_path / "named.yaml"
+    for node, machine in (("server", "m1"), ("other", "m2")):
+        named.write_text(text.replace("server", node))
+        answer = farm.gpufarm("deploy", named, "--pool", farm.site.pool, "--input", "label=one")
+        assert answer.status == 0, answer.error
+        assert f"{node}: {machine}" in farm.gpufarm("status", "named").output
 
 
 def test_a_failure_stops_only_what_needs_it(farm: StubSite) -> None:
