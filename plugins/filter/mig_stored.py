@@ -62,18 +62,26 @@ _value:
       elements: dict
 """
 
-import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ansible_collections.gpufarm.cluster.plugins.module_utils._mig.stored import divided, merged
+from ansible.errors import AnsibleFilterError
+from ansible_collections.gpufarm.cluster.plugins.module_utils._mig.stored import divided, merged, read
+from ansible_collections.gpufarm.cluster.plugins.module_utils._nvml.gpu import GpuError
 
 
 def mig_stored(
     content: str, owner: str, chosen: Sequence[dict[str, Any]] = (), machine: Sequence[str] = ()
 ) -> dict[str, Any]:
-    """Return the stored layout by owner, and with what was chosen."""
-    stored = json.loads(content)["layout"] if content else []
+    """Return the stored layout by owner, and with what was chosen.
+
+    Raises:
+        AnsibleFilterError: the content is no layout.
+    """
+    try:
+        stored = read(content) if content else []
+    except GpuError as error:
+        raise AnsibleFilterError(str(error)) from error
     own, others = divided(stored, owner)
     return {
         "own": own,

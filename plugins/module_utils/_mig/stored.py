@@ -4,10 +4,35 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from .._nvml.gpu import GpuError
+
+FILE = "/etc/gpufarm/mig.json"
 Entry = Mapping[str, Any]
+
+
+def read(text: str, file: str = FILE) -> list[dict[str, Any]]:
+    """Return the entries of the stored layout.
+
+    Args:
+        text: content of the file.
+        file: its path, for the message.
+
+    Raises:
+        GpuError: it is no layout, as after a change by hand.
+    """
+    try:
+        entries = [dict(entry) for entry in json.loads(text)["layout"]]
+        if not all(isinstance(one["gpu"], str) and isinstance(one["partitions"], list) for one in entries):
+            raise TypeError("an entry has no GPU or no list of partitions")
+    except (ValueError, LookupError, TypeError) as error:
+        raise GpuError(
+            f"{file} holds no layout of partitions ({error}): remove it, and run the role mig again."
+        ) from error
+    return entries
 
 
 def merged(

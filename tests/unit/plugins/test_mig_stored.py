@@ -5,9 +5,15 @@
 from __future__ import annotations
 
 import json
+import re
+import sys
+from pathlib import Path
 from typing import Any
 
+import pytest
+from ansible.errors import AnsibleFilterError
 from ansible_collections.gpufarm.cluster.plugins.filter.mig_stored import mig_stored
+from ansible_collections.gpufarm.cluster.plugins.module_utils._mig.io import restore
 from ansible_collections.gpufarm.cluster.plugins.module_utils._mig.stored import divided, merged
 from hypothesis import given
 from hypothesis import strategies as st
@@ -74,3 +80,28 @@ def test_nobody_can_take_away_what_somebody_else_made_last(requests: list[tuple[
         own, others = divided(stored, owner)
         assert own == sorted(gpu for gpu, (maker, _profile) in made.items() if maker == owner)
         assert sorted(own + [one["gpu"] for one in others]) == sorted(made)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["{", "[]", "{}", '{"layout": 1}', '{"layout": [1]}', '{"layout": [{"gpu": 1, "partitions": []}]}'],
+)
+def test_a_damaged_file_is_told_with_the_next_step(
+    text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "mig.json"
+    file.write_text(text)
+    sentence = "holds no layout of partitions.*: remove it, and run the role mig again"
+    with pytest.raises(AnsibleFilterError, match=f"/etc/gpufarm/mig.json {sentence}"):
+        mig_stored(text, "ada")
+    monkeypatch.setattr(sys, "argv", ["gpufarm-mig", str(file)])
+    assert restore.main() == 1
+    assert re.match(f"{file} {sentence}", capsys.readouterr().err)
+
+
+def test_a_file_that_is_not_there_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["gpufarm-mig", "--check", str(tmp_path / "mig.json")])
+    assert restore.main() == 1
+    assert capsys.readouterr().err == f"{tmp_path}/mig.json cannot be read: No such file or directory.\n"

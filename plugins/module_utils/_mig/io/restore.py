@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Mapping
 from dataclasses import replace
@@ -20,6 +19,7 @@ from ..._nvml.io.boot import ask_at_boot
 from ..._nvml.io.guarded import Calls, Guarded
 from ..flavor import FlavorError, parse_layout
 from ..plan import Plan, plan_flavor
+from ..stored import read
 from .apply import Outcome, apply, partly
 from .holders import mark
 from .lock import locked
@@ -110,6 +110,13 @@ def _apply(calls: Calls, plan: Plan) -> Outcome:
         return apply(nvml, [plan])
 
 
+def _layout(file: Path) -> list[dict[str, Any]]:
+    try:
+        return read(file.read_text(encoding="utf-8", errors="replace"), str(file))
+    except OSError as error:
+        raise GpuError(f"{file} cannot be read: {error.strerror}.") from error
+
+
 def main() -> int:
     """Restore the layout of the file that the command line names, or with --check compare with it.
 
@@ -117,8 +124,9 @@ def main() -> int:
         0 if all GPUs have their partitions, otherwise 1.
     """
     work = differences if sys.argv[1] == "--check" else restore
+    file = Path(sys.argv[-1])
     try:
-        problems = work(json.loads(Path(sys.argv[-1]).read_text(encoding="utf-8"))["layout"])
+        problems = work(_layout(file))
     except GpuError as error:
         problems = [str(error)]
     sys.stderr.writelines(f"{problem}\n" for problem in problems)
