@@ -25,6 +25,7 @@ FREE_TOMORROW = (
     "min by (instance, device) (predict_linear(node_filesystem_avail_bytes[6h], 86400)"
     " unless node_filesystem_readonly == 1)"
 )
+NO_SENDER = 'up{job="alertmanager"} == 0'
 SERVICE = (
     Alert(
         "MachineNotSeen",
@@ -133,11 +134,13 @@ SERVICE = (
     ),
     Alert(
         "AlertsNotSent",
-        'increase(alertmanager_notifications_failed_total[15m]) > 0 or up{job="alertmanager"} == 0',
+        f"increase(alertmanager_notifications_failed_total[15m]) > 0 or {NO_SENDER} or"
+        f" (increase(prometheus_notifications_errors_total[15m]) > 0 unless on (instance) {NO_SENDER})",
         "5m",
         CRITICAL,
-        f"{MACHINE} cannot send alerts{{{{ with $labels.integration }}}} by {{{{ . }}}}{{{{ end }}}}.",
-        "Look into 'journalctl -u prometheus-alertmanager' there, which tells why.",
+        f"{MACHINE} cannot send alerts{{{{ with $labels.integration }}}} by {{{{ . }}}}{{{{ end }}}}"
+        "{{ with $labels.alertmanager }} to {{ . }}{{ end }}.",
+        "Look into 'journalctl -u prometheus -u prometheus-alertmanager' there, which tells why.",
     ),
 )
 

@@ -21,7 +21,7 @@ SIZE = re.compile(r"[1-9][0-9]*(MB|GB|TB)")
 # Prometheus forgets a series after five minutes without a sample ("Querying", section "Staleness"), and rules
 # are evaluated at other moments than series are measured.
 LONGEST_INTERVAL = 120  # seconds
-URL = re.compile(r"https?://[^\s/]+(/\S*)?")
+URL = re.compile(r"https?://(\[[0-9a-fA-F:]+\]|[A-Za-z0-9.-]+)(:[1-9][0-9]{0,4})?(/[^\s@]*)?")
 CERTIFICATE = "-----BEGIN CERTIFICATE-----"
 NOBODY: Mapping[str, Any] = {
     "name": "",
