@@ -320,12 +320,14 @@ def script(job: Job) -> str:
     """Return the script of a job.
 
     After its first command sbatch reads no lines for options of its own any more, so those of users are text.
+    Without the variable of Slurm, the option ``--export`` would hold for srun, too: its programs would have
+    nothing of the environment, not even PATH (sbatch(1), --export).
 
     Args:
         job: the job.
     """
     exported = "".join(f"export {name}={shlex.quote(value)}\n" for name, value in job.environment.items())
-    return f"#!/bin/bash\n:\n{exported}{job.command.rstrip()}\n"
+    return f"#!/bin/bash\n:\nexport SLURM_EXPORT_ENV=ALL\n{exported}{job.command.rstrip()}\n"
 
 
 def serves(name: str, printed: str) -> bool:

@@ -138,6 +138,14 @@ def test_no_line_of_a_user_comes_before_the_first_command() -> None:
     assert done.stdout == "'; #SBATCH `id` $(id)\n" and not done.stderr
 
 
+def test_srun_in_a_job_passes_its_variables_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    # As Slurm sets it after `sbatch --export=NONE`.
+    monkeypatch.setenv("SLURM_EXPORT_ENV", "NONE")
+    job = read_job("ada", {**ASKED, "command": 'echo "$SLURM_EXPORT_ENV"', "environment": {"A": "b"}})
+    done = subprocess.run(["bash"], input=script(job), capture_output=True, text=True, check=True)
+    assert done.stdout == "ALL\n"
+
+
 def test_numbers_of_variables_are_texts() -> None:
     job = read_job("ada", {**ASKED, "environment": {"B": 2, "A": 1.5}})
     assert job.environment == {"A": "1.5", "B": "2"}
