@@ -76,6 +76,35 @@ class Refusal(Exception):
         self.status = status
 
 
+def as_text(value: Any) -> str:
+    """Return a value of JSON as Java's `asText` does."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _kept(container: Mapping[str, Any]) -> dict[str, Any]:
+    """JobDeserializer.scala and JobSerializer.scala."""
+    volumes = [
+        one | ({"mode": one["mode"].upper()} if one.get("mode") else {}) for one in container["volumes"]
+    ]
+    networks = [
+        {"labels": [], **one}
+        | {
+            "portMappings": [
+                {name: as_text(value) for name, value in port.items()} for port in one.get("portMappings", ())
+            ]
+        }
+        for one in container["networkInfos"]
+    ]
+    parameters = [{name: as_text(value) for name, value in one.items()} for one in container["parameters"]]
+    return {
+        **container,
+        "type": container["type"].upper(),
+        "volumes": volumes,
+        "networkInfos": networks,
+        "parameters": parameters,
+    }
+
+
 def seconds(period: str) -> float:
     """Return the length of an ISO 8601 period, with years of 365 and months of 30 days.
 
@@ -141,7 +170,10 @@ class Chronos:
             }
             if container["network"] not in ("HOST", "BRIDGE", "USER"):
                 raise Refusal(500, f"No enum constant NetworkMode.{container['network']}")
-            job["container"] = container | {"type": container["type"].upper()}
+            job["container"] = _kept(container)
+        # JobDeserializer.scala reads words, whatever they are.
+        job["arguments"] = [as_text(one) for one in job["arguments"]]
+        job["constraints"] = [[as_text(one) for one in rule] for rule in job["constraints"]]
         self._when(job, request)
         old = self.data["jobs"].get(name, {})
         self.data["jobs"][name] = job | {key: old[key] for key in READ_ONLY if key in old}

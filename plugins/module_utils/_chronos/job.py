@@ -274,18 +274,42 @@ def _canonical(name: str, value: Any) -> Any:
     if name == "container":
         if not value.get("image"):
             return {}
-        full = {**CONTAINER, **value}
-        full["volumes"] = [{key: item for key, item in one.items() if item} for one in full["volumes"]]
-        return {**full, "type": str(full["type"]).upper()}
+        return _container({**CONTAINER, **{key: item for key, item in value.items() if item is not None}})
     if name == "environmentVariables":
-        return sorted((one["name"], str(one["value"])) for one in value)
+        return sorted((one["name"], _text(one["value"])) for one in value)
     if name == "parents":
         return sorted(value)
     if name == "fetch":
         return [{**FETCH, **one} for one in value]
     if name == "constraints":
-        return [list(rule) for rule in value]
+        return [[_text(word) for word in rule] for rule in value]
+    if name == "arguments":
+        return [_text(word) for word in value]
     return value
+
+
+def _container(full: Mapping[str, Any]) -> dict[str, Any]:
+    volumes = [{key: item for key, item in one.items() if item} for one in full["volumes"]]
+    networks = [
+        {"labels": [], **one, "portMappings": [_texts(port) for port in one.get("portMappings") or ()]}
+        for one in full["networkInfos"]
+    ]
+    return {
+        **full,
+        "type": str(full["type"]).upper(),
+        "volumes": [{**one, "mode": one["mode"].upper()} if "mode" in one else one for one in volumes],
+        "networkInfos": networks,
+        "parameters": [_texts(one) for one in full["parameters"]],
+    }
+
+
+def _texts(fields: Mapping[str, Any]) -> dict[str, str]:
+    return {name: _text(value) for name, value in fields.items()}
+
+
+def _text(value: Any) -> str:
+    """Return a value as the server reads it where it expects a text."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def lost(wanted: Mapping[str, Any], current: Mapping[str, Any]) -> list[str]:

@@ -62,10 +62,21 @@ DEFINITIONS = st.fixed_dictionaries(
         "retries": st.integers(0, 5),
         "environmentVariables": st.lists(st.fixed_dictionaries({"name": WORD, "value": WORD}), max_size=2),
         "fetch": st.lists(st.just({"uri": "http://x"}), max_size=1),
-        "constraints": st.lists(st.just(["rack", "EQUALS", "1"]), max_size=1),
+        "constraints": st.lists(
+            st.sampled_from([["rack", "EQUALS", "1"], ["rack", "EQUALS", 1]]), max_size=1
+        ),
+        "arguments": st.lists(st.sampled_from(["a", 1, True]), max_size=2),
         "container": st.fixed_dictionaries(
             {"image": WORD},
-            optional={"type": st.sampled_from(["mesos", "DOCKER"]), "network": st.just("BRIDGE")},
+            optional={
+                "type": st.sampled_from(["mesos", "DOCKER"]),
+                "network": st.just("BRIDGE"),
+                "networkInfos": st.sampled_from(
+                    [[{"name": "n"}], [{"name": "n", "portMappings": [{"hostPort": 0, "containerPort": 80}]}]]
+                ),
+                "parameters": st.just([{"key": "cpu-shares", "value": 5}]),
+                "volumes": st.just([{"containerPath": "/x", "hostPath": "/y", "mode": "rw"}]),
+            },
         ),
         "disabled": st.booleans(),
     },
