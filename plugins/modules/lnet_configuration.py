@@ -14,7 +14,7 @@ description:
     state of a unit is not asked, as C(lnet.service) counts as started when a mount has configured LNet
     before it.
   - Interfaces and routes that are not declared are taken away. Peers stay, as LNet finds them itself.
-  - An interface over which mounted file systems are reached is neither taken away nor changed.
+  - While a file system or a target of Lustre is mounted, no interface is taken away or changed.
 extends_documentation_fragment:
   - gpufarm.cluster.attributes.changing_module
 attributes:
@@ -126,6 +126,10 @@ else:
     YAML_PROBLEM = ""
 
 
+# Types of mounts of targets, whose sources are block devices (mount.lustre(8), obd_mount.c).
+TARGETS = ("lustre", "lustre_tgt")
+
+
 class Lnetctl:
     """lnetctl, each call with a limited time."""
 
@@ -167,9 +171,9 @@ class Lnetctl:
 
 
 def mounted() -> list[str]:
-    """Return where file systems of Lustre are mounted."""
+    """Return where file systems and targets of Lustre are mounted."""
     mounts = mount_table.parse(Path("/proc/self/mountinfo").read_text(errors="replace"))
-    return sorted(one.path for one in mounts.values() if nid.is_device(one.source))
+    return sorted(one.path for one in mounts.values() if one.kind in TARGETS or nid.is_device(one.source))
 
 
 def apply(lnetctl: Lnetctl, plan: lnet.Plan) -> None:

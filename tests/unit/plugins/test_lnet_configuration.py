@@ -38,3 +38,27 @@ def test_yaml_is_only_needed_to_read_what_lnetctl_says(
         assert "PyYAML" in result["msg"]
     else:
         assert result["changed"], "packages of Lustre bring it, and a check on a new machine has none"
+
+
+TABLE = """\
+21 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw
+30 21 0:50 / /srv/ost0 rw,relatime shared:2 - {kind} {source} ro,svname=data-OST0000
+"""
+
+
+@pytest.mark.parametrize(
+    ("kind", "source", "counts"),
+    [
+        ("lustre", "10.0.0.1@tcp:/data", True),
+        ("fuse.lustre", "10.0.0.1@tcp:/data", True),
+        ("lustre", "/dev/sdb", True),
+        ("lustre_tgt", "/dev/mapper/ost0", True),
+        ("ext4", "/dev/sdb", False),
+    ],
+)
+def test_file_systems_and_targets_that_are_mounted_use_the_network(
+    monkeypatch: pytest.MonkeyPatch, kind: str, source: str, counts: bool
+) -> None:
+    text = TABLE.format(kind=kind, source=source)
+    monkeypatch.setattr(Path, "read_text", lambda _path, **_how: text)
+    assert lnet_configuration.mounted() == (["/srv/ost0"] if counts else [])
