@@ -23,7 +23,8 @@ SAME = {
     "jupyterhub": ("use_gpu",),
     "lustre_server": ("file_systems",),
     "marathon": ("certificate_file", "certificate_key_file", "tls"),
-    "mesos_master": ("masters",),
+    "mesos_agent": ("work_directory",),
+    "mesos_master": ("masters", "work_directory"),
     "monitoring": ("interval",),  # the role waits for so long that all is measured
     "shared_home": ("quota", "quota_files", "user_quotas"),
     "zookeeper": ("data_directory", "log_directory", "machines", "servers"),

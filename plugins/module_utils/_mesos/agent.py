@@ -195,11 +195,14 @@ def _recovery_problems(settings: Mapping[str, Any], machine: Mapping[str, Any]) 
     has = {
         "HOSTNAME": str(settings["hostname"]),
         "PORT": str(settings["port"]),
+        "WORK_DIR": settings["work_directory"],
         "RESOURCES": resources(settings),
         "ATTRIBUTES": _attributes(settings["attributes"]) or "",
     }
     equal = settings["flags"].get("reconfiguration_policy") == "equal"
-    wrong = [name.lower() for name in ("HOSTNAME", "PORT") if had.get(name, has[name]) != has[name]]
+    wrong = [
+        name.lower() for name in ("HOSTNAME", "PORT", "WORK_DIR") if had.get(name, has[name]) != has[name]
+    ]
     for kind in ("RESOURCES", "ATTRIBUTES"):
         former, next_ones = _pairs(had.get(kind, "")), _pairs(has[kind])
         if kind == "RESOURCES":
@@ -214,7 +217,7 @@ def _recovery_problems(settings: Mapping[str, Any], machine: Mapping[str, Any]) 
         yield (
             f"The agent of {machine['name']} would come back with other or less {', '.join(wrong)}, which"
             " Mesos does not allow, and end itself; keep these, or drain it with mesos_maintenance, remove"
-            f" {settings['work_directory']}/meta/slaves/latest there, and run again."
+            f" {had.get('WORK_DIR', has['WORK_DIR'])}/meta/slaves/latest there, and run again."
         )
 
 

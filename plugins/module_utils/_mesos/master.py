@@ -87,6 +87,12 @@ def _growth_problems(settings: Mapping[str, Any]) -> Iterator[str]:
 def _problems(settings: Mapping[str, Any]) -> Iterator[str]:
     yield from common_problems("master", settings)
     yield from _growth_problems(settings)
+    if settings["log_elsewhere"]:
+        yield (
+            f"mesos_master_work_directory is {settings['work_directory']}, and the log of {settings['host']}"
+            f" is {settings['log_elsewhere']}, without which it begins anew; stop mesos-master, move the log"
+            " there, and run again."
+        )
     masters = settings["masters"]
     for name in sorted({name for name in masters if masters.count(name) > 1}):
         yield f"mesos_master_masters has {name} twice; each master counts once."
@@ -125,7 +131,8 @@ def plan(settings: Mapping[str, Any]) -> dict[str, Any]:
 
     Args:
         settings: the role's variables without ``mesos_master_``; ``host``, the name of the machine;
-            ``before``, the quorums of masters that have a log, by their names, 0 for the others.
+            ``before``, the quorums of masters that have a log, by their names, 0 for the others;
+            ``log_elsewhere``, path of a log that would be left behind, empty for none.
 
     Returns:
         ``problems``, each a sentence; if there are none, ``environment``, ``options``, ``files`` and

@@ -27,6 +27,7 @@ def master(**changes: Any) -> dict[str, Any]:
         "host": "m1",
         "masters": ["m1", "m2", "m3"],
         "before": {},
+        "log_elsewhere": "",
     }
     return {**found, **changes}
 

@@ -53,6 +53,11 @@ def test_a_log_grows_only_with_a_majority_that_has_it(
     assert words in told and bool(told) == bool(words)
 
 
+def test_a_master_is_not_parted_from_its_log() -> None:
+    told = master_problems(work_directory="/srv/mesos", log_elsewhere="/var/lib/mesos/master/replicated_log")
+    assert "is /srv/mesos, and the log of m1 is /var/lib/mesos/master/replicated_log, without which" in told
+
+
 def test_nobody_gets_in_without_a_password_by_default() -> None:
     of_master, of_agent = master.plan(given.master())["options"], agent.plan(given.agent())["options"]
     for name in ("agents", "frameworks", "http_frameworks", "http_readonly", "http_readwrite"):
@@ -303,6 +308,8 @@ OFFERS = {"cpus": 4, "mem": 8192, "disk": 10000, "ports": "31000-32000"}
         ({"attributes": {}}, "less attributes.rack,"),
         ({"attributes": {"rack": "r2"}, "port": 5052}, "less port, attributes.rack, which"),
         ({"hostname": "a2"}, "less hostname,"),
+        ({"work_directory": "/srv/mesos"}, "less work_dir, which"),
+        ({"work_directory": "/srv/mesos"}, "remove /var/lib/mesos/agent/meta/slaves/latest there"),
         ({"flags": {"reconfiguration_policy": "equal"}}, ""),
         (
             {"flags": {"reconfiguration_policy": "equal"}, "resources": {**OFFERS, "cpus": 6}},

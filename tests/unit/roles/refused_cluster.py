@@ -202,13 +202,14 @@ REFUSED: dict[str, list[Refused]] = {
     ],
     "mesos_agent": [
         Refused(
-            "The agent of host1 would come back with other or less resources.cpus, attributes.rack, which"
-            " Mesos does not allow",
-            {},
+            "The agent of host1 would come back with other or less work_dir, resources.cpus, attributes.rack,"
+            " which Mesos does not allow",
+            {"mesos_agent_work_directory": "/srv/mesos"},
             {
                 "gpufarm.cluster.path_info": has("/var/lib/mesos/agent/meta/slaves/latest"),
                 "Validate | Read the current options": encoded(
                     "MESOS_ATTRIBUTES=rack:r1\nMESOS_RESOURCES=cpus:8;mem:8192;disk:10000\n"
+                    "MESOS_WORK_DIR=/var/lib/mesos/agent\n"
                 ),
             },
         ),
@@ -244,6 +245,18 @@ REFUSED: dict[str, list[Refused]] = {
         ),
     ],
     "mesos_master": [
+        Refused(
+            "mesos_master_work_directory is /srv/mesos, and the log of host1 is"
+            " /var/lib/mesos/master/replicated_log, without which it begins anew; stop mesos-master, move the"
+            " log there, and run again.",
+            {"mesos_master_work_directory": "/srv/mesos"},
+            {
+                "gpufarm.cluster.path_info": has("/var/lib/mesos/master/replicated_log"),
+                "Validate | Read the current options": encoded(
+                    "MESOS_QUORUM=1\nMESOS_WORK_DIR=/var/lib/mesos/master\n"
+                ),
+            },
+        ),
         Refused(
             "host1 finds no ZooKeeper: the name of gone.invalid:2181 cannot be resolved; correct it.",
             {"mesos_master_zookeeper": ["gone.invalid:2181"]},
